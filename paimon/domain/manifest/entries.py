@@ -1,0 +1,136 @@
+"""What manifests record: data files added and deleted, manifests themselves, index files.
+
+Law: a file's identity is (partition, bucket, level, name, extra files, embedded index, external path): an upgrade to another level is
+a DELETE and an ADD of the same name. Source: `ManifestEntry`, `DataFileMeta`, `ManifestFileMeta`, `IndexManifestEntry`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from attrs import evolve, field, frozen
+
+from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS, SimpleStats
+
+
+class FileKind(IntEnum):
+    """Whether an entry adds or deletes a file."""
+
+    ADD = 0
+    DELETE = 1
+
+
+class FileSource(IntEnum):
+    """Who wrote a data file."""
+
+    APPEND = 0
+    COMPACT = 1
+
+
+@frozen
+class DataFileMeta:
+    """One data (or changelog) file.
+
+    `min_key` and `max_key` are serialised BinaryRows of the trimmed primary key; `creation_time_millis` is the writer's local wall
+    clock encoded as if UTC; `delete_row_count` None means unknown, which means "may have retracts".
+    """
+
+    file_name: str
+    file_size: int
+    row_count: int
+    min_key: bytes = EMPTY_ROW
+    max_key: bytes = EMPTY_ROW
+    key_stats: SimpleStats = EMPTY_STATS
+    value_stats: SimpleStats = EMPTY_STATS
+    min_sequence_number: int = 0
+    max_sequence_number: int = 0
+    schema_id: int = 0
+    level: int = 0
+    extra_files: tuple[str, ...] = field(converter=tuple, default=())
+    creation_time_millis: int | None = None
+    delete_row_count: int | None = None
+    embedded_index: bytes | None = None
+    file_source: FileSource | None = None
+    value_stats_cols: tuple[str, ...] | None = None
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_cols: tuple[str, ...] | None = None
+
+
+@frozen
+class ManifestEntry:
+    """One record of a manifest: `partition` is a serialised BinaryRow of the partition columns."""
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What ADD and DELETE cancel by."""
+        f = self.file
+        return (
+            self.partition, self.bucket, f.level, f.file_name, f.extra_files, f.embedded_index, f.external_path,
+        )
+
+    def deleted(self) -> ManifestEntry:
+        """The entry that deletes this file."""
+        return evolve(self, kind=FileKind.DELETE)
+
+
+@frozen
+class ManifestFileMeta:
+    """One record of a manifest list; bounds are over all entries, deletes included; None in files of older writers."""
+
+    file_name: str
+    file_size: int
+    num_added_files: int
+    num_deleted_files: int
+    partition_stats: SimpleStats = EMPTY_STATS
+    schema_id: int = 0
+    min_bucket: int | None = None
+    max_bucket: int | None = None
+    min_level: int | None = None
+    max_level: int | None = None
+    min_row_id: int | None = None
+    max_row_id: int | None = None
+
+
+@frozen
+class DeletionVectorRange:
+    """Where one data file's deletion vector lies in an index file (offset and length in bytes)."""
+
+    data_file: str
+    offset: int
+    length: int
+    cardinality: int | None = None
+
+
+@frozen
+class GlobalIndex:
+    """The global-index part of an index manifest entry (row range inclusive)."""
+
+    row_range_start: int
+    row_range_end: int
+    index_field_id: int
+    extra_field_ids: tuple[int, ...] | None = None
+    index_meta: bytes | None = None
+    source_meta: bytes | None = None
+
+
+@frozen
+class IndexManifestEntry:
+    """One index file: hash index, deletion vectors, or a global index."""
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    index_type: str
+    file_name: str
+    file_size: int
+    row_count: int
+    deletion_vectors: tuple[DeletionVectorRange, ...] | None = None
+    external_path: str | None = None
+    global_index: GlobalIndex | None = None

@@ -1,0 +1,65 @@
+"""What a plan hands out: splits, each a frozen, picklable piece of work that one task can read by itself.
+
+Source: `DataSplit`.
+"""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange
+
+
+@frozen
+class DeletionFile:
+    """Where the deletion vector of a data file lies: `path` of the index file, and the range in it."""
+
+    path: str
+    range: DeletionVectorRange
+
+
+@frozen
+class DataSplit:
+    """Files of one bucket of one partition of one snapshot.
+
+    Parameters
+    ----------
+    snapshot_id : int
+        The snapshot that was planned.
+    partition : bytes
+        Serialised BinaryRow of the partition columns.
+    bucket, total_buckets : int
+        As stored in the manifest entries.
+    bucket_path : str
+        Directory of the files.
+    files : tuple of DataFileMeta
+        In the order in which they must be read.
+    raw_convertible : bool
+        True where no merge is needed: rows are read file by file.
+    deletion_files : tuple of DeletionFile or None
+        Parallel to `files`; empty where there are none.
+    """
+
+    snapshot_id: int
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    bucket_path: str
+    files: tuple[DataFileMeta, ...] = field(converter=tuple)
+    raw_convertible: bool = False
+    deletion_files: tuple[DeletionFile | None, ...] = field(converter=tuple, default=())
+
+    @property
+    def row_count(self) -> int:
+        """Physical rows of the files, before merging."""
+        return sum(f.row_count for f in self.files)
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of the files."""
+        return sum(f.file_size for f in self.files)
+
+    @property
+    def file_paths(self) -> tuple[str, ...]:
+        """Full paths of the files."""
+        return tuple(f.external_path or f"{self.bucket_path}/{f.file_name}" for f in self.files)

@@ -1,0 +1,36 @@
+"""What an operation must know of the table that it works on, as one picklable value.
+
+Law: operations take `(engine, table, …)`; a TableDefinition has no behaviour beyond naming its own parts.
+"""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+from paimon.domain.options.table_options import TableOptions
+
+from paimon.domain.paths import TablePaths
+from paimon.domain.schema.table_schema import TableSchema
+
+
+@frozen(hash=False)
+class TableDefinition:
+    """A table at one schema version with its effective options (stored ones, overridden by dynamic ones).
+
+    `allowed_roots` are the roots outside the table that the caller allows its files to lie under.
+    """
+
+    identifier: str
+    paths: TablePaths
+    schema: TableSchema
+    options: TableOptions
+    allowed_roots: tuple[str, ...] = field(converter=tuple, default=())
+
+    @property
+    def branch(self) -> str:
+        """The branch that is read and written."""
+        return self.paths.branch
+
+    @property
+    def location(self) -> str:
+        """The root directory (or URL) of the table."""
+        return self.paths.root

@@ -1,0 +1,75 @@
+"""A table's schema at one version.
+
+Law: a schema file is never changed; each change of a table makes the next version. Source: `TableSchema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from paimon.domain.types.data_types import DataField, RowType
+
+
+def _frozen_map(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return dict(value)
+
+
+@frozen
+class TableSchema:
+    """One version of a table's columns, keys and options.
+
+    `unknown` keeps the JSON members that this library does not know, so that they are written back.
+    """
+
+    id: int
+    fields: tuple[DataField, ...] = field(converter=tuple)
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = field(converter=tuple, default=())
+    primary_keys: tuple[str, ...] = field(converter=tuple, default=())
+    options: Mapping[str, str] = field(converter=_frozen_map, factory=dict)
+    comment: str | None = None
+    time_millis: int = 0
+    version: int = 3
+    unknown: Mapping[str, Any] = field(converter=_frozen_map, factory=dict)
+
+    @property
+    def row_type(self) -> RowType:
+        """All columns as one ROW type."""
+        return RowType(self.fields, nullable=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(f.name for f in self.fields)
+
+    def field_of(self, name: str) -> DataField:
+        """The column of this name (KeyError where there is none)."""
+        for column in self.fields:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """Primary keys without the partition keys: the key inside a bucket, in primary-key order."""
+        return tuple(k for k in self.primary_keys if k not in self.partition_keys)
+
+    @property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """The columns that a fixed bucket is computed from: `bucket-key`, else the trimmed primary key."""
+        given = self.options.get("bucket-key", "")
+        names = tuple(n.strip() for n in given.split(",") if n.strip())
+        return names or self.trimmed_primary_keys
+
+    @property
+    def partition_fields(self) -> tuple[DataField, ...]:
+        """The partition columns, in partition-key order."""
+        return tuple(self.field_of(n) for n in self.partition_keys)
+
+    @property
+    def key_fields(self) -> tuple[DataField, ...]:
+        """The columns of the trimmed primary key."""
+        return tuple(self.field_of(n) for n in self.trimmed_primary_keys)

@@ -1,0 +1,73 @@
+"""A snapshot: one version of a whole table, and the tag that keeps one.
+
+Law: a snapshot is immutable once published; its content is base ∪ delta of its manifest lists. Source: `Snapshot`, `Tag`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from attrs import field, frozen
+
+BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
+"""The commit identifier of every batch commit."""
+
+
+class CommitKind(Enum):
+    """What a snapshot did to the table."""
+
+    APPEND = "APPEND"
+    COMPACT = "COMPACT"
+    OVERWRITE = "OVERWRITE"
+    ANALYZE = "ANALYZE"
+
+
+@frozen(hash=False)
+class Snapshot:
+    """The snapshot file, field by field (times in epoch milliseconds, counts in physical rows, sizes in bytes).
+
+    `unknown` keeps members that this library does not know, so that they are written back.
+    """
+
+    id: int
+    schema_id: int
+    base_manifest_list: str
+    delta_manifest_list: str
+    commit_user: str
+    commit_identifier: int
+    commit_kind: CommitKind
+    time_millis: int
+    total_record_count: int | None = None
+    delta_record_count: int | None = None
+    changelog_record_count: int | None = None
+    base_manifest_list_size: int | None = None
+    delta_manifest_list_size: int | None = None
+    changelog_manifest_list: str | None = None
+    changelog_manifest_list_size: int | None = None
+    index_manifest: str | None = None
+    watermark: int | None = None
+    statistics: str | None = None
+    properties: Mapping[str, str] = field(factory=dict)
+    next_row_id: int | None = None
+    uuid: str | None = None
+    writer_version: str | None = None
+    operation: str | None = None
+    version: int = 3
+    unknown: Mapping[str, Any] = field(factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """What tells this snapshot from another of the same id: its uuid, or its delta manifest list (1.x)."""
+        return self.uuid or self.delta_manifest_list
+
+
+@frozen(hash=False)
+class Tag:
+    """A named snapshot that expiry keeps; `create_time` (local, ISO text) and `retained_seconds` only with a time to live."""
+
+    name: str
+    snapshot: Snapshot
+    create_time: str | None = None
+    retained_seconds: float | None = None

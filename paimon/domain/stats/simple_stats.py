@@ -1,0 +1,37 @@
+"""Statistics of columns: as stored (`SimpleStats`, binary rows) and of one column (`ColumnStats`, plain values).
+
+Source: `SimpleStats`, `SimpleColStats`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import field, frozen
+
+EMPTY_ROW = bytes(12)
+"""A serialised BinaryRow of no fields: arity 0 and eight zero bytes."""
+
+
+@frozen
+class ColumnStats:
+    """Bounds and null count of one column in one file; None where unknown.
+
+    `minimum` and `maximum` are internal values (see `paimon.domain.row.values`) and bounds, not necessarily present values.
+    """
+
+    minimum: Any = None
+    maximum: Any = None
+    null_count: int | None = None
+
+
+@frozen
+class SimpleStats:
+    """Statistics as manifests hold them: two serialised BinaryRows and the null counts."""
+
+    min_values: bytes = EMPTY_ROW
+    max_values: bytes = EMPTY_ROW
+    null_counts: tuple[int | None, ...] = field(converter=tuple, default=())
+
+
+EMPTY_STATS = SimpleStats()

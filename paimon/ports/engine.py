@@ -1,0 +1,52 @@
+"""Engine: all ports that an operation may use, as one value.
+
+Law: operations get every effect from an Engine argument; whoever embeds the library brings its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from paimon.domain.errors import Unsupported
+from paimon.ports.cache import ObjectCache
+from paimon.ports.effects import Clock, Ids, Random
+from paimon.ports.executor import Executor
+from paimon.ports.files import FileIO
+from paimon.ports.formats import FormatIO, RecordIO
+from paimon.ports.observer import Observer
+from paimon.ports.snapshots import SnapshotCommit
+from paimon.ports.temp import TempStore
+
+
+@frozen
+class MemoryBudget:
+    """Bytes that all buffers of one operation share."""
+
+    bytes: int = 512 * 1024 * 1024
+
+
+@frozen(eq=False)
+class Engine:
+    """The ports; `formats` by identifier (``"parquet"``, ``"orc"``, ``"avro"``)."""
+
+    files: FileIO
+    formats: Mapping[str, FormatIO]
+    records: RecordIO
+    snapshots: SnapshotCommit
+    clock: Clock
+    ids: Ids
+    random: Random
+    executor: Executor
+    temp: TempStore
+    observer: Observer
+    cache: ObjectCache
+    memory: MemoryBudget = MemoryBudget()
+
+    def format(self, identifier: str) -> FormatIO:
+        """The format of this identifier; Unsupported where the engine has none."""
+        found = self.formats.get(identifier)
+        if found is None:
+            raise Unsupported(f"file format {identifier!r}", hint=f"known are {', '.join(sorted(self.formats))}")
+        return found

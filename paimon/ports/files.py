@@ -1,0 +1,78 @@
+"""FileIO: what the library asks of a file system or an object store.
+
+Contract (suite: `paimon.testing.contracts.files`)
+--------------------------------------------------
+* Paths are absolute: a local path, or a URL whose scheme the adapter knows.
+* A file becomes visible whole or not at all: `create` shows it at `close`, `put_if_absent` and `replace` in one step.
+* `put_if_absent` is the one compare-and-swap: of all callers that race for one path at most one gets CREATED, and an existing
+  file is never changed. UNKNOWN means: the storage did not tell; the caller reads the path to find out.
+* On local disk CREATED, `replace` and the close of `create` return only after the bytes and the directory entry are durable.
+* `read`, `open` raise NotFound("file", path) for a missing file; every other failure is a StorageError naming the path.
+* `list` of a missing directory is empty; its order is by name; hidden temporary files may appear and start with ".".
+* `delete` is idempotent and batched; missing files are no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from types import TracebackType
+from typing import Protocol
+
+import pyarrow as pa
+from attrs import frozen
+
+
+class PutOutcome(Enum):
+    """What became of `put_if_absent`."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+    UNKNOWN = "unknown"
+
+
+@frozen
+class FileStatus:
+    """One directory entry; `modified_millis` is epoch milliseconds, None where the storage does not tell."""
+
+    path: str
+    size: int
+    is_directory: bool
+    modified_millis: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rstrip("/").rsplit("/", 1)[-1]
+
+
+class OutputFile(Protocol):
+    """A file being written: a binary, write-only stream that Arrow and pyorc can write to.
+
+    `close` makes it visible; `abort` (or leaving a `with` block by an exception) leaves nothing.
+    """
+
+    def write(self, data: bytes) -> int: ...
+    def tell(self) -> int: ...
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    @property
+    def closed(self) -> bool: ...
+    def __enter__(self) -> OutputFile: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class FileIO(Protocol):
+    """See the module's contract."""
+
+    def read(self, path: str) -> bytes: ...
+    def open(self, path: str) -> pa.NativeFile: ...
+    def create(self, path: str) -> OutputFile: ...
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome: ...
+    def replace(self, path: str, data: bytes) -> None: ...
+    def list(self, path: str) -> Sequence[FileStatus]: ...
+    def status(self, path: str) -> FileStatus | None: ...
+    def delete(self, paths: Sequence[str]) -> None: ...
