@@ -5,7 +5,7 @@ Law: a schema file is never changed; each change of a table makes the next versi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import field, frozen
@@ -17,6 +17,14 @@ def _frozen_map(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return dict(value)
 
 
+def _fields(values: Iterable[DataField]) -> tuple[DataField, ...]:
+    return tuple(values)
+
+
+def _names(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
 @frozen
 class TableSchema:
     """One version of a table's columns, keys and options.
@@ -25,10 +33,10 @@ class TableSchema:
     """
 
     id: int
-    fields: tuple[DataField, ...] = field(converter=tuple)
+    fields: tuple[DataField, ...] = field(converter=_fields)
     highest_field_id: int
-    partition_keys: tuple[str, ...] = field(converter=tuple, default=())
-    primary_keys: tuple[str, ...] = field(converter=tuple, default=())
+    partition_keys: tuple[str, ...] = field(converter=_names, default=())
+    primary_keys: tuple[str, ...] = field(converter=_names, default=())
     options: Mapping[str, str] = field(converter=_frozen_map, factory=dict)
     comment: str | None = None
     time_millis: int = 0

@@ -1,6 +1,7 @@
 """A snapshot: one version of a whole table, and the tag that keeps one.
 
-Law: a snapshot is immutable once published; its content is base ∪ delta of its manifest lists. Source: `Snapshot`, `Tag`.
+Law: a snapshot is immutable once published; its content is base ∪ delta of its manifest lists.
+Source: `Snapshot`, `Tag`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ class Snapshot:
 
 @frozen(hash=False)
 class Tag:
-    """A named snapshot that expiry keeps; `create_time` (local, ISO text) and `retained_seconds` only with a time to live."""
+    """A named snapshot that expiry keeps.
+
+    `create_time` (local, ISO text) and `retained_seconds` are there only with a time to live.
+    """
 
     name: str
     snapshot: Snapshot

@@ -6,6 +6,7 @@ form in `arrow`. Source: Paimon's "Data Types" documentation and its `DataTypes`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from attrs import evolve, field, frozen
@@ -161,11 +162,15 @@ class DataField:
     default_value: str | None = None
 
 
+def _fields(values: Iterable[DataField]) -> tuple[DataField, ...]:
+    return tuple(values)
+
+
 @frozen
 class RowType(DataType):
     """ROW<fields>."""
 
-    fields: tuple[DataField, ...] = field(converter=tuple)
+    fields: tuple[DataField, ...] = field(converter=_fields)
 
 
 @frozen

@@ -1,0 +1,101 @@
+"""Schema files.
+
+Law: `schema_from_json(schema_to_json(s))` is `s`, members of newer versions included; a file of Java 1.4 is written
+back byte for byte. Files of versions 1 and 2 get the options that were implied then (``bucket`` 1, ``file.format``
+orc); a version above 3 is refused. Source: `SchemaSerializer`, `TableSchema.fromJson`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paimon.domain.errors import CorruptTable, Unsupported
+from paimon.domain.json_text import INT_MAX, Members, dump_json, load_object
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.ids import all_fields
+from paimon.domain.types.json import field_to_json, read_field_json
+from paimon.domain.types.system import KEY_ID_START
+
+NEWEST_VERSION = 3
+_MEMBERS = frozenset(
+    ("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis")
+)
+
+
+def schema_to_json(schema: TableSchema) -> bytes:
+    """The bytes of the schema's file."""
+    members: dict[str, Any] = {
+        "version": schema.version,
+        "id": schema.id,
+        "fields": [field_to_json(f) for f in schema.fields],
+        "highestFieldId": schema.highest_field_id,
+        "partitionKeys": schema.partition_keys,
+        "primaryKeys": schema.primary_keys,
+        "options": schema.options,
+    }
+    if schema.comment is not None:
+        members["comment"] = schema.comment
+    members["timeMillis"] = schema.time_millis
+    return dump_json({**members, **schema.unknown})
+
+
+def schema_from_json(data: bytes, path: str) -> TableSchema:
+    """The schema that the file `path` holds.
+
+    Raises
+    ------
+    CorruptTable
+        A broken file: no JSON, missing members, wrong types, keys that name no column, duplicate ids or names.
+    Unsupported
+        A version or a data type of newer releases.
+    """
+    members = load_object(data, path)
+    version = members.optional_integer("version", 0, INT_MAX)
+    version = 1 if version is None else version
+    if not 1 <= version <= NEWEST_VERSION:
+        raise Unsupported(f"schema version {version} in {path}", hint=f"known are 1 to {NEWEST_VERSION}")
+    fields = enumerate(members.array("fields"))
+    schema = TableSchema(
+        id=members.integer("id", 0),
+        fields=tuple(read_field_json(members, f, f"fields[{i}]") for i, f in fields),
+        highest_field_id=members.integer("highestFieldId", -1, INT_MAX),
+        partition_keys=members.texts("partitionKeys"),
+        primary_keys=members.texts("primaryKeys"),
+        options=_with_implied_options(members, version),
+        comment=members.optional_text("comment"),
+        time_millis=members.optional_integer("timeMillis") or 0,
+        version=version,
+        unknown=members.without(_MEMBERS),
+    )
+    _check_structure(schema, path)
+    return schema
+
+
+def _with_implied_options(members: Members, version: int) -> dict[str, str]:
+    options = members.text_map("options")
+    if version <= 1:
+        options.setdefault("bucket", "1")
+    if version <= 2:
+        options.setdefault("file.format", "orc")
+    return options
+
+
+def _check_structure(schema: TableSchema, path: str) -> None:
+    """What every reader relies on, and a mutated file may break."""
+    names = schema.names
+    if not names:
+        raise CorruptTable(path, "has no fields")
+    if len(set(names)) < len(names):
+        raise CorruptTable(path, f"has two fields of one name among {', '.join(names)}")
+    for kind, keys in (("partitionKeys", schema.partition_keys), ("primaryKeys", schema.primary_keys)):
+        for key in keys:
+            if key not in names:
+                raise CorruptTable(path, f"member {kind!r} names {key!r}, which is no field")
+        if len(set(keys)) < len(keys):
+            raise CorruptTable(path, f"member {kind!r} names a field twice")
+    ids = [f.id for f in all_fields(schema.fields)]
+    if len(set(ids)) < len(ids):
+        raise CorruptTable(path, "has two fields of one id")
+    highest = max((i for i in ids if i < KEY_ID_START), default=-1)
+    if highest > schema.highest_field_id:
+        raise CorruptTable(path, f"has the field id {highest} above its highestFieldId {schema.highest_field_id}")

@@ -1,0 +1,181 @@
+"""Data types as Arrow types, both ways.
+
+Law: every data type has one canonical Arrow type; `fields_from_arrow(arrow_schema(f))` is `f` up to ids, column
+descriptions and defaults, because what Arrow cannot say (CHAR(n), TIME(p), MULTISET, BLOB …) travels as text in the
+field metadata `paimon.type`. Arrow's own types are mapped to the nearest data type that holds all their values.
+Source: `ArrowFieldTypeConversion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField, DataType
+from paimon.domain.types.ids import assign_ids
+from paimon.domain.types.text import format_type, parse_type
+
+TYPE_METADATA = b"paimon.type"
+DESCRIPTION_METADATA = b"description"
+
+_PLAIN: dict[type[DataType], pa.DataType] = {
+    dt.BooleanType: pa.bool_(),
+    dt.TinyIntType: pa.int8(),
+    dt.SmallIntType: pa.int16(),
+    dt.IntType: pa.int32(),
+    dt.BigIntType: pa.int64(),
+    dt.FloatType: pa.float32(),
+    dt.DoubleType: pa.float64(),
+    dt.CharType: pa.string(),
+    dt.VarCharType: pa.string(),
+    dt.BinaryType: pa.binary(),
+    dt.VarBinaryType: pa.binary(),
+    dt.BlobType: pa.binary(),
+    dt.DateType: pa.date32(),
+    dt.TimeType: pa.time32("ms"),
+    dt.VariantType: pa.struct(
+        [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
+    ),
+}
+_FROM_PLAIN: dict[pa.DataType, DataType] = {
+    pa.bool_(): dt.BooleanType(),
+    pa.int8(): dt.TinyIntType(),
+    pa.int16(): dt.SmallIntType(),
+    pa.int32(): dt.IntType(),
+    pa.int64(): dt.BigIntType(),
+    pa.uint8(): dt.SmallIntType(),
+    pa.uint16(): dt.IntType(),
+    pa.uint32(): dt.BigIntType(),
+    pa.uint64(): dt.DecimalType(20, 0),
+    pa.float16(): dt.FloatType(),
+    pa.float32(): dt.FloatType(),
+    pa.float64(): dt.DoubleType(),
+    pa.string(): dt.VarCharType(),
+    pa.large_string(): dt.VarCharType(),
+    pa.string_view(): dt.VarCharType(),
+    pa.binary(): dt.VarBinaryType(),
+    pa.large_binary(): dt.VarBinaryType(),
+    pa.binary_view(): dt.VarBinaryType(),
+    pa.date32(): dt.DateType(),
+    pa.date64(): dt.DateType(),
+    pa.time32("s"): dt.TimeType(0),
+    pa.time32("ms"): dt.TimeType(3),
+    pa.time64("us"): dt.TimeType(3),
+    pa.time64("ns"): dt.TimeType(3),
+}
+_UNIT_PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def timestamp_unit(precision: int) -> str:
+    """The Arrow unit that holds timestamps of this precision."""
+    return next(unit for unit, digits in _UNIT_PRECISIONS.items() if precision <= digits)
+
+
+def arrow_type(data_type: DataType) -> pa.DataType:
+    """The canonical Arrow type; nullability inside nested types is kept."""
+    match data_type:
+        case dt.DecimalType():
+            return pa.decimal128(data_type.precision, data_type.scale)
+        case dt.TimestampType():
+            return pa.timestamp(timestamp_unit(data_type.precision))
+        case dt.LocalZonedTimestampType():
+            return pa.timestamp(timestamp_unit(data_type.precision), tz="UTC")
+        case dt.ArrayType():
+            return pa.list_(_part("element", data_type.element))
+        case dt.VectorType():
+            return pa.list_(_part("element", data_type.element), data_type.length)
+        case dt.MapType():
+            return pa.map_(arrow_type(data_type.key), _part("value", data_type.value))
+        case dt.MultisetType():
+            return pa.map_(arrow_type(data_type.element), pa.field("value", pa.int32(), nullable=False))
+        case dt.RowType():
+            return pa.struct([_part(f.name, f.type) for f in data_type.fields])
+    return _PLAIN[type(data_type)]
+
+
+def _part(name: str, data_type: DataType) -> pa.Field:
+    return pa.field(name, arrow_type(data_type), nullable=data_type.nullable)
+
+
+def arrow_field(column: DataField) -> pa.Field:
+    """The Arrow field of a column."""
+    plain = _part(column.name, column.type)
+    text = format_type(column.type.with_nullable(True))
+    if format_type(_data_type(plain.type, column.name)) == text:
+        return plain
+    return plain.with_metadata({TYPE_METADATA: text.encode()})
+
+
+def arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
+    """The Arrow schema of these columns."""
+    return pa.schema([arrow_field(f) for f in fields])
+
+
+def fields_from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
+    """The columns of an Arrow schema, with fresh ids; InvalidRequest where Arrow's type has no counterpart."""
+    return assign_ids(_column(field) for field in schema)[0]
+
+
+def _column(field: pa.Field) -> DataField:
+    metadata = field.metadata or {}
+    data_type = _told_type(field) or _data_type(field.type, field.name)
+    description = metadata.get(DESCRIPTION_METADATA)
+    return DataField(
+        0,
+        field.name,
+        data_type.with_nullable(field.nullable),
+        None if description is None else description.decode("utf-8", "replace"),
+    )
+
+
+def _told_type(field: pa.Field) -> DataType | None:
+    """The type that the metadata tells, unless the data has another type by now (metadata outlives casts)."""
+    text = (field.metadata or {}).get(TYPE_METADATA)
+    if text is None:
+        return None
+    try:
+        told = parse_type(text.decode("utf-8", "replace"))
+    except PaimonError:
+        return None
+    return told if arrow_type(told).equals(field.type) else None
+
+
+def _data_type(arrow: pa.DataType, name: str) -> DataType:
+    types = pa.types
+    if arrow in _FROM_PLAIN:
+        return _FROM_PLAIN[arrow]
+    if types.is_decimal(arrow) and arrow.precision <= 38 and 0 <= arrow.scale <= arrow.precision:
+        return dt.DecimalType(arrow.precision, arrow.scale)
+    if types.is_timestamp(arrow):
+        precision = _UNIT_PRECISIONS[arrow.unit]
+        return dt.TimestampType(precision) if arrow.tz is None else dt.LocalZonedTimestampType(precision)
+    if types.is_fixed_size_binary(arrow) and arrow.byte_width > 0:
+        return dt.BinaryType(arrow.byte_width)
+    if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
+        return _data_type(arrow.value_type, name)
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _data_type(arrow.storage_type, name)
+    nested = _nested_data_type(arrow, name)
+    if nested is not None:
+        return nested
+    hint = "give the column a type" if types.is_null(arrow) else "cast the column first"
+    raise InvalidRequest(f"column {name!r} is of Arrow type {arrow}, which no column can have", subject=name, hint=hint)
+
+
+def _nested_data_type(arrow: pa.DataType, name: str) -> DataType | None:
+    types = pa.types
+    if types.is_map(arrow):
+        value = _data_type(arrow.item_type, f"{name}.value").with_nullable(arrow.item_field.nullable)
+        return dt.MapType(_data_type(arrow.key_type, f"{name}.key"), value)
+    if types.is_struct(arrow):
+        children = [arrow.field(i) for i in range(arrow.num_fields)]
+        types_within = [_data_type(c.type, f"{name}.{c.name}").with_nullable(c.nullable) for c in children]
+        return dt.RowType(DataField(0, c.name, t) for c, t in zip(children, types_within, strict=True))
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+    if any(test(arrow) for test in lists):
+        element = _data_type(arrow.value_type, f"{name}.element").with_nullable(arrow.value_field.nullable)
+        return dt.ArrayType(element)
+    return None

@@ -1,0 +1,82 @@
+"""Numbers of fields: those of new columns, and the derived ones of array elements, map keys and map values in files.
+
+Law: ids are given depth-first, a column before its nested fields; an id is never used twice in a table.
+Source: `ReassignFieldId`, `SpecialFields.getArrayElementFieldId` and its siblings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from attrs import evolve
+
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField, DataType
+
+STRUCTURED_BASE = 536_870_911
+"""The base of derived ids, far above those of real fields."""
+MAX_NESTING = 1024
+"""The derived ids of one field leave room for this many levels."""
+
+
+def assign_ids(fields: Iterable[DataField], start: int = 0) -> tuple[tuple[DataField, ...], int]:
+    """The fields with fresh ids from `start`, and the highest id given (`start` - 1 where there are no fields)."""
+    numbered, following = _assign(tuple(fields), start)
+    return numbered, following - 1
+
+
+def _assign(fields: tuple[DataField, ...], next_id: int) -> tuple[tuple[DataField, ...], int]:
+    numbered = []
+    for column in fields:
+        renumbered, following = _renumber(column.type, next_id + 1)
+        numbered.append(evolve(column, id=next_id, type=renumbered))
+        next_id = following
+    return tuple(numbered), next_id
+
+
+def _renumber(data_type: DataType, next_id: int) -> tuple[DataType, int]:
+    match data_type:
+        case dt.RowType(fields=fields):
+            numbered, following = _assign(fields, next_id)
+            return evolve(data_type, fields=numbered), following
+        case dt.ArrayType() | dt.MultisetType() | dt.VectorType():
+            element, following = _renumber(data_type.element, next_id)
+            return evolve(data_type, element=element), following
+        case dt.MapType():
+            key, following = _renumber(data_type.key, next_id)
+            value, following = _renumber(data_type.value, following)
+            return evolve(data_type, key=key, value=value), following
+    return data_type, next_id
+
+
+def all_fields(fields: Iterable[DataField]) -> Iterator[DataField]:
+    """The fields and everything nested in them, depth-first."""
+    for column in fields:
+        yield column
+        yield from _fields_within(column.type)
+
+
+def _fields_within(data_type: DataType) -> Iterator[DataField]:
+    match data_type:
+        case dt.RowType(fields=fields):
+            yield from all_fields(fields)
+        case dt.ArrayType() | dt.MultisetType() | dt.VectorType():
+            yield from _fields_within(data_type.element)
+        case dt.MapType():
+            yield from _fields_within(data_type.key)
+            yield from _fields_within(data_type.value)
+
+
+def element_id(field_id: int, depth: int) -> int:
+    """The id in a file of an array's or multiset's element; `depth` starts at 1 and grows with each level inside."""
+    return STRUCTURED_BASE + MAX_NESTING * field_id + depth
+
+
+def key_id(field_id: int, depth: int) -> int:
+    """The id in a file of a map's key."""
+    return STRUCTURED_BASE - MAX_NESTING * field_id - depth
+
+
+def value_id(field_id: int, depth: int) -> int:
+    """The id in a file of a map's value: the formula of elements."""
+    return element_id(field_id, depth)
