@@ -5,11 +5,12 @@ Law: operations get every effect from an Engine argument; whoever embeds the lib
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from attrs import frozen
 
-from paimon.domain.errors import Unsupported
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.cache import ObjectCache
 from paimon.ports.effects import Clock, Ids, Random
 from paimon.ports.executor import Executor
@@ -29,7 +30,11 @@ class MemoryBudget:
 
 @frozen(eq=False)
 class Engine:
-    """The ports; `formats` by identifier (``"parquet"``, ``"orc"``, ``"avro"``)."""
+    """The ports; `formats` by identifier (``"parquet"``, ``"orc"``, ``"avro"``).
+
+    `recipe` is a picklable function and its arguments that build such an engine in another process; an engine without one
+    does not travel.
+    """
 
     files: FileIO
     formats: Mapping[str, FormatIO]
@@ -43,6 +48,12 @@ class Engine:
     observer: Observer
     cache: ObjectCache
     memory: MemoryBudget = MemoryBudget()
+    recipe: tuple[Callable[..., Engine], tuple[Any, ...]] | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., Engine], tuple[Any, ...]]:
+        if self.recipe is None:
+            raise InvalidRequest("this engine cannot travel to another process", hint="give it a recipe")
+        return self.recipe
 
     def format(self, identifier: str) -> FormatIO:
         """The format of this identifier; Unsupported where the engine has none."""

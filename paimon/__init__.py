@@ -1,0 +1,92 @@
+"""The Apache Paimon table format in Python.
+
+Tables that Java Paimon reads, and Java's tables read: append tables, and primary-key tables that are an LSM tree per bucket, with
+snapshots on a file system or an object store.
+
+>>> import paimon
+>>> catalog = paimon.connect("lake")                                                       # doctest: +SKIP
+>>> orders = catalog.create_table("shop.orders", "id BIGINT NOT NULL, amount DECIMAL(10, 2)",
+...                               primary_keys=["id"], options={"bucket": 4})               # doctest: +SKIP
+>>> orders.write([{"id": 1, "amount": "9.99"}])                                            # doctest: +SKIP
+>>> orders.scan(where="amount > 5").to_arrow()                                             # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paimon.catalog import Catalog
+    from paimon.domain.errors import (
+        AlreadyExists,
+        CommitConflict,
+        CommitUncertain,
+        CorruptTable,
+        InvalidRequest,
+        NotFound,
+        PaimonError,
+        StorageError,
+        Unsupported,
+    )
+    from paimon.domain.predicate.build import col
+    from paimon.domain.snapshot.snapshot import Snapshot
+    from paimon.engines import connect, open_table
+    from paimon.scan import Scan
+    from paimon.system_table import SystemTable
+    from paimon.table import Table, WriteResult
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AlreadyExists": "paimon.domain.errors",
+    "Catalog": "paimon.catalog",
+    "CommitConflict": "paimon.domain.errors",
+    "CommitUncertain": "paimon.domain.errors",
+    "CorruptTable": "paimon.domain.errors",
+    "InvalidRequest": "paimon.domain.errors",
+    "NotFound": "paimon.domain.errors",
+    "PaimonError": "paimon.domain.errors",
+    "Scan": "paimon.scan",
+    "Snapshot": "paimon.domain.snapshot.snapshot",
+    "StorageError": "paimon.domain.errors",
+    "SystemTable": "paimon.system_table",
+    "Table": "paimon.table",
+    "Unsupported": "paimon.domain.errors",
+    "WriteResult": "paimon.table",
+    "col": "paimon.domain.predicate.build",
+    "connect": "paimon.engines",
+    "open_table": "paimon.engines",
+}
+
+__all__ = [
+    "AlreadyExists",
+    "Catalog",
+    "CommitConflict",
+    "CommitUncertain",
+    "CorruptTable",
+    "InvalidRequest",
+    "NotFound",
+    "PaimonError",
+    "Scan",
+    "Snapshot",
+    "StorageError",
+    "SystemTable",
+    "Table",
+    "Unsupported",
+    "WriteResult",
+    "__version__",
+    "col",
+    "connect",
+    "open_table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'paimon' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

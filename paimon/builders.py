@@ -1,0 +1,292 @@
+"""The program API of the field: plan here, read there, write there, commit here.
+
+Law: splits and commit messages are plain values that may travel; each builder only binds arguments to operations. Names
+follow Java's and pypaimon's program API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+from attrs import evolve, field, frozen
+
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.plan import Plan
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.operations.commit.abort import abort
+from paimon.operations.commit.commit import CommitRequest, CommitResult, commit, committed
+from paimon.operations.read.split import ReadPlan, output_schema, read_split
+from paimon.operations.write.source import tables_of
+from paimon.operations.write.writer import TableWriter
+from paimon.ports.engine import Engine
+from paimon.results import Results
+from paimon.scan import Scan
+
+
+@frozen
+class ReadBuilder:
+    """Collects what to read; immutable: each `with_…` answers a new builder."""
+
+    engine: Engine = field(eq=False)
+    table: TableDefinition
+    predicate: Predicate | str | None = None
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+
+    def with_filter(self, predicate: Predicate | str) -> ReadBuilder:
+        """Rows where this is true; a second filter is joined by AND."""
+        if self.predicate is not None and isinstance(self.predicate, Predicate) and isinstance(predicate, Predicate):
+            predicate = self.predicate & predicate
+        return evolve(self, predicate=predicate)
+
+    def with_projection(self, columns: Sequence[str]) -> ReadBuilder:
+        """These columns, in this order."""
+        return evolve(self, columns=tuple(columns))
+
+    def with_limit(self, limit: int) -> ReadBuilder:
+        """At most so many rows of each split (and of the whole scan)."""
+        return evolve(self, limit=limit)
+
+    def new_scan(self) -> TableScan:
+        """Plans splits."""
+        return TableScan(self._scan())
+
+    def new_read(self) -> TableRead:
+        """Reads splits."""
+        return TableRead(self._scan())
+
+    def explain(self) -> str:
+        """What would be read, and what is pruned at each step."""
+        return self._scan().explain()
+
+    def _scan(self) -> Scan:
+        return Scan(self.engine, self.table, columns=self.columns, where=self.predicate, limit=self.limit)
+
+
+class TableScan:
+    """Answers the plan of a read."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+
+    def plan(self) -> Plan:
+        """The plan: `splits` are picklable."""
+        return self._scan.plan()
+
+
+class TableRead:
+    """Reads splits of a plan, here or in another process (it pickles with its builder's engine)."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.engine = scan._engine
+        self.table = scan.pinned.table
+        self.read_plan: ReadPlan = scan.read_plan
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the result."""
+        return output_schema(self.table, self.read_plan)
+
+    def to_batches(self, splits: Sequence[DataSplit]) -> Iterator[pa.RecordBatch]:
+        """Record batches of the splits, one split after the other."""
+        for split in splits:
+            yield from read_split(self.engine, self.table, split, self.read_plan)
+
+    def read(self, splits: Sequence[DataSplit]) -> Results:
+        """The rows of the splits in any form: `read(splits).to_pandas()`."""
+        return _SplitRows(self, splits)
+
+    def to_arrow(self, splits: Sequence[DataSplit]) -> pa.Table:
+        """All rows of the splits as one Arrow table."""
+        return self.read(splits).to_arrow()
+
+    def to_arrow_batch_reader(self, splits: Sequence[DataSplit]) -> pa.RecordBatchReader:
+        """A reader over the splits."""
+        return self.read(splits).to_batches()
+
+    def to_pandas(self, splits: Sequence[DataSplit]) -> Any:
+        """All rows of the splits as a pandas frame."""
+        return self.read(splits).to_pandas()
+
+
+class _SplitRows(Results):
+    def __init__(self, read: TableRead, splits: Sequence[DataSplit]) -> None:
+        self._read = read
+        self._splits = splits
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return self._read.arrow_schema
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        return self._read.to_batches(self._splits)
+
+
+class TableWrite:
+    """Writes rows of one job; `prepare_commit` answers the messages that a TableCommit takes.
+
+    Leaving a ``with`` block by an exception removes the files that were written and not handed out.
+    """
+
+    def __init__(self, engine: Engine, table: TableDefinition, commit_user: str, ignore_previous: bool = False) -> None:
+        self._table = table
+        self._writer = TableWriter(engine, table, commit_user, ignore_previous=ignore_previous)
+
+    def write(self, data: Any, kind_column: str | None = None) -> None:
+        """Write anything tabular (see `Table.write`)."""
+        extra = (kind_column,) if kind_column else ()
+        for table in tables_of(data, self._table.schema.fields, extra):
+            self._writer.write(table, kind_column)
+
+    def write_arrow(self, table: pa.Table | pa.RecordBatch) -> None:
+        """Write an Arrow table or batch."""
+        self.write(table)
+
+    def write_arrow_batch(self, batch: pa.RecordBatch) -> None:
+        """Write one record batch."""
+        self.write(batch)
+
+    def write_pandas(self, frame: Any) -> None:
+        """Write a pandas frame."""
+        self.write(frame)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Flush everything; the messages say what was written."""
+        return self._writer.prepare_commit()
+
+    def abort(self) -> None:
+        """Remove the files written since the last `prepare_commit`."""
+        self._writer.abort()
+
+    def close(self) -> None:
+        """Give buffers back; what was not prepared is removed."""
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+        self.close()
+
+
+@frozen
+class TableCommit:
+    """Commits messages of writers as snapshots."""
+
+    engine: Engine = field(eq=False)
+    table: TableDefinition
+    commit_user: str
+    overwrite: Mapping[str, object] | None = None
+    dynamic_overwrite: bool = False
+    ignore_empty: bool = True
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        properties: Mapping[str, str] | None = None,
+        *,
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        watermark: int | None = None,
+    ) -> CommitResult:
+        """Publish the messages; with an identifier of its own a commit of one user happens once."""
+        request = CommitRequest(
+            messages=tuple(messages),
+            commit_user=self.commit_user,
+            identifier=identifier,
+            overwrite=self.overwrite,
+            dynamic_overwrite=self.dynamic_overwrite,
+            watermark=watermark,
+            properties=dict(properties or {}),
+            ignore_empty=self.ignore_empty,
+        )
+        return commit(self.engine, self.table, request)
+
+    def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
+        """Those identifiers that this user has not committed yet."""
+        return [i for i in identifiers if not committed(self.engine, self.table, self.commit_user, i)]
+
+    def abort(self, messages: Sequence[CommitMessage]) -> None:
+        """Remove the files of messages that will never be committed; refuses nothing that a snapshot holds."""
+        abort(self.engine, self.table, messages, self.commit_user)
+
+
+@frozen
+class BatchWriteBuilder:
+    """One job, one commit."""
+
+    engine: Engine = field(eq=False)
+    table: TableDefinition
+    commit_user: str
+    overwrite_spec: Mapping[str, object] | None = None
+    overwrites: bool = False
+
+    def overwrite(self, static_partition: Mapping[str, object] | None = None) -> BatchWriteBuilder:
+        """Replace what is there: these partitions, or (None) the partitions that are written."""
+        return evolve(self, overwrite_spec=static_partition, overwrites=True)
+
+    def new_write(self) -> TableWrite:
+        """A writer, for this or another process."""
+        return TableWrite(self.engine, self.table, self.commit_user, ignore_previous=self.overwrites)
+
+    def new_commit(self) -> TableCommit:
+        """The committer."""
+        spec = self.overwrite_spec
+        dynamic = self.overwrites and spec is None and self._dynamic()
+        if self.overwrites and spec is None and not dynamic:
+            spec = {}
+        return TableCommit(self.engine, self.table, self.commit_user, spec, dynamic)
+
+    def _dynamic(self) -> bool:
+        return bool(self.table.schema.partition_keys) and self.table.options.dynamic_partition_overwrite
+
+
+@frozen
+class StreamWriteBuilder:
+    """Many commits of one user, with rising identifiers; empty commits are made, so that progress is seen."""
+
+    engine: Engine = field(eq=False)
+    table: TableDefinition
+    commit_user: str
+
+    def new_write(self) -> TableWrite:
+        """A writer that lives over many commits."""
+        return TableWrite(self.engine, self.table, self.commit_user)
+
+    def new_commit(self) -> StreamTableCommit:
+        """The committer."""
+        return StreamTableCommit(TableCommit(self.engine, self.table, self.commit_user, ignore_empty=False))
+
+
+@frozen
+class StreamTableCommit:
+    """Commits with rising identifiers; what was committed before is skipped."""
+
+    inner: TableCommit
+
+    def commit(
+        self,
+        identifier: int,
+        messages: Sequence[CommitMessage],
+        watermark: int | None = None,
+    ) -> CommitResult:
+        """Publish the messages under this identifier."""
+        if not 0 <= identifier < BATCH_COMMIT_IDENTIFIER:
+            raise InvalidRequest(f"commit identifier {identifier} is out of range", subject="identifier")
+        return self.inner.commit(messages, identifier=identifier, watermark=watermark)
+
+    def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
+        """Those identifiers that this user has not committed yet."""
+        return self.inner.filter_committed(identifiers)
+
+

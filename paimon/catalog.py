@@ -1,0 +1,219 @@
+"""Catalog: databases and tables of one warehouse.
+
+Law: every name is checked before it becomes a path; a table is what its schema file says, read anew each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
+from paimon.domain.identifier import Identifier, parse_identifier
+from paimon.domain.paths import TablePaths, segment
+from paimon.domain.types.arrow import fields_from_arrow
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.ddl import parse_columns
+from paimon.operations.evolve import create_table
+from paimon.operations.read.schemas import latest_schema
+from paimon.ports.catalogs import CatalogStore
+from paimon.ports.engine import Engine
+from paimon.system_table import SystemTable
+from paimon.table import Table, open_at
+
+SYSTEM_DATABASE = "sys"
+_DEFAULT_OPTION = "table-default."
+
+
+@frozen(eq=False)
+class Catalog:
+    """A warehouse.
+
+    Parameters
+    ----------
+    engine : Engine
+        The ports that all its tables use.
+    store : CatalogStore
+        Where databases and tables are kept.
+    options : mapping
+        Catalog options; ``table-default.X`` is copied into new tables as ``X``.
+    """
+
+    engine: Engine
+    store: CatalogStore
+    options: Mapping[str, str]
+
+    @property
+    def warehouse(self) -> str:
+        """The root of the warehouse."""
+        return self.store.warehouse
+
+    def databases(self) -> list[str]:
+        """Names of all databases, sorted."""
+        return sorted(self.store.databases())
+
+    def create_database(self, name: str, *, exist_ok: bool = False) -> None:
+        """Make a database (AlreadyExists unless `exist_ok`)."""
+        _check_database(name)
+        if not exist_ok or name not in self.store.databases():
+            self.store.create_database(name)
+
+    def drop_database(self, name: str, *, cascade: bool = False, missing_ok: bool = False) -> None:
+        """Remove a database; with tables in it only where `cascade` says so."""
+        _check_database(name)
+        if name not in self.store.databases():
+            if missing_ok:
+                return
+            raise NotFound("database", name, hint=did_you_mean(name, self.databases()))
+        held = self.store.tables(name)
+        if held and not cascade:
+            raise InvalidRequest(
+                f"database {name!r} holds {len(held)} tables", subject=name, hint="pass cascade=True to drop them too"
+            )
+        self.store.drop_database(name)
+
+    def tables(self, database: str) -> list[str]:
+        """Names of the tables of a database, sorted."""
+        self._known_database(database)
+        return sorted(self.store.tables(database))
+
+    def create_table(
+        self,
+        name: str,
+        schema: pa.Schema | str | Sequence[DataField],
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        exist_ok: bool = False,
+        allow_unknown_options: bool = False,
+    ) -> Table:
+        """Make a table.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        schema : pyarrow.Schema or str or sequence of DataField
+            The columns; a text is a column list in Paimon's types (``"id BIGINT NOT NULL, name STRING"``).
+        primary_keys, partition_keys : sequence of str
+            Column names.
+        options : mapping
+            Table options; values are written as text.
+        exist_ok : bool
+            Answer the table that is there already.
+        allow_unknown_options : bool
+            Accept options that this library does not know.
+
+        Raises
+        ------
+        InvalidRequest
+            A name, column, key or option that cannot be; nothing was made.
+        AlreadyExists
+            The table is there already.
+        """
+        identifier = self._plain(name)
+        self._known_database(identifier.database)
+        paths = self._paths(identifier)
+        if latest_schema(self.engine, paths) is not None:
+            if exist_ok:
+                return self.table(name)
+            raise AlreadyExists("table", name, hint="pass exist_ok=True to take the one that is there")
+        defaults = {k.removeprefix(_DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(_DEFAULT_OPTION)}
+        create_table(
+            self.engine,
+            paths,
+            _fields(schema),
+            tuple(primary_keys),
+            tuple(partition_keys),
+            defaults | {k: _option_text(v) for k, v in (options or {}).items()},
+            comment,
+            allow_unknown_options=allow_unknown_options,
+        )
+        return self.table(name)
+
+    def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
+        """The table ``"database.table"``, also ``"database.table$branch_b"``.
+
+        `options` are dynamic options for this handle alone. A system table is opened by `system_table`, or by this
+        method's twin `open`.
+        """
+        opened = self.open(name, options)
+        if isinstance(opened, SystemTable):
+            raise InvalidRequest(f"{name!r} is a system table", subject=name, hint="open it with catalog.open(…)")
+        return opened
+
+    def open(self, name: str, options: Mapping[str, object] | None = None) -> Table | SystemTable:
+        """Like `table`, and system tables (``"database.table$snapshots"``) too."""
+        identifier = parse_identifier(name)
+        self._known_database(identifier.database)
+        if not self._exists(identifier):
+            known = self.store.tables(identifier.database)
+            raise NotFound("table", identifier.full_name, hint=did_you_mean(identifier.table, known))
+        return open_at(
+            self.engine,
+            self.store.table_location(identifier.database, identifier.table),
+            identifier,
+            {k: _option_text(v) for k, v in (options or {}).items()},
+        )
+
+    def drop_table(self, name: str, *, missing_ok: bool = False) -> None:
+        """Remove a table with all its files."""
+        identifier = self._plain(name)
+        if not self._exists(identifier):
+            if missing_ok:
+                return
+            raise NotFound("table", name)
+        self.store.drop_table(identifier.database, identifier.table)
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Give a table another name, perhaps in another database."""
+        old, new = self._plain(name), self._plain(new_name)
+        self._known_database(new.database)
+        if not self._exists(old):
+            raise NotFound("table", name)
+        if self._exists(new):
+            raise AlreadyExists("table", new_name)
+        self.store.rename_table(old.database, old.table, new.database, new.table)
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.warehouse!r})"
+
+    def _paths(self, identifier: Identifier) -> TablePaths:
+        return TablePaths(self.store.table_location(identifier.database, identifier.table))
+
+    def _exists(self, identifier: Identifier) -> bool:
+        return latest_schema(self.engine, self._paths(identifier)) is not None
+
+    def _known_database(self, database: str) -> None:
+        segment(database, "database name")
+        if database not in self.store.databases():
+            raise NotFound("database", database, hint=did_you_mean(database, self.databases()))
+
+    def _plain(self, name: str) -> Identifier:
+        identifier = parse_identifier(name)
+        if "$" in name:
+            raise InvalidRequest(f"{name!r} is not a plain table name", subject=name, hint="leave out the $ part")
+        _check_database(identifier.database)
+        return identifier
+
+
+def _check_database(name: str) -> None:
+    segment(name, "database name")
+    if name == SYSTEM_DATABASE:
+        raise InvalidRequest(f"database {name!r} belongs to the system", subject=name)
+
+
+def _fields(schema: pa.Schema | str | Sequence[DataField]) -> tuple[DataField, ...]:
+    if isinstance(schema, str):
+        return parse_columns(schema)
+    if isinstance(schema, pa.Schema):
+        return fields_from_arrow(schema)
+    return tuple(schema)
+
+
+def _option_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,159 @@
+"""Which snapshot a read means, and at which schema.
+
+Law: at most one way of travelling is given; a travelled read takes the schema of its snapshot with today's options. Source:
+`TimeTravelUtil`, `CoreOptions.StartupMode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from attrs import evolve, frozen
+
+from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.read.schemas import load_schema
+from paimon.operations.read.snapshots import (
+    latest_snapshot,
+    load_snapshot,
+    load_tag,
+    snapshot_before,
+    snapshot_of_watermark,
+)
+from paimon.ports.engine import Engine
+
+
+@frozen(hash=False)
+class PinnedTable:
+    """A table at one snapshot (None: an empty table) and the schema that its rows are shown in."""
+
+    table: TableDefinition
+    snapshot: Snapshot | None
+
+
+def pin(
+    engine: Engine,
+    table: TableDefinition,
+    snapshot: int | None = None,
+    tag: str | None = None,
+    timestamp: int | str | datetime | None = None,
+) -> PinnedTable:
+    """The table at the snapshot that the arguments, else the table's `scan.*` options, name; else the latest.
+
+    Raises
+    ------
+    InvalidRequest
+        More than one way of travelling, or one that makes no sense.
+    NotFound
+        No such snapshot or tag.
+    """
+    given = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
+    asked = {k: v for k, v in given.items() if v is not None} or _from_options(table.options.values)
+    if len(asked) > 1:
+        raise InvalidRequest(
+            f"more than one way of time travel: {', '.join(sorted(asked))}", hint="give exactly one of them"
+        )
+    if not asked:
+        return PinnedTable(table, latest_snapshot(engine, table.paths))
+    ((way, value),) = asked.items()
+    found = _TRAVELS[way](engine, table, value)
+    return PinnedTable(_at_schema(engine, table, found.schema_id), found)
+
+
+def _from_options(options: Mapping[str, str]) -> dict[str, object]:
+    return {way: options[key] for key, way in _OPTION_WAYS.items() if options.get(key)}
+
+
+def _at_schema(engine: Engine, table: TableDefinition, schema_id: int) -> TableDefinition:
+    if schema_id == table.schema.id:
+        return table
+    old = load_schema(engine, table.paths, schema_id)
+    return evolve(table, schema=evolve(old, options=table.schema.options))
+
+
+def _by_id(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
+    return load_snapshot(engine, table.paths, _whole_number(value, "snapshot"))
+
+
+def _by_tag(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
+    return load_tag(engine, table.paths, str(value)).snapshot
+
+
+def _by_timestamp(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
+    millis = _millis(engine, value)
+    found = snapshot_before(engine, table.paths, millis)
+    if found is None:
+        raise NotFound("snapshot at or before", _instant(millis), hint="ask for a later time; see table.snapshots()")
+    return found
+
+
+def _by_watermark(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
+    watermark = _whole_number(value, "scan.watermark")
+    found = snapshot_of_watermark(engine, table.paths, watermark)
+    if found is None:
+        raise NotFound("snapshot with a watermark of at least", str(watermark))
+    return found
+
+
+def _by_version(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
+    text = str(value)
+    try:
+        return load_tag(engine, table.paths, text).snapshot
+    except NotFound:
+        if text.startswith("watermark-"):
+            return _by_watermark(engine, table, text.removeprefix("watermark-"))
+        if text.isdigit():
+            return _by_id(engine, table, text)
+        raise
+
+
+_TRAVELS: Mapping[str, Callable[[Engine, TableDefinition, object], Snapshot]] = {
+    "snapshot": _by_id,
+    "tag": _by_tag,
+    "timestamp": _by_timestamp,
+    "watermark": _by_watermark,
+    "version": _by_version,
+}
+
+_OPTION_WAYS = {
+    "scan.snapshot-id": "snapshot",
+    "scan.tag-name": "tag",
+    "scan.timestamp-millis": "timestamp",
+    "scan.timestamp": "timestamp",
+    "scan.watermark": "watermark",
+    "scan.version": "version",
+}
+
+
+def _whole_number(value: object, what: str) -> int:
+    try:
+        return int(str(value))
+    except ValueError as error:
+        raise InvalidRequest(f"{what} {value!r} is not a whole number", subject=what) from error
+
+
+def _millis(engine: Engine, value: object) -> int:
+    if isinstance(value, datetime):
+        moment = value
+    else:
+        text = str(value)
+        if text.lstrip("-").isdigit():
+            return int(text)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError as error:
+            raise InvalidRequest(
+                f"timestamp {text!r} is neither epoch milliseconds nor ISO date and time",
+                subject="timestamp",
+                hint="write it as '2026-01-31 23:59:59'",
+            ) from error
+    if moment.tzinfo is not None:
+        return round(moment.timestamp() * 1000)
+    as_utc = round(moment.replace(tzinfo=UTC).timestamp() * 1000)
+    return as_utc - engine.clock.local_offset_millis(as_utc)
+
+
+def _instant(millis: int) -> str:
+    return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,100 @@
+"""What may be written: everything tabular becomes a stream of Arrow tables.
+
+Law: nothing is decided here about types or names; that is `paimon.domain.columns.conform`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import DataField
+
+
+def tables_of(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] = ()) -> Iterator[pa.Table]:
+    """The data as Arrow tables, one after the other.
+
+    Parameters
+    ----------
+    data
+        An Arrow table, batch or reader, a pandas or polars frame, a dict of columns, a list of row dicts, anything with
+        ``__arrow_c_stream__`` or ``__arrow_c_array__``, or an iterable of those.
+    fields : tuple of DataField
+        The table's columns: plain Python values take their types.
+    extra : tuple of str
+        Names of further text columns (row kinds).
+    """
+    if isinstance(data, pa.Table):
+        yield data
+    elif isinstance(data, pa.RecordBatch):
+        yield pa.Table.from_batches([data])
+    elif isinstance(data, pa.RecordBatchReader):
+        yield from _of_reader(data)
+    elif isinstance(data, Mapping):
+        yield _of_columns(data, fields, extra)
+    elif _is_pandas(data):
+        yield pa.Table.from_pandas(data, preserve_index=False)
+    elif hasattr(data, "__arrow_c_stream__"):
+        yield from _of_reader(pa.RecordBatchReader.from_stream(data))
+    elif hasattr(data, "__arrow_c_array__"):
+        yield pa.Table.from_batches([pa.record_batch(data)])
+    elif isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        yield from _of_iterable(data, fields, extra)
+    else:
+        raise InvalidRequest(
+            f"cannot write a {type(data).__name__}",
+            hint="give an Arrow table, a data frame, a list of dicts, or anything with __arrow_c_stream__",
+        )
+
+
+def _of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    empty = True
+    for batch in reader:
+        empty = False
+        yield pa.Table.from_batches([batch])
+    if empty:
+        yield reader.schema.empty_table()
+
+
+def _of_iterable(data: Iterable[Any], fields: tuple[DataField, ...], extra: tuple[str, ...]) -> Iterator[pa.Table]:
+    rows: list[Mapping[str, Any]] = []
+    for item in data:
+        if isinstance(item, Mapping) and not any(isinstance(v, pa.Array | pa.ChunkedArray) for v in item.values()):
+            rows.append(item)
+        else:
+            yield from tables_of(item, fields, extra)
+    if rows:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        yield _of_columns({name: [row.get(name) for row in rows] for name in names}, fields, extra)
+
+
+def _of_columns(columns: Mapping[str, Any], fields: tuple[DataField, ...], extra: tuple[str, ...]) -> pa.Table:
+    types = {f.name: f.type for f in arrow_schema(fields)} | dict.fromkeys(extra, pa.string())
+    return pa.table({name: _column(name, values, types.get(name)) for name, values in columns.items()})
+
+
+def _column(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values, type=arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return _as_it_is(name, values, arrow_type)
+
+
+def _as_it_is(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Array:
+    # Text for dates, ints for decimals and the like: let Arrow infer, and let conform cast or refuse.
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        raise InvalidRequest(
+            f"column {name!r} holds values that are no {arrow_type}: {error}", subject=name
+        ) from error
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "pandas"

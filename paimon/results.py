@@ -1,0 +1,74 @@
+"""What a scan can be turned into: Arrow, batches, pandas, polars, DuckDB, an Arrow C stream.
+
+Law: everything here is one stream of record batches of one schema, in another dress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from paimon.domain.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+
+class Results:
+    """Mixin: `arrow_schema` and `_batches` are given, all other forms follow."""
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        raise NotImplementedError
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """A reader that yields the batches as they are read."""
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self._batches())
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one Arrow table."""
+        return pa.Table.from_batches(list(self._batches()), schema=self.arrow_schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas DataFrame; `options` go to `pyarrow.Table.to_pandas`."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars DataFrame (needs the extra ``polars``)."""
+        try:
+            import polars
+        except ModuleNotFoundError as missing:
+            raise _extra("polars") from missing
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """A DuckDB relation over the rows, in `connection` or DuckDB's default one (needs the extra ``duckdb``)."""
+        try:
+            import duckdb
+        except ModuleNotFoundError as missing:
+            raise _extra("duckdb") from missing
+        return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())
+
+    def count(self) -> int:
+        """Number of rows."""
+        return sum(batch.num_rows for batch in self._batches())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow C stream, so that other libraries read a scan with no glue."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+
+def _extra(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"{name} is not installed", subject=name, hint=f"install it: pip install 'paimon-lake[{name}]'"
+    )

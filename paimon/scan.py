@@ -1,0 +1,142 @@
+"""Scan: a lazy, pinned read of a table.
+
+Law: the snapshot is pinned when the scan is first planned, and all that is asked of one scan is answered at that snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import cached_property, partial
+
+import pyarrow as pa
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.bind import bind
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.text import describe
+from paimon.domain.scan.plan import Plan, ScanRequest
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.read.plan import plan
+from paimon.operations.read.split import ReadPlan, output_schema, read_split
+from paimon.operations.read.time_travel import PinnedTable, pin
+from paimon.ports.engine import Engine
+from paimon.results import Results
+
+
+class Scan(Results):
+    """Rows of a table: `columns` of those where `where` is true, at most `limit` of them.
+
+    Made by `Table.scan`. Nothing is read before a result is asked for.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        table: TableDefinition,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None,
+        limit: int | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: int | str | datetime | None = None,
+    ) -> None:
+        if limit is not None and limit < 0:
+            raise InvalidRequest(f"limit {limit} is negative", subject="limit")
+        if isinstance(columns, str):
+            raise InvalidRequest(f"columns is the text {columns!r}", subject="columns", hint=f"write [{columns!r}]")
+        self._engine = engine
+        self._table = table
+        self._columns = columns
+        self._where = where
+        self._limit = limit
+        self._travel = (snapshot, tag, timestamp)
+
+    @cached_property
+    def pinned(self) -> PinnedTable:
+        """The table at the snapshot that is read."""
+        return pin(self._engine, self._table, *self._travel)
+
+    @cached_property
+    def _predicate(self) -> Predicate | None:
+        if self._where is None:
+            return None
+        return bind(_parsed(self._where), self.pinned.table.schema.fields)
+
+    @cached_property
+    def read_plan(self) -> ReadPlan:
+        """What each split's task needs to know: columns, predicate, limit."""
+        columns = self.pinned.table.schema.names if self._columns is None else tuple(self._columns)
+        return ReadPlan(columns=columns, predicate=self._predicate, limit=self._limit)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the result."""
+        return output_schema(self.pinned.table, self.read_plan)
+
+    def plan(self) -> Plan:
+        """The splits to read and what was pruned on the way to them."""
+        return self._plan
+
+    @cached_property
+    def _plan(self) -> Plan:
+        schema = self.arrow_schema  # an unknown column is refused before anything is read
+        assert schema is not None
+        request = ScanRequest(snapshot=self.pinned.snapshot, predicate=self._predicate)
+        return plan(self._engine, self.pinned.table, request)
+
+    def explain(self) -> str:
+        """What is read, and what was pruned at each step, as text."""
+        plan = self.plan()
+        snapshot = "none" if plan.snapshot is None else str(plan.snapshot.id)
+        head = [
+            f"scan of {self._table.identifier} at snapshot {snapshot}, schema {self.pinned.table.schema.id}",
+            f"  columns: {', '.join(self.read_plan.columns)}",
+            f"  where:   {'everything' if self._predicate is None else describe(self._predicate)}",
+        ]
+        return "\n".join([*head, plan.explain()])
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        left = self._limit
+        for batch in self._unlimited():
+            if left is None:
+                yield batch
+                continue
+            if left <= 0:
+                return
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+
+    def _unlimited(self) -> Iterator[pa.RecordBatch]:
+        if self._limit == 0:
+            return
+        splits = self.plan().splits
+        task = partial(_read_whole, self._engine, self.pinned.table, self.read_plan)
+        total = len(splits)
+        if total == 1 or self._limit is not None:
+            for split in splits:
+                yield from read_split(self._engine, self.pinned.table, split, self.read_plan)
+            return
+        for done, batches in enumerate(self._engine.executor.map(task, splits), 1):
+            self._engine.observer.progress("read splits", done, total)
+            yield from batches
+
+    def __repr__(self) -> str:
+        parts = [f"columns={list(self._columns)}" if self._columns is not None else ""]
+        parts.append(f"where={self._where!r}" if self._where is not None else "")
+        parts.append(f"limit={self._limit}" if self._limit is not None else "")
+        return f"Scan({', '.join([self._table.identifier, *filter(None, parts)])})"
+
+
+def _read_whole(engine: Engine, table: TableDefinition, read: ReadPlan, split: DataSplit) -> list[pa.RecordBatch]:
+    return list(read_split(engine, table, split, read))
+
+
+def _parsed(where: str | Predicate) -> Predicate:
+    if isinstance(where, Predicate):
+        return where
+    from paimon.domain.predicate.sql import parse_predicate  # the parser is only loaded for text
+
+    return parse_predicate(where)

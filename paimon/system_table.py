@@ -1,0 +1,102 @@
+"""SystemTable: a read-only table about a table (``orders$snapshots``).
+
+Law: a system table shows what the metadata say, in the columns that Java's system tables have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.predicate.bind import bind
+from paimon.domain.predicate.columnar import evaluate
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow import fields_from_arrow
+from paimon.operations.read.system.registry import SYSTEM_TABLES
+from paimon.ports.engine import Engine
+from paimon.results import Results
+
+
+@frozen(eq=False, repr=False)
+class SystemTable:
+    """One system table of one table, seen from one branch."""
+
+    engine: Engine
+    definition: TableDefinition
+    system_name: str
+
+    @property
+    def name(self) -> str:
+        """``database.table$system``."""
+        return f"{self.definition.identifier}${self.system_name}"
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None,
+        limit: int | None = None,
+    ) -> SystemScan:
+        """A lazy read; see `Table.scan`."""
+        return SystemScan(self, columns, where, limit)
+
+    def __repr__(self) -> str:
+        return f"SystemTable({self.name!r})"
+
+
+class SystemScan(Results):
+    """Rows of a system table, as they are when the first result is asked for."""
+
+    def __init__(
+        self, table: SystemTable, columns: Sequence[str] | None, where: str | Predicate | None, limit: int | None
+    ) -> None:
+        self._system = table
+        self._columns = columns
+        self._where = where
+        self._limit = limit
+        self._rows: pa.Table | None = None
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return self._table().schema
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self._table().to_batches()
+
+    def _table(self) -> pa.Table:
+        if self._rows is None:
+            source = SYSTEM_TABLES[self._system.system_name]
+            self._rows = self._shaped(source(self._system.engine, self._system.definition))
+        return self._rows
+
+    def _shaped(self, rows: pa.Table) -> pa.Table:
+        if self._where is not None:
+            rows = rows.filter(evaluate(bind(_parsed(self._where), fields_from_arrow(rows.schema)), rows))
+        if self._columns is not None:
+            unknown = [c for c in self._columns if c not in rows.column_names]
+            if unknown:
+                raise InvalidRequest(
+                    f"{self._system.name} has no column {unknown[0]!r}",
+                    subject=unknown[0],
+                    hint=did_you_mean(unknown[0], rows.column_names),
+                )
+            rows = rows.select(list(self._columns))
+        return rows if self._limit is None else rows.slice(0, self._limit)
+
+
+def open_system_table(engine: Engine, definition: TableDefinition, name: str) -> SystemTable:
+    """The system table of this name; InvalidRequest with the nearest name where there is none."""
+    if name not in SYSTEM_TABLES:
+        raise InvalidRequest(f"there is no system table {name!r}", subject=name, hint=did_you_mean(name, SYSTEM_TABLES))
+    return SystemTable(engine, definition, name)
+
+
+def _parsed(where: str | Predicate) -> Predicate:
+    if isinstance(where, Predicate):
+        return where
+    from paimon.domain.predicate.sql import parse_predicate  # the parser is only loaded for text
+
+    return parse_predicate(where)

@@ -1,0 +1,271 @@
+"""Table: the verbs of one table.
+
+Law: a table is an immutable handle (engine and definition): picklable, safe between threads; every verb delegates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from attrs import evolve, frozen
+
+from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder
+from paimon.domain.errors import NotFound
+from paimon.domain.identifier import Identifier
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.options.validate import check_options
+from paimon.domain.paths import TablePaths
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.schema.changes import SchemaChange
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Tag
+from paimon.domain.types.arrow import arrow_schema
+from paimon.operations.commit.commit import CommitResult
+from paimon.operations.evolve import alter_table
+from paimon.operations.read.schemas import latest_schema
+from paimon.operations.read.snapshots import latest_snapshot, snapshots, tags
+from paimon.ports.engine import Engine
+from paimon.scan import Scan
+from paimon.system_table import SystemTable, open_system_table
+
+
+@frozen
+class WriteResult:
+    """What a write did: ids of the snapshots it made (none for an empty write), rows and files added."""
+
+    snapshot_ids: tuple[int, ...]
+    rows: int
+    files: int
+
+
+@frozen(eq=False, repr=False)
+class Table:
+    """One table, seen from one branch with its effective options."""
+
+    engine: Engine
+    definition: TableDefinition
+
+    @property
+    def name(self) -> str:
+        """``database.table``, or the table's directory name where it was opened by path."""
+        return self.definition.identifier
+
+    @property
+    def location(self) -> str:
+        """The root directory or URL."""
+        return self.definition.location
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """The schema in Paimon's terms: fields with ids, keys, options."""
+        return self.definition.schema
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return arrow_schema(self.definition.schema.fields)
+
+    @property
+    def primary_keys(self) -> tuple[str, ...]:
+        """Names of the primary-key columns; empty for an append table."""
+        return self.definition.schema.primary_keys
+
+    @property
+    def partition_keys(self) -> tuple[str, ...]:
+        """Names of the partition columns."""
+        return self.definition.schema.partition_keys
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Effective options: those of the schema, overridden by this handle's."""
+        return self.definition.options.values
+
+    def with_options(self, options: Mapping[str, object]) -> Table:
+        """The same table with these dynamic options on top, for this handle alone."""
+        text = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in options.items()}
+        check_options(text)
+        return evolve(self, definition=evolve(self.definition, options=self.definition.options.with_values(text)))
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None,
+        limit: int | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: int | str | datetime | None = None,
+    ) -> Scan:
+        """A lazy read.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns wanted, in order; ``"a.b"`` is a nested field; all by default.
+        where : str or Predicate
+            SQL text (``"amount > 10 AND day = '2026-01-01'"``) or an expression (``paimon.col("amount") > 10``).
+        limit : int
+            At most so many rows.
+        snapshot, tag, timestamp
+            Time travel, at most one: a snapshot id, a tag's name, or a time (epoch milliseconds, ISO text, datetime): the last snapshot at or
+            before it.
+        """
+        return Scan(
+            self.engine,
+            self.definition,
+            columns=columns,
+            where=where,
+            limit=limit,
+            snapshot=snapshot,
+            tag=tag,
+            timestamp=timestamp,
+        )
+
+    def write(
+        self,
+        data: Any,
+        *,
+        kind_column: str | None = None,
+        commit_user: str | None = None,
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        properties: Mapping[str, str] | None = None,
+        watermark: int | None = None,
+    ) -> WriteResult:
+        """Write rows in one commit: appended, or upserted by primary key.
+
+        Parameters
+        ----------
+        data
+            An Arrow table, batch or reader, a pandas or polars frame, a list of dicts, a dict of columns, anything with
+            ``__arrow_c_stream__``, or an iterator of those.
+        kind_column : str
+            A column of `data` that holds row kinds (``"+I"``, ``"-U"``, ``"+U"``, ``"-D"``) and is not stored.
+        commit_user, identifier
+            With both given the commit happens once: a second call with the same pair changes nothing.
+        properties : mapping
+            Text kept in the snapshot.
+        watermark : int
+            Event time in epoch milliseconds; the snapshot's never goes back.
+
+        Raises
+        ------
+        InvalidRequest
+            The data do not fit the table; nothing was committed.
+        CommitConflict, CommitUncertain
+            See there.
+        """
+        builder = self.new_batch_write_builder(commit_user)
+        with builder.new_write() as writer:
+            writer.write(data, kind_column)
+            messages = writer.prepare_commit()
+            commit = builder.new_commit()
+            return _result(commit.commit(messages, properties, identifier=identifier, watermark=watermark))
+
+    def overwrite(
+        self,
+        data: Any,
+        partition: Mapping[str, object] | None = None,
+        *,
+        commit_user: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> WriteResult:
+        """Replace rows in one commit.
+
+        `partition` names the partitions that are replaced (``{"day": "2026-01-01"}``; ``{}`` the whole table). Without it, the partitions that
+        `data` holds are replaced, or the whole table where it has no partitions (`dynamic-partition-overwrite` false: all partitions).
+        """
+        builder = self.new_batch_write_builder(commit_user).overwrite(partition)
+        with builder.new_write() as writer:
+            writer.write(data)
+            messages = writer.prepare_commit()
+            return _result(builder.new_commit().commit(messages, properties))
+
+    def snapshots(self) -> list[Snapshot]:
+        """All live snapshots, oldest first."""
+        return list(snapshots(self.engine, self.definition.paths))
+
+    def snapshot(self) -> Snapshot | None:
+        """The latest snapshot; None for a table that nothing was written to."""
+        return latest_snapshot(self.engine, self.definition.paths)
+
+    @property
+    def tags(self) -> Mapping[str, Tag]:
+        """All tags by name."""
+        return {tag.name: tag for tag in tags(self.engine, self.definition.paths)}
+
+    def alter(self, *changes: SchemaChange) -> Table:
+        """Change columns or options (see `paimon.domain.schema.changes`); answers the table at its new schema."""
+        schema = alter_table(self.engine, self.definition, changes)
+        return evolve(
+            self, definition=evolve(self.definition, schema=schema, options=TableOptions.of(schema.options))
+        )
+
+    def system_table(self, name: str) -> SystemTable:
+        """A system table, such as ``"files"`` or ``"snapshots"``."""
+        return open_system_table(self.engine, self.definition, name)
+
+    def new_read_builder(self) -> ReadBuilder:
+        """The program API for reading: plan here, read there."""
+        return ReadBuilder(self.engine, self.definition)
+
+    def new_batch_write_builder(self, commit_user: str | None = None) -> BatchWriteBuilder:
+        """The program API for batch writing: write there, commit here."""
+        return BatchWriteBuilder(self.engine, self.definition, commit_user or _fresh_user(self))
+
+    def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
+        """The program API for streaming writes: many commits of one user with rising identifiers."""
+        return StreamWriteBuilder(self.engine, self.definition, commit_user or _fresh_user(self))
+
+    def __repr__(self) -> str:
+        schema = self.definition.schema
+        keys = f", primary key ({', '.join(schema.primary_keys)})" if schema.primary_keys else ""
+        parts = f", partitioned by ({', '.join(schema.partition_keys)})" if schema.partition_keys else ""
+        branch = "" if self.definition.branch == "main" else f", branch {self.definition.branch}"
+        return f"Table({self.name!r}: {len(schema.fields)} columns{keys}{parts}{branch})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{f.name}</td><td>{f.type}</td><td>{'' if f.nullable else 'NOT NULL'}</td></tr>"
+            for f in self.arrow_schema
+        )
+        return f"<b>{self.name}</b><table><tr><th>column</th><th>type</th><th></th></tr>{rows}</table>"
+
+
+def open_at(
+    engine: Engine,
+    location: str,
+    identifier: Identifier,
+    options: Mapping[str, str],
+    allowed_roots: tuple[str, ...] = (),
+) -> Table | SystemTable:
+    """The table (or its system table) at a location; NotFound where there is none."""
+    check_options(options)
+    branch = options.get("branch") or identifier.branch
+    paths = TablePaths(location, branch)
+    schema = latest_schema(engine, paths)
+    if schema is None:
+        what = "table" if branch == "main" else f"branch {branch!r} of table"
+        raise NotFound(what, location, hint="a table's directory holds schema/schema-0")
+    definition = TableDefinition(
+        identifier=identifier.full_name,
+        paths=paths,
+        schema=schema,
+        options=TableOptions.of(schema.options).with_values(options),
+        allowed_roots=allowed_roots,
+    )
+    if identifier.system_table is not None:
+        return open_system_table(engine, definition, identifier.system_table)
+    return Table(engine, definition)
+
+
+def _result(commit: CommitResult) -> WriteResult:
+    return WriteResult(commit.snapshot_ids, commit.added_rows, commit.added_files)
+
+
+def _fresh_user(table: Table) -> str:
+    prefix = table.definition.options.get("commit.user-prefix")
+    user = table.engine.ids.uuid()
+    return f"{prefix}_{user}" if prefix else user
