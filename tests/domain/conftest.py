@@ -1,0 +1,42 @@
+"""A domain test that opens a file for writing, a socket or a process fails: the core does no I/O."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_ALLOWED = (str(Path(__file__).resolve().parents[1] / "data"), sys.prefix, sys.base_prefix)
+_armed = False
+_caught: list[str] = []
+
+
+def _watch(event: str, arguments: tuple[object, ...]) -> None:
+    if not _armed:
+        return
+    if event in ("socket.connect", "socket.bind", "subprocess.Popen"):
+        _caught.append(event)
+    elif event == "open" and _is_foreign(arguments):
+        _caught.append(f"open {arguments[0]}")
+
+
+def _is_foreign(arguments: tuple[object, ...]) -> bool:
+    path = str(arguments[0])
+    harmless = path.endswith((".py", ".pyc", ".so")) or path.startswith(_ALLOWED) or "/.hypothesis" in path
+    return not harmless and not isinstance(arguments[0], int) and not path.startswith(("/proc", "/usr", "/etc", "/dev"))
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.fixture(autouse=True)
+def no_effects() -> Iterator[None]:
+    """Arm the hook for the time of the test."""
+    global _armed
+    _caught.clear()
+    _armed = True
+    yield
+    _armed = False
+    assert not _caught, f"the domain touched the world: {_caught[:3]}"
