@@ -1,0 +1,30 @@
+"""Hypothesis strategies for everything that the format knows: types, values, tables, schemas and histories.
+
+Law: what they draw is valid; who wants broken input breaks it on purpose.
+"""
+
+from paimon.testing.strategies.histories import CompactStep, Step, WriteStep, histories, keyed_rows
+from paimon.testing.strategies.schemas import append_schemas, primary_key_schemas, schemas
+from paimon.testing.strategies.tables import arrow_tables, columns_of, rows
+from paimon.testing.strategies.types import atomic_types, column_names, data_types, fields_of, key_types
+from paimon.testing.strategies.values import values_of
+
+__all__ = [
+    "CompactStep",
+    "Step",
+    "WriteStep",
+    "append_schemas",
+    "arrow_tables",
+    "atomic_types",
+    "column_names",
+    "columns_of",
+    "data_types",
+    "fields_of",
+    "histories",
+    "key_types",
+    "keyed_rows",
+    "primary_key_schemas",
+    "rows",
+    "schemas",
+    "values_of",
+]
