@@ -17,7 +17,8 @@ EMPTY_ROW = bytes(12)
 class ColumnStats:
     """Bounds and null count of one column in one file; None where unknown.
 
-    `minimum` and `maximum` are internal values (see `paimon.domain.row.values`) and bounds, not necessarily present values.
+    `minimum` and `maximum` are internal values (see `paimon.domain.row.values`) and bounds, not necessarily
+    present values.
     """
 
     minimum: Any = None

@@ -1,0 +1,82 @@
+"""Where the parts of binary rows and arrays lie.
+
+Law: everything is little-endian; a row is a header with null bits, eight bytes a field, and a variable part in steps
+of eight bytes.
+Source: `BinaryRow`, `BinaryArray`, `AbstractBinaryWriter`.
+"""
+
+from __future__ import annotations
+
+from paimon.domain.types.data_types import (
+    TIMESTAMP_TYPES,
+    BigIntType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    SmallIntType,
+    TimeType,
+    TinyIntType,
+)
+
+HEADER_BITS = 8
+"""The row kind takes the first byte; null bits begin behind it."""
+INLINE_BYTES = 7
+"""Text and bytes up to this length live in the fixed part itself."""
+COMPACT_DECIMAL_PRECISION = 18
+COMPACT_TIMESTAMP_PRECISION = 3
+DECIMAL_BYTES = 16
+"""What a decimal that is not compact takes in the variable part, whatever its value."""
+NANOS_PER_MILLI = 1_000_000
+
+PRIMITIVE_CODES: dict[type[DataType], str] = {
+    BooleanType: "?", TinyIntType: "b", SmallIntType: "h", IntType: "i", DateType: "i", TimeType: "i",
+    BigIntType: "q", FloatType: "f", DoubleType: "d",
+}  # fmt: skip
+"""The `struct` code of each type that is stored as it is."""
+
+
+def null_area_bytes(arity: int) -> int:
+    """Bytes of the row kind and the null bits of a row of this many fields."""
+    return (arity + 63 + HEADER_BITS) // 64 * 8
+
+
+def fixed_bytes(arity: int) -> int:
+    """Bytes in front of the variable part of a row."""
+    return null_area_bytes(arity) + 8 * arity
+
+
+def padded(length: int) -> int:
+    """The length, rounded up to a multiple of eight."""
+    return (length + 7) & ~7
+
+
+def array_header_bytes(count: int) -> int:
+    """Bytes of the element count and the null bits of an array."""
+    return 4 + (count + 31) // 32 * 4
+
+
+def element_bytes(element: DataType) -> int:
+    """Bytes that one element takes in the fixed part of an array."""
+    match element:
+        case BooleanType() | TinyIntType():
+            return 1
+        case SmallIntType():
+            return 2
+        case IntType() | DateType() | TimeType() | FloatType():
+            return 4
+        case _:
+            return 8
+
+
+def is_wide_decimal(data_type: DataType) -> bool:
+    """True for decimals whose value lies in the variable part."""
+    return isinstance(data_type, DecimalType) and data_type.precision > COMPACT_DECIMAL_PRECISION
+
+
+def is_wide_timestamp(data_type: DataType) -> bool:
+    """True for timestamps whose milliseconds lie in the variable part."""
+    return isinstance(data_type, TIMESTAMP_TYPES) and data_type.precision > COMPACT_TIMESTAMP_PRECISION

@@ -1,0 +1,229 @@
+"""What a value that a person wrote (Python or SQL literal) means in a column.
+
+Law: a literal fits or is refused; nothing is rounded, cut or wrapped silently. Text is read in every column's own
+form, so that partition specs and predicates can be given as text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.types.data_types import (
+    BYTES_TYPES,
+    CHARACTER_TYPES,
+    INTEGER_TYPES,
+    ArrayType,
+    BigIntType,
+    BlobType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LocalZonedTimestampType,
+    MapType,
+    RowType,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+)
+
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_MILLIS_PER_DAY = 86_400_000
+_NANOS_PER_DAY = _MILLIS_PER_DAY * 1_000_000
+_INTEGER_BITS = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
+_DATE_TEXT = re.compile(r"(\d{4,9})-(\d{1,2})-(\d{1,2})")
+_TIME_TEXT = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
+_ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2}):?(\d{2}))$")
+
+
+def literal(value: Any, data_type: DataType) -> Any:
+    """The internal value of a Python or SQL literal.
+
+    Raises
+    ------
+    InvalidRequest
+        If the value is not of this type or does not fit in it.
+    """
+    if value is None:
+        return None
+    try:
+        return _literal(value, data_type)
+    except (ValueError, TypeError, OverflowError, InvalidOperation) as error:
+        raise InvalidRequest(f"{value!r} is no {_name(data_type)}", subject=str(value), hint=str(error)) from error
+
+
+def _literal(value: Any, data_type: DataType) -> Any:
+    match data_type:
+        case BooleanType():
+            return _boolean(value)
+        case FloatType() | DoubleType():
+            return _floating(value)
+        case DecimalType(precision=precision, scale=scale):
+            return _decimal(value, precision, scale)
+        case DateType():
+            return _date(value)
+        case TimeType():
+            return _time(value)
+        case TimestampType() | LocalZonedTimestampType():
+            return _timestamp(value, isinstance(data_type, LocalZonedTimestampType))
+        case _ if isinstance(data_type, INTEGER_TYPES):
+            return _integer(value, _INTEGER_BITS[type(data_type)])
+        case _ if isinstance(data_type, CHARACTER_TYPES):
+            return _text(value)
+        case _ if isinstance(data_type, (*BYTES_TYPES, BlobType)):
+            return _bytes(value)
+        case _:
+            return _nested(value, data_type)
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    known = {"true": True, "false": False}
+    if isinstance(value, str) and value.strip().lower() in known:
+        return known[value.strip().lower()]
+    raise ValueError("write true or false")
+
+
+def _integer(value: Any, bits: int) -> int:
+    if isinstance(value, bool):
+        raise ValueError("a boolean is no number")
+    number = int(value) if not isinstance(value, str) else int(Decimal(value.strip()))
+    if Decimal(str(value).strip()) != number:
+        raise ValueError("it has a fraction")
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise ValueError(f"it needs more than {bits} bits")
+    return number
+
+
+def _floating(value: Any) -> float:
+    if isinstance(value, bool):
+        raise ValueError("a boolean is no number")
+    return float(value)
+
+
+def _decimal(value: Any, precision: int, scale: int) -> Decimal:
+    if isinstance(value, bool):
+        raise ValueError("a boolean is no number")
+    sign, digits, exponent = Decimal(str(value).strip()).as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError("it is not finite")
+    number, shift = int("".join(map(str, digits))), exponent + scale
+    scaled, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
+    if rest:
+        raise ValueError(f"it has more than {scale} digits after the point")
+    if scaled >= 10**precision:
+        raise ValueError(f"it has more than {precision} digits")
+    return Decimal((sign if scaled else 0, tuple(map(int, str(scaled))), -scale))
+
+
+def _date(value: Any) -> int:
+    if isinstance(value, datetime.datetime):
+        raise ValueError("it has a time of day")
+    if isinstance(value, datetime.date):
+        return value.toordinal() - _EPOCH_DAY
+    if isinstance(value, str):
+        found = _DATE_TEXT.fullmatch(value.strip())
+        if found:
+            year, month, day = map(int, found.groups())
+            return datetime.date(year, month, day).toordinal() - _EPOCH_DAY
+        return _integer(value, 32)
+    return _integer(value, 32)
+
+
+def _time(value: Any) -> int:
+    if isinstance(value, datetime.time):
+        nanos = _clock_nanos(value.hour, value.minute, value.second, value.microsecond * 1000)
+    elif isinstance(value, str) and ":" in value:
+        nanos = _time_text(value.strip())
+    else:
+        nanos = _integer(value, 32) * 1_000_000
+    millis, rest = divmod(nanos, 1_000_000)
+    if rest or not 0 <= millis < _MILLIS_PER_DAY:
+        raise ValueError("a time of day counts whole milliseconds below 24 hours")
+    return millis
+
+
+def _timestamp(value: Any, zoned: bool) -> int:
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is not None:
+            if not zoned:
+                raise ValueError("it has a time zone, the column has none")
+            value = value.astimezone(datetime.UTC)
+        day: int = value.toordinal() - _EPOCH_DAY
+        nanos = int(getattr(value, "nanosecond", 0)) + value.microsecond * 1000
+        return day * _NANOS_PER_DAY + _clock_nanos(value.hour, value.minute, value.second, nanos)
+    if isinstance(value, datetime.date):
+        return (value.toordinal() - _EPOCH_DAY) * _NANOS_PER_DAY
+    if isinstance(value, str):
+        return _timestamp_text(value.strip(), zoned)
+    raise ValueError("give a datetime or text such as '2026-01-31 12:30:00'")
+
+
+def _timestamp_text(text: str, zoned: bool) -> int:
+    shift = 0
+    zone = _ZONE_TEXT.search(text) if ":" in text else None
+    if zone is not None and zone.start() > 10:
+        if not zoned:
+            raise ValueError("it has a time zone, the column has none")
+        if zone[2]:
+            shift = (int(zone[3]) * 60 + int(zone[4])) * 60_000_000_000 * (-1 if zone[2] == "+" else 1)
+        text = text[: zone.start()]
+    day, _, clock = text.replace("T", " ").strip().partition(" ")
+    if not _DATE_TEXT.fullmatch(day):
+        raise ValueError("give text such as '2026-01-31 12:30:00'")
+    return _date(day) * _NANOS_PER_DAY + (_time_text(clock.strip()) if clock else 0) + shift
+
+
+def _time_text(text: str) -> int:
+    found = _TIME_TEXT.fullmatch(text)
+    if found is None:
+        raise ValueError("give a time of day such as 12:30:00.123")
+    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("hours end at 23, minutes and seconds at 59")
+    return _clock_nanos(hour, minute, second, int((found[4] or "0").ljust(9, "0")))
+
+
+def _clock_nanos(hour: int, minute: int, second: int, nanos: int) -> int:
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError("quote it")
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    raise ValueError("give bytes or text")
+
+
+def _nested(value: Any, data_type: DataType) -> Any:
+    match data_type:
+        case ArrayType(element=element):
+            return [literal(v, element) for v in value]
+        case MapType(key=key, value=item):
+            pairs = value.items() if hasattr(value, "items") else value
+            return [(literal(k, key), literal(v, item)) for k, v in pairs]
+        case RowType(fields=fields):
+            cells = [value[f.name] for f in fields] if hasattr(value, "keys") else value
+            return tuple(literal(v, f.type) for v, f in zip(cells, fields, strict=True))
+        case _:
+            raise TypeError("there are no literals of this type")
+
+
+def _name(data_type: DataType) -> str:
+    return type(data_type).__name__.removesuffix("Type").upper()

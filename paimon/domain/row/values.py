@@ -1,0 +1,109 @@
+"""Values outside of Arrow: one Python object a cell, for keys, partitions, statistics and reference functions.
+
+Law: `to_array(to_values(array)) == array` for canonical arrays. Internal values are: bool; int (also for DATE: epoch
+days, TIME: milliseconds of the day, TIMESTAMP: *nanoseconds* since the epoch); float; Decimal of the exact scale;
+str; bytes; list for ARRAY and VECTOR; list of (key, value) for MAP and MULTISET; tuple for ROW, and (value, metadata)
+for VARIANT; None for null.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from paimon.domain.row.literals import literal
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import (
+    NESTED_TYPES,
+    TIMESTAMP_TYPES,
+    ArrayType,
+    DataType,
+    DateType,
+    IntType,
+    MapType,
+    MultisetType,
+    RowType,
+    TimeType,
+    VariantType,
+    VectorType,
+)
+
+__all__ = ["literal", "to_array", "to_values"]
+
+_UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def to_values(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[Any]:
+    """The cells of a canonical Arrow array as internal values."""
+    if isinstance(array, pa.ChunkedArray):
+        return [value for chunk in array.chunks for value in to_values(chunk, data_type)]
+    if isinstance(data_type, TIMESTAMP_TYPES):
+        nanos = _UNIT_NANOS[array.type.unit]
+        return [None if v is None else v * nanos for v in array.cast(pa.int64()).to_pylist()]
+    if isinstance(data_type, DateType | TimeType):
+        return list(array.cast(pa.int32()).to_pylist())
+    if isinstance(data_type, (*NESTED_TYPES, VariantType)):
+        return _nested_values(array, data_type)
+    return list(array.to_pylist())
+
+
+def _nested_values(array: pa.Array, data_type: DataType) -> list[Any]:
+    match data_type:
+        case ArrayType(element=element):
+            return _slices(array, to_values(array.values, element))
+        case MapType(key=key, value=value):
+            return _slices(array, list(zip(to_values(array.keys, key), to_values(array.items, value), strict=True)))
+        case MultisetType(element=element):
+            counts = to_values(array.items, IntType())
+            return _slices(array, list(zip(to_values(array.keys, element), counts, strict=True)))
+        case VectorType(element=element, length=length):
+            inner = to_values(array.values, element)
+            starts = range(array.offset * length, (array.offset + len(array)) * length, length)
+            return _masked(array, [inner[start : start + length] for start in starts])
+        case RowType(fields=fields):
+            columns = [to_values(array.field(i), f.type) for i, f in enumerate(fields)]
+            return _masked(array, list(zip(*columns, strict=True)) if columns else [()] * len(array))
+        case _:
+            names = ("value", "metadata")
+            return _masked(array, list(zip(*(array.field(name).to_pylist() for name in names), strict=True)))
+
+
+def _slices(array: pa.Array, inner: list[Any]) -> list[Any]:
+    offsets = array.offsets.to_pylist()
+    return _masked(array, [inner[start:end] for start, end in itertools.pairwise(offsets)])
+
+
+def _masked(array: pa.Array, values: list[Any]) -> list[Any]:
+    if array.null_count == 0:
+        return values
+    return [v if valid else None for v, valid in zip(values, array.is_valid().to_pylist(), strict=True)]
+
+
+def to_array(values: Sequence[Any], data_type: DataType) -> pa.Array:
+    """The canonical Arrow array of internal values."""
+    target = arrow_type(data_type)
+    return pa.array([_arrow_value(v, data_type, target) for v in values], type=target)
+
+
+def _arrow_value(value: Any, data_type: DataType, target: pa.DataType) -> Any:
+    if value is None:
+        return None
+    match data_type:
+        case _ if isinstance(data_type, TIMESTAMP_TYPES):
+            return value // _UNIT_NANOS[target.unit]
+        case ArrayType(element=element) | VectorType(element=element):
+            return [_arrow_value(v, element, target.value_type) for v in value]
+        case MapType(key=key, value=item):
+            return [(_arrow_value(k, key, target.key_type), _arrow_value(v, item, target.item_type)) for k, v in value]
+        case MultisetType(element=element):
+            return [(_arrow_value(k, element, target.key_type), v) for k, v in value]
+        case RowType(fields=fields):
+            pairs = zip(fields, value, strict=True)
+            return {f.name: _arrow_value(v, f.type, target.field(i).type) for i, (f, v) in enumerate(pairs)}
+        case VariantType():
+            return {"value": value[0], "metadata": value[1]}
+        case _:
+            return value
