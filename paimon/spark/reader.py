@@ -1,0 +1,66 @@
+"""Reading on executors: splits are Spark's partitions.
+
+Law: the plan is made once on the driver, at one snapshot; a task reads its splits with `read_split`, as embedded reads do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from paimon.domain.predicate.expression import And, Predicate
+from paimon.domain.scan.splits import DataSplit
+from paimon.operations.read.split import read_split
+from paimon.spark.filters import predicate_of
+from paimon.spark.types import arrow_schema_of, to_spark
+from paimon.table import Table
+
+
+class SplitPartition(InputPartition):
+    """One split of the plan."""
+
+    def __init__(self, split: DataSplit) -> None:
+        super().__init__(None)
+        self.split = split
+
+
+class PaimonReader(DataSourceReader):
+    """Plans splits and reads them; columns are those of the schema that Spark (or the user's `.schema(…)`) asks for."""
+
+    def __init__(self, table: Table, schema: StructType) -> None:
+        self._table = table
+        self._schema = schema
+        self._pushed: tuple[Predicate, ...] = ()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take the filters that mean exactly the same here; the others stay with Spark."""
+        fields = {f.name: f for f in self._table.scan().pinned.table.schema.fields}
+        taken = []
+        for pushed in filters:
+            predicate = predicate_of(pushed, fields)
+            if predicate is None:
+                yield pushed
+            else:
+                taken.append(predicate)
+        self._pushed = tuple(taken)
+
+    def partitions(self) -> list[InputPartition]:
+        scan = self._table.scan(columns=self._schema.fieldNames(), where=self._predicate)
+        self._pinned = scan.pinned.table
+        self._read_plan = scan.read_plan
+        return [SplitPartition(split) for split in scan.plan().splits]
+
+    @property
+    def _predicate(self) -> Predicate | None:
+        return None if not self._pushed else And(self._pushed)
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        schema = arrow_schema_of(self._schema)
+        if not isinstance(partition, SplitPartition):  # an empty plan still makes Spark read once
+            yield pa.RecordBatch.from_pylist([], schema=schema)
+            return
+        for batch in read_split(self._table.engine, self._pinned, partition.split, self._read_plan):
+            yield to_spark(batch, schema)
