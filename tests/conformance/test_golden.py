@@ -1,0 +1,39 @@
+"""Every read of every golden table answers exactly what Java answers."""
+
+from __future__ import annotations
+
+import pytest
+from golden_tables import GoldenRead, golden_directory, golden_reads
+from not_yet import unreached
+from rendering import rows_of, types_of
+
+import paimon
+from paimon.domain.types.data_types import DataType
+
+HOME = golden_directory()
+READS = list(golden_reads(HOME))
+
+
+def answer(read: GoldenRead) -> list[str]:
+    arguments = dict(read.arguments)
+    options = dict(arguments.pop("options", {}))
+    if "branch" in arguments:
+        options["branch"] = arguments.pop("branch")
+    table = paimon.open_table(read.table, options)
+    assert isinstance(table, paimon.Table)
+    scan = table.scan(**arguments)
+    result = scan.to_arrow()
+    types: dict[str, DataType] = types_of(scan.pinned.table.schema.fields)
+    return rows_of(result, types)
+
+
+@pytest.mark.parametrize(
+    "read", [r for r in READS if unreached(r) is None], ids=lambda r: f"{r.case}-{r.name}"
+)
+def test_reads_as_java_reads(read: GoldenRead) -> None:
+    assert answer(read) == read.rows()
+
+
+def test_the_list_of_what_is_not_reached_names_real_cases() -> None:
+    assert {r.case for r in READS} >= {r.case for r in READS if unreached(r)}
+    assert sum(unreached(r) is None for r in READS) > 100
