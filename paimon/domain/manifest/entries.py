@@ -1,7 +1,8 @@
 """What manifests record: data files added and deleted, manifests themselves, index files.
 
-Law: a file's identity is (partition, bucket, level, name, extra files, embedded index, external path): an upgrade to another level is
-a DELETE and an ADD of the same name. Source: `ManifestEntry`, `DataFileMeta`, `ManifestFileMeta`, `IndexManifestEntry`.
+Law: a file's identity is (partition, bucket, level, name, extra files, embedded index, external path): an upgrade to
+another level is a DELETE and an ADD of the same name. Source: `ManifestEntry`, `DataFileMeta`, `ManifestFileMeta`,
+`IndexManifestEntry`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ class FileSource(IntEnum):
 class DataFileMeta:
     """One data (or changelog) file.
 
-    `min_key` and `max_key` are serialised BinaryRows of the trimmed primary key; `creation_time_millis` is the writer's local wall
-    clock encoded as if UTC; `delete_row_count` None means unknown, which means "may have retracts".
+    `min_key` and `max_key` are serialised BinaryRows of the trimmed primary key; `creation_time_millis` is the
+    writer's local wall clock encoded as if UTC; `delete_row_count` None means unknown, which means "may have
+    retracts".
     """
 
     file_name: str
