@@ -1,0 +1,16 @@
+"""The deduplicate engine on columns: the last record of a key wins, whatever its kind.
+
+Twin: `paimon.domain.merge.reference.deduplicate`. Source: `DeduplicateMergeFunction`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from paimon.domain.merge.columnar.order import Groups
+from paimon.domain.merge.spec import MergeSpec
+
+
+def deduplicate(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
+    """One row a group: its last."""
+    return table.take(pa.array(groups.order[groups.ends - 1]))

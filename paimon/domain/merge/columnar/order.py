@@ -1,0 +1,112 @@
+"""Rows of a merge in the order in which the merge functions see them, cut into groups of one key.
+
+Law: `order` is ascending by key, then user sequence fields, then sequence number, then retracts before adds, then
+arrival; a group is what has one key. Twin: `paimon.domain.merge.reference.order`. Source: `SortMergeReader`,
+`UserDefinedSeqComparator`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paimon.domain.merge.columnar.words import Part, Words, concatenated, packed, parts_of
+from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Groups(NamedTuple):
+    """Row numbers in merge order, where in `order` each key begins, and which keys came as a single record."""
+
+    order: Rows
+    starts: Rows
+    lone: Mask
+
+    @property
+    def ends(self) -> Rows:
+        """One past the last row of each group."""
+        return np.append(self.starts, len(self.order))[1:]
+
+    def of_row(self) -> Rows:
+        """The number of the group of each place in `order`."""
+        return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
+
+
+def groups_of(table: pa.Table, spec: MergeSpec) -> Groups:
+    """Order and group a table that holds the key, `_SEQUENCE_NUMBER`, `_VALUE_KIND` and the sequence fields."""
+    keys = [part for column in concatenated([table[n] for n in spec.key_names]) for part in parts_of(column)]
+    order = sorted_rows(packed([*keys, *_age_parts(table, spec)]), table.num_rows)
+    starts = _starts(packed(keys), order)
+    return Groups(order, starts, np.diff(np.append(starts, len(order))) == 1)
+
+
+def sorted_rows(words: list[Words], rows: int) -> Rows:
+    """The stable order of rows by their words."""
+    if not words:
+        return np.arange(rows, dtype=np.int64)
+    if len(words) > 1:
+        return np.lexsort(words[::-1])
+    width = max(rows - 1, 1).bit_length()
+    if int(words[0].max()) >> (64 - width):
+        return np.argsort(words[0], kind="stable")
+    # key and row number in one word: sorting plain numbers moves half the memory that an argsort does
+    tagged = (words[0] << np.uint64(width)) | np.arange(rows, dtype=np.uint64)
+    tagged.sort(kind="stable")
+    return (tagged & np.uint64((1 << width) - 1)).view(np.int64)
+
+
+def _age_parts(table: pa.Table, spec: MergeSpec) -> list[Part]:
+    parts: list[Part] = []
+    for column in concatenated([table[n] for n in spec.sequence_fields]):
+        parts += parts_of(column, spec.sequence_descending)
+    (numbers,) = concatenated([table[SEQUENCE_NUMBER.name]])
+    if parts or not _ascending(np.asarray(numbers)):
+        parts += parts_of(numbers)
+        parts.append(Part((~retracts(table)).astype(np.uint64), 1))
+    return parts
+
+
+def _ascending(numbers: npt.NDArray[np.int64]) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def retracts(table: pa.Table) -> Mask:
+    """Which rows are -U or -D."""
+    (kinds,) = concatenated([table[VALUE_KIND.name]])
+    values = np.asarray(kinds)
+    mask: Mask = (values == 1) | (values == 3)
+    return mask
+
+
+def _starts(words: list[Words], order: Rows) -> Rows:
+    if len(order) == 0:
+        return np.empty(0, dtype=np.int64)
+    change = np.zeros(len(order), dtype=np.bool_)
+    change[0] = True
+    for word in words:
+        ordered = word[order]
+        change[1:] |= ordered[1:] != ordered[:-1]
+    return np.flatnonzero(change)
+
+
+def restricted(groups: Groups, keep: Mask) -> Groups:
+    """The groups of those places of `order` that are kept; groups without any are gone, `lone` stays what it was."""
+    number = groups.of_row()[keep]
+    present, starts = np.unique(number, return_index=True)
+    return Groups(groups.order[keep], starts.astype(np.int64), groups.lone[present])
+
+
+def lookup_groups(groups: Groups, table: pa.Table) -> Groups:
+    """Of each key the records of level 0 or less and those of its smallest level above."""
+    levels = np.asarray(concatenated([table[LEVEL.name]])[0]).astype(np.int64)[groups.order]
+    if len(levels) == 0:
+        return groups
+    above = np.where(levels > 0, levels, np.iinfo(np.int64).max)
+    smallest = np.minimum.reduceat(above, groups.starts)
+    return restricted(groups, (levels <= 0) | (levels == smallest[groups.of_row()]))

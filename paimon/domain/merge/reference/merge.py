@@ -1,0 +1,89 @@
+"""Merging row by row, written to be read: what the columnar merge must equal.
+
+Law: sort by (key, user sequence, sequence number, retract before add, arrival); a key that comes as one record is
+answered as it is; else the records that take part go through the engine in that order. Source: `SortMergeReader`,
+`LookupMergeFunction`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cmp_to_key
+from itertools import groupby
+from typing import Any
+
+from paimon.domain.merge.reference.record import Record
+from paimon.domain.merge.registry import engine_of
+from paimon.domain.merge.spec import MergeSpec
+
+
+def merge(records: Sequence[Record], spec: MergeSpec) -> list[Record]:
+    """One record a key, ascending by key; retracts included, keys of which nothing is left are not."""
+    def in_merge_order(a: Record, b: Record) -> int:
+        return _compare_records(a, b, spec)
+
+    def by_key(a: Record, b: Record) -> int:
+        return _compare_columns(a.values, b.values, spec.key_names)
+
+    ordered = sorted(records, key=cmp_to_key(in_merge_order))
+    merged = (_merge_key(list(group), spec) for _, group in groupby(ordered, key=cmp_to_key(by_key)))
+    return [record for record in merged if record is not None]
+
+
+def _merge_key(records: Sequence[Record], spec: MergeSpec) -> Record | None:
+    if len(records) == 1:
+        return records[0]
+    if spec.lookup:
+        records = _visible_to_lookup(records)
+    if spec.ignore_delete:
+        records = [r for r in records if r.is_add]
+    return engine_of(spec.engine).reference(records, spec) if records else None
+
+
+def _visible_to_lookup(records: Sequence[Record]) -> Sequence[Record]:
+    above = [r.level for r in records if r.level > 0]
+    return [r for r in records if r.level <= 0 or r.level == min(above)]
+
+
+def _compare_records(a: Record, b: Record, spec: MergeSpec) -> int:
+    by_key = _compare_columns(a.values, b.values, spec.key_names)
+    if by_key:
+        return by_key
+    for name in spec.sequence_fields:
+        by_field = _compare_sequence(a.values[name], b.values[name], spec.sequence_descending)
+        if by_field:
+            return by_field
+    if a.sequence != b.sequence:
+        return -1 if a.sequence < b.sequence else 1
+    return int(a.is_add) - int(b.is_add)
+
+
+def _compare_columns(a: Mapping[str, Any], b: Mapping[str, Any], names: Sequence[str]) -> int:
+    for name in names:
+        order = compare_values(a[name], b[name])
+        if order:
+            return order
+    return 0
+
+
+def _compare_sequence(a: Any, b: Any, descending: bool) -> int:
+    order = compare_values(a, b)
+    return order if a is None or b is None or not descending else -order
+
+
+def compare_values(a: Any, b: Any) -> int:
+    """-1, 0 or 1: null first, floats as Java's `Double.compare`, else natural order."""
+    if a is None or b is None:
+        return (a is not None) - (b is not None)
+    if isinstance(a, float):
+        return _compare_floats(a, b)
+    return int(a > b) - int(a < b)
+
+
+def _compare_floats(a: float, b: float) -> int:
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) - math.isnan(b)
+    if a == b == 0.0:
+        return int(math.copysign(1, a) - math.copysign(1, b)) // 2
+    return (a > b) - (a < b)

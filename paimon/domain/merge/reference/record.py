@@ -1,0 +1,26 @@
+"""One record of a merge, row-wise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+ADDS = (0, 2)
+"""Row kinds +I and +U; the others, -U and -D, retract."""
+
+
+@frozen(hash=False)
+class Record:
+    """All columns of a row by name as internal values, with its sequence number, row kind and the level of its file."""
+
+    values: Mapping[str, Any]
+    sequence: int
+    kind: int = 0
+    level: int = 0
+
+    @property
+    def is_add(self) -> bool:
+        """True for +I and +U."""
+        return self.kind in ADDS

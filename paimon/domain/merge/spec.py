@@ -1,0 +1,95 @@
+"""What a merge must know of a table: its key, the order of records of one key, and the engine.
+
+Law: two merges with equal specs of equal rows in equal grouping answer equal rows. Tables handed to a merge hold the
+columns by their table names, plus `_SEQUENCE_NUMBER` and `_VALUE_KIND` (and `_LEVEL` where `lookup`).
+Source: `CoreOptions`, `MergeFunctionFactory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.data_types import DataField
+
+
+def _plain(options: Mapping[str, str]) -> Mapping[str, str]:
+    return dict(options)
+
+
+@frozen(hash=False)
+class MergeSpec:
+    """How rows of one key become one row.
+
+    Parameters
+    ----------
+    key_fields : tuple of DataField
+        The trimmed primary key, in key order.
+    value_fields : tuple of DataField
+        The other columns of the table.
+    sequence_fields : tuple of str
+        User sequence columns, which order the records of a key before `_SEQUENCE_NUMBER` does. Nulls always lose.
+    sequence_descending : bool
+        True where the smallest user sequence wins.
+    engine : str
+        Name of the merge engine.
+    ignore_delete : bool
+        Skip -D and -U records that meet others of their key.
+    lookup : bool
+        Of one key only records of level 0 (or less) and the one of the smallest level above take part.
+    options : mapping
+        The table's options, for engines that have their own.
+    """
+
+    key_fields: tuple[DataField, ...]
+    value_fields: tuple[DataField, ...] = ()
+    sequence_fields: tuple[str, ...] = ()
+    sequence_descending: bool = False
+    engine: str = "deduplicate"
+    ignore_delete: bool = False
+    lookup: bool = False
+    options: Mapping[str, str] = field(converter=_plain, factory=dict)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """Names of the key columns."""
+        return tuple(f.name for f in self.key_fields)
+
+    @classmethod
+    def of(cls, schema: TableSchema, options: TableOptions) -> MergeSpec:
+        """The spec of a primary-key table."""
+        keys = schema.trimmed_primary_keys
+        engine = options.get("merge-engine") or "deduplicate"
+        return cls(
+            key_fields=schema.key_fields,
+            value_fields=tuple(f for f in schema.fields if f.name not in keys),
+            sequence_fields=_names(options.get("sequence.field")),
+            sequence_descending=options.get("sequence.field.sort-order") == "descending",
+            engine=engine,
+            ignore_delete=_ignores_delete(options, engine),
+            lookup=needs_lookup(options),
+            options=options.values,
+        )
+
+
+def needs_lookup(options: TableOptions) -> bool:
+    """Whether merges see one record above level 0: lookup producer, deletion vectors, first-row, force-lookup."""
+    return (
+        options.get("changelog-producer") == "lookup"
+        or options.get("deletion-vectors.enabled") == "true"
+        or options.get("merge-engine") == "first-row"
+        or options.get("force-lookup") == "true"
+    )
+
+
+def _ignores_delete(options: TableOptions, engine: str) -> bool:
+    legacy = {"partial-update": "partial-update.ignore-delete", "first-row": "first-row.ignore-delete"}
+    own = legacy.get(engine, "deduplicate.ignore-delete")
+    return options.get("ignore-delete") == "true" or options.values.get(own) == "true"
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(n.strip() for n in (text or "").split(",") if n.strip())
