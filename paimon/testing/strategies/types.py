@@ -6,6 +6,7 @@ Law: every drawn type can be written by Java 1.4 in the formats named; without a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ _ODD_NAMES = ("a b", "Größe", "列", "x.y", "SELECT", "k=v", "100%", "tick`s",
 _lengths = st.integers(1, 12) | st.sampled_from([255, 4000, MAX_LENGTH])
 
 
+@cache  # building strategies costs more than drawing from them
 def atomic_types(file_format: str | None = None, nullable: bool | None = None) -> st.SearchStrategy[DataType]:
     """Types without parts; `file_format` leaves out what that format cannot hold, `nullable` None draws both."""
     finest = 6 if file_format == "avro" else 9
@@ -58,12 +60,14 @@ def _with_nullability(
     return draw(kinds).with_nullable(chosen)
 
 
+@cache
 def key_types(file_format: str | None = None) -> st.SearchStrategy[DataType]:
     """Types of primary keys, partition columns and map keys: atomic, NOT NULL, no floating numbers."""
     floating = (dt.FloatType, dt.DoubleType)
     return atomic_types(file_format, nullable=False).filter(lambda t: not isinstance(t, floating))
 
 
+@cache
 def data_types(
     file_format: str | None = None, *, max_depth: int = 2, nullable: bool | None = None
 ) -> st.SearchStrategy[DataType]:
@@ -90,6 +94,7 @@ def _nested_types(parts: st.SearchStrategy[DataType], file_format: str | None) -
     )
 
 
+@cache
 def column_names(odd: bool = False) -> st.SearchStrategy[str]:
     """Names that are free for columns; `odd` ones need quoting or escaping somewhere."""
     plain = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True).filter(lambda n: n != "rowkind")

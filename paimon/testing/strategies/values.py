@@ -7,6 +7,7 @@ nothing.
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ _VARIANT_METADATA = bytes((1, 0, 0))
 _VARIANT_VALUES = (bytes((0,)), bytes((4,)), bytes((8,)), bytes((12, 7)), bytes((12, 255)))  # null, true, false, 7, -1
 
 
+@cache  # building strategies costs more than drawing from them
 def values_of(data_type: DataType, *, nan: bool = True) -> st.SearchStrategy[Any]:
     """Internal values, null included where the type allows it; `nan` says whether floating numbers may be NaN."""
     present = _present(data_type, nan)
