@@ -5,6 +5,7 @@ Source: `SimpleStats`, `SimpleColStats`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import field, frozen
@@ -26,13 +27,17 @@ class ColumnStats:
     null_count: int | None = None
 
 
+def _counts(values: Iterable[int | None]) -> tuple[int | None, ...]:
+    return tuple(values)
+
+
 @frozen
 class SimpleStats:
     """Statistics as manifests hold them: two serialised BinaryRows and the null counts."""
 
     min_values: bytes = EMPTY_ROW
     max_values: bytes = EMPTY_ROW
-    null_counts: tuple[int | None, ...] = field(converter=tuple, default=())
+    null_counts: tuple[int | None, ...] = field(converter=_counts, default=())
 
 
 EMPTY_STATS = SimpleStats()
