@@ -1,0 +1,1 @@
+"""The command line: one module a noun; all work is done by the library's public face."""

@@ -1,0 +1,92 @@
+"""Arguments that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from paimon.domain.errors import InvalidRequest
+from paimon.engines import connect, open_table
+from paimon.system_table import SystemTable
+from paimon.table import Table
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+else:
+    Commands = Any
+
+
+def command(commands: Commands, name: str, help_text: str, example: str) -> argparse.ArgumentParser:
+    """A subcommand whose help ends with an example that runs as written."""
+    return commands.add_parser(
+        name,
+        help=help_text,
+        description=help_text,
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """The TABLE argument and `--warehouse`."""
+    parser.add_argument("table", metavar="TABLE", help="a table's path, or database.table with --warehouse")
+    add_warehouse(parser)
+
+
+def add_warehouse(parser: argparse.ArgumentParser) -> None:
+    """`--warehouse`, by default PAIMON_WAREHOUSE."""
+    parser.add_argument(
+        "-w",
+        "--warehouse",
+        default=os.environ.get("PAIMON_WAREHOUSE"),
+        metavar="PATH",
+        help="the warehouse that database.table is looked up in (default: $PAIMON_WAREHOUSE)",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, *more: str) -> None:
+    """`--output`."""
+    parser.add_argument(
+        "-o", "--output", choices=["table", "json", *more], default="table", help="how to print (default: table)"
+    )
+
+
+def add_option(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """`--option KEY=VALUE`, many times."""
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help=help_text)
+
+
+def options_of(pairs: Sequence[str]) -> dict[str, str]:
+    """`KEY=VALUE` texts as a mapping."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise InvalidRequest(f"{pair!r} is not KEY=VALUE", subject=pair, hint="write --option bucket=4")
+    return {key.strip(): value.strip() for key, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def names_of(text: str | None) -> list[str] | None:
+    """A comma list of names; None stays None."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def is_path(name: str) -> bool:
+    """Whether a TABLE argument is a path rather than database.table."""
+    return "/" in name or os.sep in name or os.path.isdir(name.partition("$")[0])
+
+
+def opened(given: argparse.Namespace) -> Table | SystemTable:
+    """The table, or system table, that TABLE names."""
+    options = options_of(getattr(given, "option", []))
+    if given.warehouse and not is_path(given.table):
+        return connect(given.warehouse).open(given.table, options)
+    return open_table(given.table, options)
+
+
+def opened_table(given: argparse.Namespace) -> Table:
+    """The table that TABLE names; InvalidRequest for a system table."""
+    table = opened(given)
+    if isinstance(table, SystemTable):
+        raise InvalidRequest(f"{given.table!r} is a system table", subject=given.table, hint="leave out the $ part")
+    return table

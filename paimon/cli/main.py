@@ -1,0 +1,63 @@
+"""`paimon`: parse arguments, run one command, turn errors into one sentence and a hint.
+
+Law: exit code 0 is success, 1 a typed error of the library, 2 a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from paimon import __version__
+from paimon.cli import demo, history, rows, tables
+from paimon.domain.errors import PaimonError
+
+_EPILOG = """
+a first tour:
+  paimon init lake                                         make a warehouse with a database 'default'
+  paimon create lake/default.db/orders \\
+      --columns "id BIGINT NOT NULL, day STRING, amount DECIMAL(10, 2)" \\
+      --primary-key id --option bucket=2                   make a primary-key table
+  paimon write lake/default.db/orders orders.csv           upsert rows of a file, in one commit
+  paimon cat lake/default.db/orders --where "amount > 5"   read them
+  paimon show lake/default.db/orders                       schema, options, files by bucket and level
+  paimon cat 'lake/default.db/orders$snapshots'            a system table
+  paimon demo flights                                      a whole pipeline on real data, on local Spark
+
+A table is named by its path, or as database.table with --warehouse (or PAIMON_WAREHOUSE).
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is answered."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if not hasattr(given, "run"):
+        parser.print_help()
+        return 2
+    try:
+        given.run(given)
+    except PaimonError as error:
+        print(f"paimon: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="paimon",
+        description="Tables of the Apache Paimon format: make, write, read and look into them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"paimon {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for noun in (tables, rows, history, demo):
+        noun.add_commands(commands)
+    return parser

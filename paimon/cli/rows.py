@@ -1,0 +1,88 @@
+"""Commands about rows: `cat`, `head`, `write`."""
+
+from __future__ import annotations
+
+import argparse
+
+from paimon.cli.arguments import Commands, add_option, add_output, add_table, command, names_of, opened, opened_table
+from paimon.cli.inputs import read_file
+from paimon.cli.output import print_records, print_rows
+from paimon.domain.errors import InvalidRequest
+from paimon.results import Results
+from paimon.scan import Scan
+from paimon.system_table import SystemTable
+
+
+def add_commands(commands: Commands) -> None:
+    """Add this noun's commands."""
+    cat = command(
+        commands,
+        "cat",
+        "print rows of a table",
+        "paimon cat lake/default.db/orders --where \"amount > 5\" --columns id,amount --output json",
+    )
+    _add_reading(cat)
+    cat.add_argument("-n", "--limit", type=int, help="at most so many rows")
+    cat.set_defaults(run=_cat)
+    head = command(commands, "head", "print the first rows of a table", "paimon head lake/default.db/orders -n 5")
+    _add_reading(head)
+    head.add_argument("-n", "--limit", type=int, default=10, help="how many rows (default: 10)")
+    head.set_defaults(run=_cat)
+    write = command(
+        commands, "write", "write rows of files to a table, in one commit", "paimon write lake/default.db/orders orders.csv"
+    )
+    add_table(write)
+    write.add_argument("files", nargs="+", metavar="FILE", help="CSV, JSON lines, Parquet, ORC or Arrow (by the ending)")
+    write.add_argument("--format", choices=["csv", "json", "parquet", "orc", "arrow"], help="instead of the ending")
+    write.add_argument("--kind-column", metavar="NAME", help="a column with row kinds (+I -U +U -D), not stored")
+    write.add_argument("--overwrite", action="store_true", help="replace the partitions (or the table) that are written")
+    add_option(write, "a table option for this write alone")
+    add_output(write)
+    write.set_defaults(run=_write)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    add_table(parser)
+    parser.add_argument("--columns", metavar="A,B", help="columns to print, in order; a.b is a nested field")
+    parser.add_argument("--where", metavar="CONDITION", help="SQL condition, such as \"amount > 5 AND day = '2026-01-01'\"")
+    parser.add_argument("--snapshot", type=int, metavar="ID", help="read at this snapshot")
+    parser.add_argument("--tag", metavar="NAME", help="read at this tag")
+    parser.add_argument("--timestamp", metavar="TIME", help="read at the last snapshot up to this time")
+    parser.add_argument("--branch", metavar="NAME", help="read this branch")
+    parser.add_argument("--explain", action="store_true", help="print what would be read, and what is pruned, instead")
+    add_option(parser, "a table option for this read alone")
+    add_output(parser, "csv")
+
+
+def _cat(given: argparse.Namespace) -> None:
+    if given.branch:
+        given.option.append(f"branch={given.branch}")
+    table = opened(given)
+    travel = {k: getattr(given, k) for k in ("snapshot", "tag", "timestamp") if getattr(given, k) is not None}
+    scan: Results
+    if isinstance(table, SystemTable):
+        if travel:
+            raise InvalidRequest(f"{table.name} has no time travel", hint=f"leave out --{next(iter(travel))}")
+        scan = table.scan(names_of(given.columns), given.where, given.limit)
+    else:
+        scan = table.scan(names_of(given.columns), given.where, given.limit, **travel)
+    if given.explain and isinstance(scan, Scan):
+        print(scan.explain())
+    else:
+        print_rows(scan.to_batches(), given.output)
+
+
+def _write(given: argparse.Namespace) -> None:
+    table = opened_table(given)
+    data = [batch for file in given.files for batch in read_file(file, given.format, table.arrow_schema)]
+    if given.overwrite:
+        result = table.overwrite(data)
+    else:
+        result = table.write(data, kind_column=given.kind_column)
+    record = {"snapshots": list(result.snapshot_ids), "rows": result.rows, "files": result.files}
+    if given.output == "json":
+        print_records([record], "json")
+    elif result.snapshot_ids:
+        print(f"snapshot {', '.join(map(str, result.snapshot_ids))}: {result.rows:,} rows in {result.files} files")
+    else:
+        print("nothing to write: no snapshot was made")

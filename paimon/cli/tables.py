@@ -1,0 +1,119 @@
+"""Commands about tables: `init`, `create`, `ls`, `show`."""
+
+from __future__ import annotations
+
+import argparse
+
+from paimon.cli.arguments import (
+    Commands,
+    add_option,
+    add_output,
+    add_table,
+    add_warehouse,
+    command,
+    is_path,
+    names_of,
+    opened_table,
+    options_of,
+)
+from paimon.cli.inputs import read_file
+from paimon.cli.output import print_records
+from paimon.cli.picture import show_table
+from paimon.domain.errors import InvalidRequest
+from paimon.engines import connect, location_of
+from paimon.table import Table
+
+
+def add_commands(commands: Commands) -> None:
+    """Add this noun's commands."""
+    init = command(commands, "init", "make a warehouse with a database", "paimon init lake")
+    init.add_argument("path", metavar="WAREHOUSE", help="directory or URL of the warehouse")
+    init.add_argument("--database", default="default", help="name of the database (default: default)")
+    init.set_defaults(run=_init)
+    create = command(
+        commands,
+        "create",
+        "make a table",
+        'paimon create lake/default.db/orders --columns "id BIGINT NOT NULL, v STRING" --primary-key id --option bucket=2',
+    )
+    add_table(create)
+    columns = create.add_mutually_exclusive_group(required=True)
+    columns.add_argument("--columns", metavar="DDL", help='a column list: "id BIGINT NOT NULL, name STRING"')
+    columns.add_argument("--like", metavar="FILE", help="take the columns of a CSV, JSON lines, Parquet, ORC or Arrow file")
+    create.add_argument("--primary-key", metavar="A,B", help="primary-key columns")
+    create.add_argument("--partition-by", metavar="A,B", help="partition columns")
+    create.add_argument("--comment", help="what the table is about")
+    create.add_argument("--if-not-exists", action="store_true", help="no error if the table is there already")
+    add_option(create, "a table option, such as bucket=4")
+    create.set_defaults(run=_create)
+    listing = command(commands, "ls", "list databases and tables of a warehouse", "paimon ls lake")
+    listing.add_argument("path", nargs="?", metavar="WAREHOUSE", help="the warehouse (default: $PAIMON_WAREHOUSE)")
+    add_warehouse(listing)
+    add_output(listing)
+    listing.set_defaults(run=_ls)
+    show = command(
+        commands, "show", "show a table: schema, options, partitions, files by bucket and level", "paimon show lake/default.db/orders"
+    )
+    add_table(show)
+    add_output(show)
+    show.set_defaults(run=lambda given: show_table(opened_table(given), given.output))
+
+
+def _init(given: argparse.Namespace) -> None:
+    catalog = connect(given.path)
+    catalog.create_database(given.database, exist_ok=True)
+    print(f"{catalog.warehouse}: database {given.database!r} is ready")
+
+
+def _create(given: argparse.Namespace) -> None:
+    warehouse, name = _place(given)
+    schema = given.columns if given.columns else read_file(given.like, None)[0].schema
+    catalog = connect(warehouse)
+    catalog.create_database(name.partition(".")[0], exist_ok=True)
+    table = catalog.create_table(
+        name,
+        schema,
+        primary_keys=names_of(given.primary_key) or [],
+        partition_keys=names_of(given.partition_by) or [],
+        options=options_of(given.option),
+        comment=given.comment,
+        exist_ok=given.if_not_exists,
+    )
+    print(f"{table.location}: {table!r} is ready")
+
+
+def _place(given: argparse.Namespace) -> tuple[str, str]:
+    if given.warehouse and not is_path(given.table):
+        return given.warehouse, given.table
+    *parents, database, table = location_of(given.table).split("/")
+    if not parents or not database.endswith(".db"):
+        raise InvalidRequest(
+            f"{given.table!r} is no place for a table",
+            subject=given.table,
+            hint="write WAREHOUSE/DATABASE.db/TABLE, or database.table with --warehouse",
+        )
+    return "/".join(parents), f"{database.removesuffix('.db')}.{table}"
+
+
+def _ls(given: argparse.Namespace) -> None:
+    warehouse = given.path or given.warehouse
+    if not warehouse:
+        raise InvalidRequest("no warehouse was named", hint="paimon ls PATH, or set PAIMON_WAREHOUSE")
+    catalog = connect(warehouse)
+    records = [
+        {"database": database, "table": name, **_summary(catalog.table(f"{database}.{name}"))}
+        for database in catalog.databases()
+        for name in catalog.tables(database)
+    ]
+    print_records(records, given.output, f"tables of {catalog.warehouse}")
+
+
+def _summary(table: Table) -> dict[str, object]:
+    snapshot = table.snapshot()
+    return {
+        "columns": len(table.table_schema.fields),
+        "primary key": ", ".join(table.primary_keys),
+        "partitioned by": ", ".join(table.partition_keys),
+        "snapshot": None if snapshot is None else snapshot.id,
+        "rows": None if snapshot is None else snapshot.total_record_count,
+    }
