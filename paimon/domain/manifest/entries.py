@@ -7,6 +7,7 @@ another level is a DELETE and an ADD of the same name. Source: `ManifestEntry`, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 from attrs import evolve, field, frozen
@@ -26,6 +27,10 @@ class FileSource(IntEnum):
 
     APPEND = 0
     COMPACT = 1
+
+
+def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
 
 
 @frozen
@@ -48,7 +53,7 @@ class DataFileMeta:
     max_sequence_number: int = 0
     schema_id: int = 0
     level: int = 0
-    extra_files: tuple[str, ...] = field(converter=tuple, default=())
+    extra_files: tuple[str, ...] = field(converter=_texts, default=())
     creation_time_millis: int | None = None
     delete_row_count: int | None = None
     embedded_index: bytes | None = None
