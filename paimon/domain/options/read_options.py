@@ -1,0 +1,113 @@
+"""Known options of retention, reading, schema changes, and of catalogs.
+
+Law: one line an option, as Java 1.4.2 (2.x for newer ones) defines it. Source: `CoreOptions`, `CatalogOptions`.
+"""
+
+from __future__ import annotations
+
+from paimon.domain.options.option import Kind, Option, choice
+
+RETENTION = (
+    Option("snapshot.num-retained.min", Kind.INT, "10", "snapshots kept at least"),
+    Option("snapshot.num-retained.max", Kind.INT, "2147483647", "snapshots kept at most"),
+    Option("snapshot.time-retained", Kind.DURATION, "1 h", "age that snapshots are kept for"),
+    Option("snapshot.expire.limit", Kind.INT, "50", "snapshots expired at once"),
+    choice("snapshot.expire.execution-mode", "sync async", "sync", "whether a commit waits for expiry"),
+    Option("snapshot.clean-empty-directories", Kind.BOOL, "false", "remove directories left empty"),
+    Option("changelog.num-retained.min", Kind.INT, None, "changelogs kept at least; as snapshots"),
+    Option("changelog.num-retained.max", Kind.INT, None, "changelogs kept at most; as snapshots"),
+    Option("changelog.time-retained", Kind.DURATION, None, "age that changelogs are kept for; as snapshots"),
+    choice("tag.automatic-creation", "none process-time watermark batch", "none", "when tags are made by themselves"),
+    choice("tag.creation-period", "daily hourly two-hours", "daily", "period of automatic tags"),
+    Option("tag.creation-period-duration", Kind.DURATION, None, "period of automatic tags, freely"),
+    Option("tag.creation-delay", Kind.DURATION, "0 ms", "wait after a period's end"),
+    choice("tag.period-formatter", "with_dashes without_dashes without_dashes_and_spaces", "with_dashes",
+           "names of automatic tags"),
+    Option("tag.num-retained-max", Kind.INT, None, "automatic tags kept"),
+    Option("tag.default-time-retained", Kind.DURATION, None, "age that tags are kept for"),
+    Option("tag.time-expire-enabled", Kind.BOOL, "true", "let tags expire by age"),
+    Option("tag.automatic-completion", Kind.BOOL, "false", "make the tags of missed periods"),
+    Option("tag.create-success-file", Kind.BOOL, "false", "mark made tags by a file"),
+    Option("tag.batch.customized-name", Kind.TEXT, None, "name of tags after batch writes"),
+    Option("sink.watermark-time-zone", Kind.TEXT, "UTC", "zone of watermarks"),
+    Option("sink.process-time-zone", Kind.TEXT, None, "zone of process time"),
+    Option("partition.expiration-time", Kind.DURATION, None, "age at which partitions expire"),
+    Option("partition.expiration-check-interval", Kind.DURATION, "1 h", "time between checks"),
+    Option("partition.expiration-max-num", Kind.INT, "100", "partitions expired at once"),
+    Option("partition.expiration-batch-size", Kind.INT, None, "partitions of one commit"),
+    Option("partition.expiration-strategy", Kind.TEXT, "values-time", "what a partition's age is"),
+    Option("partition.timestamp-formatter", Kind.TEXT, None, "form of times in partition values"),
+    Option("partition.timestamp-pattern", Kind.TEXT, None, "how partition values make a time"),
+    Option("partition.mark-done-action", Kind.TEXT, "success-file", "what marks a partition as done"),
+    Option("consumer-id", Kind.TEXT, None, "consumer that a stream reads as"),
+    choice("consumer.mode", "exactly-once at-least-once", "exactly-once", "how progress is kept"),
+    Option("consumer.ignore-progress", Kind.BOOL, "false", "start anew"),
+    Option("consumer.expiration-time", Kind.DURATION, None, "age at which consumers are forgotten"),
+    Option("consumer.changelog-only", Kind.BOOL, "false", "consumers hold back changelogs only"),
+    Option("file-operation.thread-num", Kind.INT, None, "threads for file operations"),
+)
+
+READING = (
+    choice("scan.mode", "default latest-full full latest compacted-full from-timestamp from-snapshot "
+           "from-snapshot-full from-file-creation-time from-creation-timestamp incremental latest-delta", "default",
+           "what a scan starts from"),
+    Option("scan.snapshot-id", Kind.LONG, None, "read this snapshot"),
+    Option("scan.tag-name", Kind.TEXT, None, "read this tag"),
+    Option("scan.version", Kind.TEXT, None, "read this tag, snapshot or watermark-N"),
+    Option("scan.watermark", Kind.LONG, None, "read the first snapshot at this watermark"),
+    Option("scan.timestamp", Kind.TEXT, None, "read as of this time"),
+    Option("scan.timestamp-millis", Kind.LONG, None, "read as of this time"),
+    Option("scan.file-creation-time-millis", Kind.LONG, None, "read files made since"),
+    Option("scan.creation-time-millis", Kind.LONG, None, "start at this time"),
+    Option("scan.bounded.watermark", Kind.LONG, None, "end a stream at this watermark"),
+    Option("scan.bucket", Kind.INT, None, "read one bucket"),
+    Option("scan.plan-sort-partition", Kind.BOOL, "false", "order splits by partition"),
+    Option("scan.fallback-branch", Kind.TEXT, None, "branch for partitions that main lacks"),
+    Option("scan.primary-branch", Kind.TEXT, None, "branch that comes first"),
+    Option("scan.manifest.parallelism", Kind.INT, None, "manifests read at once"),
+    Option("scan.ignore-corrupt-files", Kind.BOOL, "false", "leave out files that cannot be read"),
+    Option("scan.ignore-lost-files", Kind.BOOL, "false", "leave out files that are missing"),
+    Option("incremental-between", Kind.TEXT, None, "read the changes between two snapshots or tags"),
+    Option("incremental-between-timestamp", Kind.TEXT, None, "read the changes between two times"),
+    Option("incremental-to-auto-tag", Kind.TEXT, None, "read the changes up to an automatic tag"),
+    choice("incremental-between-scan-mode", "auto delta changelog diff", "auto", "what counts as changes"),
+    Option("incremental-between-tag-to-snapshot", Kind.BOOL, "false", "take the snapshots of tags"),
+    Option("streaming-read-overwrite", Kind.BOOL, "false", "streams see overwrites"),
+    Option("streaming-read-append-overwrite", Kind.BOOL, "false", "streams see overwrites of append tables"),
+    Option("streaming.read.snapshot.delay", Kind.DURATION, None, "age of snapshots that streams read"),
+    Option("continuous.discovery-interval", Kind.DURATION, "10 s", "time between looks for snapshots"),
+    Option("source.split.target-size", Kind.MEMORY, "128 mb", "size of a split"),
+    Option("source.split.open-file-cost", Kind.MEMORY, "4 mb", "size that a file counts at least"),
+    Option("file-reader-async-threshold", Kind.MEMORY, "10 mb", "larger files are read ahead"),
+    Option("table-read.sequence-number.enabled", Kind.BOOL, "false", "sequence numbers in audit_log"),
+    Option("alter-column-null-to-not-null.disabled", Kind.BOOL, "true", "refuse to forbid null later"),
+    Option("disable-explicit-type-casting", Kind.BOOL, "false", "refuse type changes that lose"),
+    Option("add-column-before-partition", Kind.BOOL, "false", "new columns come before partition keys"),
+)
+
+CATALOG = tuple(
+    Option(key, kind, default, doc, catalog=True)
+    for key, kind, default, doc in (
+        ("warehouse", Kind.TEXT, None, "root of the catalog"),
+        ("metastore", Kind.TEXT, "filesystem", "kind of catalog"),
+        ("uri", Kind.TEXT, None, "address of a metastore"),
+        ("table.type", Kind.TEXT, "managed", "managed or external"),
+        ("lock.enabled", Kind.BOOL, None, "lock commits and schema changes"),
+        ("lock.type", Kind.TEXT, None, "kind of lock"),
+        ("lock-check-max-sleep", Kind.DURATION, "8 s", "longest wait between tries"),
+        ("lock-acquire-timeout", Kind.DURATION, "8 min", "time that a lock may take"),
+        ("cache-enabled", Kind.BOOL, "true", "cache metadata"),
+        ("cache.expire-after-access", Kind.DURATION, "10 min", "age of unused cache entries"),
+        ("cache.expire-after-write", Kind.DURATION, "30 min", "age of cache entries"),
+        ("cache.manifest.small-file-memory", Kind.MEMORY, "128 mb", "memory for small manifests"),
+        ("cache.manifest.small-file-threshold", Kind.MEMORY, "1 mb", "size of small manifests"),
+        ("cache.manifest.max-memory", Kind.MEMORY, None, "memory for manifests"),
+        ("cache.snapshot.max-num-per-table", Kind.INT, "20", "cached snapshots"),
+        ("cache.partition.max-num", Kind.LONG, "0", "cached partitions"),
+        ("cache.deletion-vectors.max-num", Kind.INT, "100000", "cached deletion vectors"),
+        ("case-sensitive", Kind.BOOL, None, "whether names differ by case"),
+        ("sync-all-properties", Kind.BOOL, "true", "hand all properties to the metastore"),
+        ("format-table.enabled", Kind.BOOL, "true", "support format tables"),
+        ("resolving-file-io.enabled", Kind.BOOL, "false", "choose the file system by path"),
+    )
+)

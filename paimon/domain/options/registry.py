@@ -1,0 +1,62 @@
+"""All known options by key.
+
+Law: a key stands once; each default and each choice passes the option's own check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paimon.domain.options.layout_options import FILES, LAYOUT, STATISTICS
+from paimon.domain.options.option import Kind, Option
+from paimon.domain.options.read_options import CATALOG, READING, RETENTION
+from paimon.domain.options.write_options import COMMIT, COMPACTION, MERGE, WRITE
+
+OPTIONS: Mapping[str, Option] = {
+    option.key: option
+    for group in (LAYOUT, FILES, STATISTICS, COMMIT, MERGE, WRITE, COMPACTION, RETENTION, READING, CATALOG)
+    for option in group
+}
+ALIASES: Mapping[str, str] = {alias: option.key for option in OPTIONS.values() for alias in option.aliases}
+"""Older keys and the keys that replaced them."""
+
+FORMAT_PREFIXES = ("parquet.", "orc.", "avro.")
+"""Options that are handed to the file writer."""
+
+TABLE_DEFAULT_PREFIX = "table-default."
+"""Catalog options that are copied into new tables."""
+
+FIELD_OPTIONS: Mapping[str, Kind] = {
+    "stats-mode": Kind.TEXT,
+    "aggregate-function": Kind.TEXT,
+    "ignore-retract": Kind.BOOL,
+    "distinct": Kind.BOOL,
+    "list-agg-delimiter": Kind.TEXT,
+    "sequence-group": Kind.NAMES,
+    "nested-key": Kind.NAMES,
+    "nested-key-null-strategy": Kind.TEXT,
+    "nested-sequence-field": Kind.NAMES,
+    "count-limit": Kind.INT,
+    "ts-field": Kind.TEXT,
+    "default-value": Kind.TEXT,
+    "kind": Kind.TEXT,
+    "min": Kind.TEXT,
+    "max": Kind.TEXT,
+    "length": Kind.INT,
+}
+"""What may follow ``fields.<column>.`` and the form of its value."""
+
+FILE_INDEX_TYPES = ("bloom-filter", "bitmap", "bsi", "range-bitmap")
+FILE_INDEX_OPTIONS: Mapping[str, Kind] = {
+    "items": Kind.INT,
+    "fpp": Kind.DOUBLE,
+    "version": Kind.INT,
+    "index-block-size": Kind.MEMORY,
+    "chunk-size": Kind.MEMORY,
+}
+"""What may follow ``file-index.<type>.<column>.`` and the form of its value."""
+
+
+def canonical_key(key: str) -> str:
+    """The key that this one, perhaps an older one, stands for."""
+    return ALIASES.get(key, key)

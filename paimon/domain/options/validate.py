@@ -1,0 +1,107 @@
+"""Whether options are known and their values of the right form.
+
+Law: an unknown key or a wrong value is refused with one sentence and, for keys, the nearest known one. Values are only
+checked one by one here; what they mean together with a schema is checked with the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.options.option import Kind
+from paimon.domain.options.parse import (
+    parse_bool,
+    parse_double,
+    parse_duration_nanos,
+    parse_int,
+    parse_levels,
+    parse_long,
+    parse_memory,
+    refused,
+)
+from paimon.domain.options.registry import (
+    ALIASES,
+    FIELD_OPTIONS,
+    FILE_INDEX_OPTIONS,
+    FILE_INDEX_TYPES,
+    FORMAT_PREFIXES,
+    OPTIONS,
+    TABLE_DEFAULT_PREFIX,
+    canonical_key,
+)
+
+_CHECKS = {
+    Kind.BOOL: parse_bool,
+    Kind.INT: parse_int,
+    Kind.LONG: parse_long,
+    Kind.DOUBLE: parse_double,
+    Kind.MEMORY: parse_memory,
+    Kind.DURATION: parse_duration_nanos,
+    Kind.LEVELS: parse_levels,
+}
+
+
+def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> None:
+    """Refuse what `allow_unknown` does not excuse: unknown keys; and always: values of a wrong form.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming the option at fault.
+    """
+    for key, value in options.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidRequest(
+                f"option {key!r} has the value {value!r}, which is no text", subject=str(key),
+                hint="give option names and values as str",
+            )
+        _check_option(key, value, allow_unknown)
+
+
+def _check_option(key: str, value: str, allow_unknown: bool) -> None:
+    option = OPTIONS.get(canonical_key(key))
+    if option is not None:
+        if option.kind is Kind.CHOICE and value.strip().lower() not in option.choices:
+            raise refused(key, value, "one of " + ", ".join(option.choices))
+        check_form(key, value, option.kind)
+    elif key.startswith("fields."):
+        _check_field_option(key, value, allow_unknown)
+    elif key.startswith("file-index."):
+        _check_index_option(key, value, allow_unknown)
+    elif key.startswith(TABLE_DEFAULT_PREFIX):
+        _check_option(key.removeprefix(TABLE_DEFAULT_PREFIX), value, allow_unknown)
+    elif not allow_unknown and not key.startswith(FORMAT_PREFIXES):
+        raise InvalidRequest(
+            f"option {key!r} is unknown", subject=key, hint=did_you_mean(key, [*OPTIONS, *ALIASES])
+        )
+
+
+def check_form(key: str, value: str, kind: Kind) -> None:
+    """Refuse a value that is not of this kind."""
+    check = _CHECKS.get(kind)
+    if check is not None:
+        check(value, key)
+
+
+def _check_field_option(key: str, value: str, allow_unknown: bool) -> None:
+    column, _, name = key.removeprefix("fields.").rpartition(".")
+    kind = FIELD_OPTIONS.get(name)
+    if kind is not None and column:
+        check_form(key, value, kind)
+    elif not allow_unknown:
+        known = [f"fields.{column or '<column>'}.{n}" for n in FIELD_OPTIONS]
+        raise InvalidRequest(f"option {key!r} is unknown", subject=key, hint=did_you_mean(key, known))
+
+
+def _check_index_option(key: str, value: str, allow_unknown: bool) -> None:
+    kind, _, rest = key.removeprefix("file-index.").partition(".")
+    column, _, name = rest.rpartition(".")
+    if kind in FILE_INDEX_TYPES and rest == "columns":
+        return
+    if kind in FILE_INDEX_TYPES and column and name in FILE_INDEX_OPTIONS:
+        check_form(key, value, FILE_INDEX_OPTIONS[name])
+    elif not allow_unknown:
+        known = [f"file-index.{t}.columns" for t in FILE_INDEX_TYPES]
+        known += [f"file-index.{t}.{column or '<column>'}.{n}" for t in FILE_INDEX_TYPES for n in FILE_INDEX_OPTIONS]
+        raise InvalidRequest(f"option {key!r} is unknown", subject=key, hint=did_you_mean(key, known))
