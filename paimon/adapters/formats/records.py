@@ -1,7 +1,8 @@
 """AvroRecordIO: manifests, manifest lists and index manifests as plain records, whichever format holds them.
 
 Law: the format is told by the magic bytes, never by an option; records come as dicts by column name, with bytes, text
-and numbers as stored (a timestamp is its number); a file cannot decode to more than a bound. Source: `AvroFileFormat`, `ObjectsFile`.
+and numbers as stored (a timestamp is its number); a file cannot decode to more than a bound.
+Source: `AvroFileFormat`, `ObjectsFile`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,12 @@ import fastavro
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.adapters.formats.avro.codecs import avro_codec, compress
+from paimon.adapters.formats.avro.codecs import avro_codec
 from paimon.adapters.formats.avro.container import (
     MAGIC,
     SYNC_BYTES,
-    Block,
+    block_bytes,
     header_bytes,
-    long_bytes,
     read_blocks,
     read_header,
 )
@@ -30,7 +30,6 @@ from paimon.adapters.formats.records_arrow import read_arrow_records, write_arro
 from paimon.domain.errors import CorruptTable, InvalidRequest
 
 _BLOCK_RECORDS = 256
-_ZSTD_LEVEL = 1
 _SLACK_BYTES = 16 * 1024 * 1024
 _MAX_RATIO = 200
 
@@ -89,9 +88,3 @@ def _avro_pieces(records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any]
     rest = iter(records)
     while chunk := list(islice(rest, _BLOCK_RECORDS)):
         yield block_bytes(encode(chunk, parsed), codec, header[-SYNC_BYTES:])
-
-
-def block_bytes(block: Block, codec: str, sync: bytes, level: int = _ZSTD_LEVEL) -> bytes:
-    """One block as it stands in a file."""
-    packed = compress(codec, block.data, level)
-    return b"".join((long_bytes(block.record_count), long_bytes(len(packed)), packed, sync))

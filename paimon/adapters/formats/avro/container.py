@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.adapters.formats.avro.codecs import TooLarge, decompress
+from paimon.adapters.formats.avro.codecs import TooLarge, compress, decompress
 from paimon.domain.errors import CorruptTable
 
 MAGIC = b"Obj\x01"
@@ -90,6 +90,12 @@ def header_bytes(schema: str, codec: str) -> bytes:
     body = b"".join(long_bytes(len(k)) + k.encode() + long_bytes(len(v)) + v for k, v in pairs)
     sync = hashlib.blake2b(body, digest_size=SYNC_BYTES).digest()
     return MAGIC + long_bytes(len(pairs)) + body + long_bytes(0) + sync
+
+
+def block_bytes(block: Block, codec: str, sync: bytes, zstd_level: int = 1) -> bytes:
+    """One block as it stands in a file."""
+    packed = compress(codec, block.data, zstd_level)
+    return b"".join((long_bytes(block.record_count), long_bytes(len(packed)), packed, sync))
 
 
 def long_bytes(value: int) -> bytes:

@@ -99,12 +99,18 @@ def parsed_schema(text: str, path: str) -> Any:
         raise CorruptTable(path, f"has no readable Avro schema: {error!r}") from error
 
 
-def decode(block: Block, schema: Any, path: str) -> list[dict[str, Any]]:
-    """The records of a block; `schema` is of `parsed_schema`."""
+def checked_schema(text: str, path: str) -> Any:
+    """The schema as JSON, once it is known to be one that is safe to decode."""
+    parsed_schema(text, path)
+    return json.loads(text)
+
+
+def decode(block: Block, schema: Any, path: str, reader_schema: Any = None) -> list[dict[str, Any]]:
+    """The records of a block; `schema` is an array of records, `reader_schema` the like with fewer fields."""
     data = b"".join((long_bytes(block.record_count), block.data, b"\0")) if block.record_count else b"\0" + block.data
     stream = BytesIO(data)
     try:
-        records = fastavro.schemaless_reader(stream, schema)
+        records = fastavro.schemaless_reader(stream, schema, reader_schema)
     except (EOFError, ValueError, IndexError, KeyError, OverflowError, TypeError, MemoryError) as error:
         raise CorruptTable(path, f"has an Avro block that does not decode: {error!r}") from error
     if len(records) != block.record_count or stream.tell() != len(data):

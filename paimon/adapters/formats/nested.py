@@ -1,0 +1,114 @@
+"""Nested Arrow arrays, rebuilt with other leaves: how a format's physical form becomes the canonical one, and back.
+
+Law: offsets, validity and field order are kept, only leaves change; what lies under a null is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.types.data_types import (
+    ArrayType,
+    DataType,
+    IntType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
+
+Leaf = Callable[[pa.Array, DataType], pa.Array]
+_COUNT = IntType(nullable=False)
+
+
+def rebuild(array: pa.Array, data_type: DataType, leaf: Leaf) -> pa.Array:
+    """The array with `leaf` applied to each array of leaves.
+
+    Maps may come as maps or as lists of (key, value) structs and leave as maps; a ROW's fields are matched by name,
+    and fields that the struct lacks become nulls of their leaf's type.
+    """
+    match data_type:
+        case RowType(fields=fields):
+            return _struct(array, data_type, leaf) if fields else array
+        case ArrayType(element=element):
+            array = whole(array)
+            values = rebuild(array.values, element, leaf)
+            field = pa.field("element", values.type, element.nullable)
+            return pa.ListArray.from_arrays(array.offsets, values, pa.list_(field), mask=_nulls(array))
+        case VectorType(element=element, length=length):
+            return _vector(array, element, length, leaf)
+        case MapType(key=key, value=value):
+            return _map(array, key, value, leaf)
+        case MultisetType(element=element):
+            return _map(array, element, _COUNT, leaf)
+    return leaf(array, data_type)
+
+
+def whole(array: pa.Array) -> pa.Array:
+    """The same cells at offset 0: masks cannot be given for slices."""
+    return array if array.offset == 0 else pc.take(array, pa.array(range(len(array)), pa.int64()))
+
+
+def entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of all entries of a map, or of a list of (key, value) structs."""
+    if pa.types.is_map(array.type):
+        return array.keys, array.items
+    keys, values = array.values.flatten()
+    return keys, values
+
+
+def _struct(array: pa.Array, data_type: RowType, leaf: Leaf) -> pa.Array:
+    array = whole(array)
+    children = dict(zip((f.name for f in array.type), array.flatten(), strict=True))
+    parts = [
+        rebuild(children[f.name], f.type, leaf) if f.name in children else _absent(len(array), f.type, leaf)
+        for f in data_type.fields
+    ]
+    fields = [pa.field(f.name, part.type, f.type.nullable) for f, part in zip(data_type.fields, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=_nulls(array))
+
+
+def _absent(length: int, data_type: DataType, leaf: Leaf) -> pa.Array:
+    from_no_rows = rebuild(pa.nulls(0, _skeleton(data_type)), data_type, leaf)
+    return pa.nulls(length, from_no_rows.type)
+
+
+def _skeleton(data_type: DataType) -> pa.DataType:
+    match data_type:
+        case RowType(fields=fields):
+            return pa.struct([pa.field(f.name, _skeleton(f.type)) for f in fields])
+        case ArrayType(element=element):
+            return pa.list_(_skeleton(element))
+        case VectorType(element=element, length=length):
+            return pa.list_(_skeleton(element), length)
+        case MapType(key=key, value=value):
+            return pa.map_(_skeleton(key), _skeleton(value))
+        case MultisetType(element=element):
+            return pa.map_(_skeleton(element), pa.int32())
+    return pa.null()
+
+
+def _vector(array: pa.Array, element: DataType, length: int, leaf: Leaf) -> pa.Array:
+    array = whole(array)
+    fixed = pa.types.is_fixed_size_list(array.type)
+    values = rebuild(array.values, element, leaf)
+    kind = pa.list_(pa.field("element", values.type, element.nullable), length)
+    if not fixed:
+        lists = pa.ListArray.from_arrays(array.offsets, values, pa.list_(kind.value_field), mask=_nulls(array))
+        return lists.cast(kind)
+    return pa.FixedSizeListArray.from_arrays(values, type=kind, mask=_nulls(array))
+
+
+def _map(array: pa.Array, key: DataType, value: DataType, leaf: Leaf) -> pa.Array:
+    array = whole(array)
+    keys, items = entries(array)
+    keys, items = rebuild(keys, key, leaf), rebuild(items, value, leaf)
+    kind = pa.map_(keys.type, pa.field("value", items.type, value.nullable))
+    return pa.MapArray.from_arrays(array.offsets, keys, items, type=kind, mask=_nulls(array))
+
+
+def _nulls(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
