@@ -7,7 +7,7 @@ Source: `CoreOptions`, `MergeFunctionFactory`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from attrs import field, frozen
 
@@ -57,6 +57,10 @@ class MergeSpec:
     def key_names(self) -> tuple[str, ...]:
         """Names of the key columns."""
         return tuple(f.name for f in self.key_fields)
+
+    def columns_needed(self, wanted: Collection[str]) -> frozenset[str]:
+        """The columns that a merge must see to make those wanted: its sequence fields, and what the engine needs."""
+        return frozenset({*wanted, *self.sequence_fields})
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions) -> MergeSpec:

@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def packed(parts: Iterable[Part]) -> list[Words]:
-    """The parts side by side in as few words as keep them whole, most significant first; none where all rows are equal."""
+    """The parts side by side in as few words as hold them, most significant first; none where all rows are equal."""
     words: list[Words] = []
     used = 64
     for values, bits in parts:

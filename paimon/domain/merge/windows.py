@@ -1,0 +1,111 @@
+"""Sorted runs cut into windows that can be merged one after another, in bounded memory.
+
+Law: a window holds every record of each of its keys, and windows ascend by key, so merging windows equals merging
+all at once. What is buffered stays within the budget, except that every run keeps one batch. A state machine:
+batches in, windows out. Source: `SortMergeReader` (what it does row by row).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from paimon.domain.lsm.keys import Comparable, comparable_values
+from paimon.domain.row.values import to_values
+from paimon.domain.types.data_types import DataField
+
+
+class Piece(NamedTuple):
+    """Rows of one file, ascending by key; `age` orders files: of equal keys the larger age is newer."""
+
+    batch: pa.RecordBatch
+    age: int
+
+
+class _Run:
+    """What is buffered of one run."""
+
+    def __init__(self, source: Iterator[Piece], keys: Sequence[DataField]) -> None:
+        self._source = source
+        self._keys = keys
+        self.pieces: list[Piece] = []
+        self.last: Comparable = ()
+        self.finished = False
+
+    def fill(self) -> int:
+        """Buffer one more piece; answers its bytes, 0 at the end."""
+        for piece in self._source:
+            if piece.batch.num_rows:
+                self.pieces.append(piece)
+                self.last = self._key(piece.batch, piece.batch.num_rows - 1)
+                return int(piece.batch.nbytes)
+        self.finished = True
+        return 0
+
+    def take_through(self, bound: Comparable | None) -> list[Piece]:
+        """Remove and answer the rows with keys up to and including `bound`; all where there is no bound."""
+        taken: list[Piece] = []
+        if bound is None:
+            taken, self.pieces = self.pieces, taken
+        while self.pieces:
+            batch, age = self.pieces[0]
+            count = self._count_through(batch, bound)
+            if count:
+                taken.append(Piece(batch.slice(0, count), age))
+            if count < batch.num_rows:
+                self.pieces[0] = Piece(batch.slice(count), age)
+                break
+            self.pieces.pop(0)
+        return taken
+
+    def _count_through(self, batch: pa.RecordBatch, bound: Comparable) -> int:
+        low, high = 0, batch.num_rows
+        if self._key(batch, high - 1) <= bound:
+            return high
+        while low < high:
+            middle = (low + high) // 2
+            if self._key(batch, middle) <= bound:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _key(self, batch: pa.RecordBatch, row: int) -> Comparable:
+        return comparable_values([to_values(batch.column(f.name).slice(row, 1), f.type)[0] for f in self._keys])
+
+
+def windows(runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_bytes: int) -> Iterator[list[Piece]]:
+    """Windows of all runs, each as pieces in order of age.
+
+    Parameters
+    ----------
+    runs : sequence of iterators
+        Each yields the pieces of one sorted run, ascending by key.
+    keys : sequence of DataField
+        The key columns, in key order, as the pieces hold them.
+    budget_bytes : int
+        How much to buffer before a window is handed out; everything is one window where all fits.
+    """
+    open_runs = [_Run(source, keys) for source in runs]
+    while open_runs:
+        _fill(open_runs, budget_bytes)
+        unfinished = [run for run in open_runs if not run.finished]
+        bound = min((run.last for run in unfinished), default=None)
+        window = [piece for run in open_runs for piece in run.take_through(bound)]
+        if window:
+            yield sorted(window, key=lambda piece: piece.age)
+        open_runs = [run for run in open_runs if run.pieces or not run.finished]
+
+
+def _fill(runs: Sequence[_Run], budget_bytes: int) -> None:
+    held = sum(int(piece.batch.nbytes) for run in runs for piece in run.pieces)
+    for run in runs:
+        if not run.pieces and not run.finished:
+            held += run.fill()
+    while held < budget_bytes:
+        unfinished = [run for run in runs if not run.finished]
+        if not unfinished:
+            return
+        held += min(unfinished, key=lambda run: run.last).fill()

@@ -1,0 +1,178 @@
+"""Reads one data file as the table's columns of today.
+
+Law: columns are found by field id through the schema that wrote the file, and cast to today's types; partition
+columns come from the partition row, never from the file; rows that the deletion vector names are gone. A predicate
+only skips: rows that do not match may come. Source: `FormatReaderMapping`, `KeyValueFileReaderFactory`,
+`RawFileSplitRead`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.columns.cast import cast
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import columns_of, conjuncts, rename
+from paimon.domain.row import binary_row
+from paimon.domain.row.values import to_array
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.read_mapping import FieldMapping, map_fields
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.arrow import arrow_field, arrow_type
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.read.schemas import load_schema
+from paimon.ports.engine import Engine
+from paimon.ports.formats import ReadRequest
+
+BATCH_ROWS = 65_536
+_COMPRESSED = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst", "lzo"})
+
+
+@frozen(eq=False)
+class Bucket:
+    """Where files of one bucket are read from.
+
+    Parameters
+    ----------
+    path : str
+        Directory of the files.
+    partition : mapping
+        Internal value of each partition column.
+    schemas : mapping
+        The schemas that wrote the files, by id.
+    """
+
+    engine: Engine
+    table: TableDefinition
+    path: str
+    partition: Mapping[str, Any]
+    schemas: Mapping[int, TableSchema]
+
+    @classmethod
+    def of(cls, engine: Engine, table: TableDefinition, split: DataSplit) -> Bucket:
+        """The bucket of a split, with the schemas of its files loaded."""
+        fields = table.schema.partition_fields
+        row = binary_row.deserialize(split.partition, [f.type for f in fields]) if fields else ()
+        own = {table.schema.id: table.schema}
+        others = {f.schema_id for f in split.files} - own.keys()
+        schemas = own | {i: load_schema(engine, table.paths, i) for i in sorted(others)}
+        return cls(engine, table, split.bucket_path, dict(zip((f.name for f in fields), row, strict=True)), schemas)
+
+
+def file_format(file_name: str) -> str:
+    """The format that a file's name says: its last extension, or the one before that of a compression."""
+    parts = file_name.split(".")
+    last = parts[-2] if len(parts) > 2 and parts[-1] in _COMPRESSED else parts[-1]
+    return last.removeprefix("cc-")
+
+
+def read_data_file(
+    bucket: Bucket,
+    file: DataFileMeta,
+    wanted: Sequence[DataField],
+    predicate: Predicate | None = None,
+    deleted: Callable[[int, int], np.ndarray[Any, np.dtype[np.bool_]]] | None = None,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one file.
+
+    Parameters
+    ----------
+    wanted : sequence of DataField
+        Columns of the table (nested rows may be cut), and the system columns sequence number, kind and level.
+    predicate : Predicate, optional
+        Bound to the table's columns; used to skip parts of the file that cannot match.
+    deleted : callable, optional
+        First row, row count -> mask of the rows that the deletion vector names. It needs every row's position, so
+        nothing is skipped.
+    """
+    mappings = map_fields(wanted, _file_fields(bucket, file))
+    constants = _constants(bucket, file, wanted)
+    sources = tuple(m.source for m in mappings if m.source is not None and m.wanted.name not in constants)
+    skip = None if deleted else _file_predicate(bucket, file, predicate)
+    position = 0
+    for rows, batch in _batches(bucket, file, sources, skip, batch_rows):
+        assembled = _assemble(mappings, constants, batch, rows)
+        if deleted is not None:
+            gone = deleted(position, rows)
+            assembled = assembled.filter(pa.array(~gone)) if gone.any() else assembled
+        position += rows
+        yield assembled
+
+
+def _file_fields(bucket: Bucket, file: DataFileMeta) -> tuple[DataField, ...]:
+    fields = bucket.schemas[file.schema_id].fields
+    if file.write_cols is not None:
+        fields = tuple(f for f in fields if f.name in file.write_cols)
+    return (*fields, SEQUENCE_NUMBER, VALUE_KIND) if bucket.table.schema.primary_keys else fields
+
+
+def _constants(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) -> Mapping[str, pa.Scalar]:
+    values = {**bucket.partition, LEVEL.name: file.level}
+    return {f.name: to_array([values[f.name]], f.type)[0] for f in wanted if f.name in values}
+
+
+def _batches(
+    bucket: Bucket, file: DataFileMeta, sources: tuple[DataField, ...], skip: Predicate | None, batch_rows: int
+) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    if not sources:  # nothing but constants and nulls is wanted: the row count is all there is to know
+        for start in range(0, file.row_count, batch_rows):
+            yield min(batch_rows, file.row_count - start), None
+        return
+    path = file.external_path or f"{bucket.path}/{file.file_name}"
+    named = columns_of(skip) if skip is not None else frozenset()
+    by_name = tuple(f for f in _file_fields(bucket, file) if f.name in named)
+    request = ReadRequest(path, sources, skip, by_name, batch_rows)
+    with bucket.engine.files.open(path) as source:
+        for batch in bucket.engine.format(file_format(file.file_name)).read(source, request):
+            yield batch.num_rows, batch
+
+
+def _assemble(
+    mappings: Sequence[FieldMapping], constants: Mapping[str, pa.Scalar], batch: pa.RecordBatch | None, rows: int
+) -> pa.RecordBatch:
+    columns: list[pa.Array] = []
+    at = 0
+    for mapping in mappings:
+        name = mapping.wanted.name
+        if name in constants:
+            columns.append(pa.repeat(constants[name], rows))
+        elif mapping.source is None or batch is None:
+            columns.append(pa.nulls(rows, arrow_type(mapping.wanted.type)))
+        else:
+            column = batch.column(at)
+            at += 1
+            columns.append(cast(column, mapping.source.type, mapping.wanted.type) if mapping.needs_cast else column)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([_read_field(m) for m in mappings]))
+
+
+def _read_field(mapping: FieldMapping) -> pa.Field:
+    field = arrow_field(mapping.wanted)
+    return field if mapping.source is not None else field.with_nullable(True)
+
+
+def _file_predicate(bucket: Bucket, file: DataFileMeta, predicate: Predicate | None) -> Predicate | None:
+    """The predicate in the file's names, without parts on columns that the file lacks or has in another type."""
+    if predicate is None:
+        return None
+    fields = [f for f in bucket.table.schema.fields if f.name not in bucket.partition]
+    same = {
+        m.wanted.name: m.source.name
+        for m in map_fields(fields, _file_fields(bucket, file))
+        if m.source is not None and not m.needs_cast
+    }
+    kept = [c for c in conjuncts(predicate) if columns_of(c) <= same.keys()]
+    if not kept:
+        return None
+    result = kept[0]
+    for other in kept[1:]:
+        result &= other
+    return rename(result, same)

@@ -1,0 +1,107 @@
+"""What a read answers: its columns, and what must be read to make them.
+
+Law: of nested rows only the fields wanted are read; `"a.b"` answers a flat column named `a.b`, null where any row on
+the path is. Source: `NestedProjectedRowData`, `ReadBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import evolve, frozen
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import columns_of
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow import arrow_field, arrow_schema
+from paimon.domain.types.data_types import DataField, RowType
+
+
+@frozen
+class ReadPlan:
+    """What every task of a read does with its split.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The columns of the answer, in order; `"a.b"` is the field b of the nested row a.
+    predicate : Predicate, optional
+        Bound to the table's columns; only rows where it is true are answered.
+    limit : int, optional
+        Most rows that one split has to answer.
+    """
+
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+    limit: int | None = None
+
+    @property
+    def predicate_columns(self) -> frozenset[str]:
+        """The columns, nested ones by path, that the predicate names."""
+        return columns_of(self.predicate) if self.predicate is not None else frozenset()
+
+
+def output_schema(table: TableDefinition, read: ReadPlan) -> pa.Schema:
+    """The schema of what the read answers; InvalidRequest for a column that the table does not have."""
+    return arrow_schema([_flat(resolve(table.schema.fields, name), name) for name in read.columns])
+
+
+def resolve(fields: Sequence[DataField], name: str) -> tuple[DataField, ...]:
+    """The fields on the path that `name` says, outermost first."""
+    by_name = {f.name: f for f in fields}
+    if name in by_name:
+        return (by_name[name],)
+    for root, column in by_name.items():
+        if name.startswith(root + ".") and isinstance(column.type, RowType):
+            return (column, *resolve(column.type.fields, name[len(root) + 1 :]))
+    raise InvalidRequest(f"there is no column {name!r}", subject=name, hint=did_you_mean(name, by_name))
+
+
+def _flat(path: tuple[DataField, ...], name: str) -> DataField:
+    nullable = any(f.type.nullable for f in path)
+    return evolve(path[-1], name=name, type=path[-1].type.with_nullable(nullable))
+
+
+def wanted_fields(fields: Sequence[DataField], names: Iterable[str]) -> tuple[DataField, ...]:
+    """The columns that hold all of `names`, in the order of `fields`; nested rows only with the fields wanted."""
+    trees: dict[str, list[tuple[DataField, ...]]] = {}
+    for path in (resolve(fields, name) for name in names):
+        trees.setdefault(path[0].name, []).append(path[1:])
+    return tuple(_cut(f, trees[f.name]) for f in fields if f.name in trees)
+
+
+def _cut(column: DataField, rests: Sequence[tuple[DataField, ...]]) -> DataField:
+    if not isinstance(column.type, RowType) or () in rests:
+        return column
+    inner = wanted_fields(column.type.fields, {".".join(f.name for f in rest) for rest in rests})
+    return evolve(column, type=evolve(column.type, fields=inner))
+
+
+@frozen(eq=False)
+class Projection:
+    """Turns batches of wanted columns into batches of the answer."""
+
+    schema: pa.Schema
+    paths: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, table: TableDefinition, read: ReadPlan) -> Projection:
+        """The projection that a read ends with."""
+        resolved = [resolve(table.schema.fields, name) for name in read.columns]
+        schema = pa.schema([arrow_field(_flat(p, n)) for p, n in zip(resolved, read.columns, strict=True)])
+        return cls(schema, tuple(tuple(f.name for f in path) for path in resolved))
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The answer's columns of a batch that holds the wanted ones."""
+        if not self.paths:
+            return batch.select([])
+        held: Mapping[str, int] = {name: i for i, name in enumerate(batch.schema.names)}
+        columns = [_leaf(batch.column(held[path[0]]), path[1:]) for path in self.paths]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _leaf(column: pa.Array, path: tuple[str, ...]) -> pa.Array:
+    return pc.struct_field(column, list(path)) if path else column

@@ -1,0 +1,62 @@
+"""Reads one split: the function that every task of a read runs, embedded or distributed.
+
+Law: the answer holds exactly the rows of the split where the predicate is true, in the columns asked for; no file is
+opened before the first batch is asked for. Source: `TableRead`, `SplitRead`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.predicate.columnar import evaluate
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.data_types import DataField
+from paimon.operations.read.data_file import Bucket, read_data_file
+from paimon.operations.read.merge_read import MergeRead, live_rows
+from paimon.operations.read.projection import Projection, ReadPlan, output_schema, wanted_fields
+from paimon.ports.engine import Engine
+
+__all__ = ["ReadPlan", "output_schema", "read_split"]
+
+
+def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    """The rows of a split as batches of `output_schema(table, read)`."""
+    projection = Projection.of(table, read)
+    left = read.limit
+    for batch in _rows(engine, table, split, read):
+        if read.predicate is not None:
+            batch = batch.filter(evaluate(read.predicate, batch))
+        if left is not None:
+            batch = batch.slice(0, left)
+            left -= batch.num_rows
+        if batch.num_rows:
+            yield projection.apply(batch)
+        if left == 0:
+            return
+
+
+def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    bucket = Bucket.of(engine, table, split)
+    wanted = wanted_fields(table.schema.fields, {*read.columns, *read.predicate_columns})
+
+    def read_file(
+        file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None
+    ) -> Iterator[pa.RecordBatch]:
+        return read_data_file(bucket, file, columns, predicate)
+
+    if not split.raw_convertible and table.schema.primary_keys:
+        spec = MergeSpec.of(table.schema, table.options)
+        merging = MergeRead(spec, wanted, read.predicate, read_file, engine.memory.bytes // 3)
+        yield from merging.rows(split.files)
+        return
+    for file in split.files:
+        if table.schema.primary_keys:
+            yield from live_rows(read_file, file, wanted, read.predicate)
+        else:
+            yield from read_file(file, wanted, read.predicate)
