@@ -1,0 +1,174 @@
+"""LocalFiles: the local disk as a FileIO.
+
+Law: a file is written under a hidden temporary name in its own directory, flushed to the disk, and only then given its name; a
+directory entry is flushed too before the call returns. `put_if_absent` gives the name with a hard link, which the kernel refuses
+where the name is taken: a check followed by a rename would replace silently. Source: `LocalFileIO`, `AtomicFsOutput`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from paimon.adapters.files.local_output import LocalOutputFile, make_durable, open_temporary, sync_directory
+from paimon.domain.errors import AlreadyExists, NotFound, StorageError
+from paimon.ports.files import FileStatus, OutputFile, PutOutcome
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
+
+
+class LocalFiles:
+    """Absolute local paths, or ``file:`` URLs."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        with storage_errors(path), open(local_path(path), "rb") as file:
+            return file.read()
+
+    def open(self, path: str) -> pa.NativeFile:
+        """The file memory-mapped: reading it copies nothing. Files of a table never change, so a map stays valid."""
+        with storage_errors(path):
+            name = local_path(path)
+            return pa.memory_map(name) if os.stat(name).st_size else pa.BufferReader(b"")
+
+    def create(self, path: str) -> OutputFile:
+        """A new file, visible at its `close`."""
+        with storage_errors(path, missing_is_error=True):
+            return LocalOutputFile(local_path(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create the file with this content unless it is there; a StorageError means that nothing was created."""
+        final = local_path(path)
+        if os.path.lexists(final):
+            return PutOutcome.EXISTS
+        with storage_errors(path, missing_is_error=True):
+            temporary = _written_temporary(final, data)
+            try:
+                return _link(temporary, final, path)
+            finally:
+                _unlink(temporary)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Create the file or replace its content, in one step."""
+        with storage_errors(path, missing_is_error=True):
+            with LocalOutputFile(local_path(path)) as file:
+                file.write(data)
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Entries of a directory by name; none where it is missing."""
+        with storage_errors(path):
+            try:
+                with os.scandir(local_path(path)) as entries:
+                    found = [s for e in entries if (s := _entry_status(e, path)) is not None]
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return sorted(found, key=lambda s: s.name)
+
+    def status(self, path: str) -> FileStatus | None:
+        """What is at the path, None where nothing is."""
+        with storage_errors(path):
+            try:
+                stat = os.stat(local_path(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+        return _status(path, stat, os.path.isdir(local_path(path)))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Remove files, and directories that are empty; what is missing is no error."""
+        for path in paths:
+            with storage_errors(path):
+                name = local_path(path)
+                if os.path.isdir(name) and not os.path.islink(name):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.rmdir(name)
+                else:
+                    _unlink(name)
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its parents."""
+        with storage_errors(path, missing_is_error=True):
+            make_durable(local_path(path))
+
+    def move_directory(self, source: str, target: str) -> None:
+        """Rename a directory in one step; AlreadyExists where the target is."""
+        old, new = local_path(source), local_path(target)
+        if os.path.lexists(new):
+            raise AlreadyExists("directory", target)
+        with storage_errors(source):
+            make_durable(os.path.dirname(new))
+            os.rename(old, new)
+            sync_directory(os.path.dirname(new))
+
+    def delete_directory(self, path: str) -> None:
+        """Remove a directory with all that it holds; links are removed, not followed."""
+        with storage_errors(path), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(local_path(path))
+
+
+@contextlib.contextmanager
+def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
+    """Turn the system's errors into NotFound and StorageError; with `missing_is_error` a missing path is no NotFound."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not missing_is_error:
+            raise NotFound("file", path) from error
+        raise StorageError(path, error.strerror or str(error)) from error
+
+
+def local_path(path: str) -> str:
+    """The path without the scheme ``file:``."""
+    return "/" + path[5:].lstrip("/") if path.startswith("file:") else path
+
+
+def _written_temporary(final: str, data: bytes) -> str:
+    temporary, file = open_temporary(final)
+    try:
+        with file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        _unlink(temporary)
+        raise
+    return temporary
+
+
+def _link(temporary: str, final: str, path: str) -> PutOutcome:
+    try:
+        os.link(temporary, final)
+    except FileExistsError:
+        return PutOutcome.EXISTS
+    except OSError as error:
+        if error.errno in _NO_LINKS:
+            raise StorageError(
+                path, "this file system has no hard links, so creating a file if absent is not safe here",
+                hint="keep the table on a file system with hard links",
+            ) from error
+        raise
+    try:
+        sync_directory(os.path.dirname(final))
+    except OSError:  # the name is given, but nobody can say whether it would survive a crash
+        return PutOutcome.UNKNOWN
+    return PutOutcome.CREATED
+
+
+def _unlink(name: str) -> None:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(name)
+
+
+def _entry_status(entry: os.DirEntry[str], directory: str) -> FileStatus | None:
+    try:
+        return _status(f"{directory.rstrip('/')}/{entry.name}", entry.stat(), entry.is_dir())
+    except FileNotFoundError:  # deleted meanwhile
+        return None
+
+
+def _status(path: str, stat: os.stat_result, is_directory: bool) -> FileStatus:
+    return FileStatus(path, 0 if is_directory else stat.st_size, is_directory, stat.st_mtime_ns // 1_000_000)

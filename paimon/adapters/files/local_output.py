@@ -1,0 +1,112 @@
+"""A local file being written: hidden until it is whole and durable.
+
+Law: `close` flushes the bytes to the disk, gives the name, and flushes the directory entry, in that order; `abort` leaves nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from types import TracebackType
+from typing import BinaryIO
+
+
+class LocalOutputFile:
+    """See `paimon.ports.files.OutputFile`; also a file object as far as Arrow and others need one."""
+
+    def __init__(self, final: str) -> None:
+        self._final = final
+        self._temporary, self._file = open_temporary(final)
+
+    def write(self, data: bytes) -> int:
+        """Append bytes (any buffer)."""
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        """Bytes written."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Hand buffered bytes to the system; nothing becomes visible."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Make the file durable and visible."""
+        if self._file.closed:
+            return
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.replace(self._temporary, self._final)
+        except BaseException:
+            self.abort()
+            raise
+        sync_directory(os.path.dirname(self._final))
+
+    def abort(self) -> None:
+        """Leave nothing."""
+        if not self._file.closed:
+            with contextlib.suppress(OSError):  # bytes that cannot be flushed are not wanted any more
+                self._file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` or `abort` was called."""
+        return self._file.closed
+
+    def readable(self) -> bool:
+        """False: write only."""
+        return False
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """False: bytes are appended."""
+        return False
+
+    def __enter__(self) -> LocalOutputFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+def open_temporary(final: str) -> tuple[str, BinaryIO]:
+    """A fresh hidden file beside `final`, and its name; parent directories are made."""
+    directory, name = os.path.split(final)
+    temporary = os.path.join(directory, f".{name}.{uuid.uuid4()}.tmp")
+    try:
+        return temporary, open(temporary, "xb")
+    except FileNotFoundError:
+        make_durable(directory)
+        return temporary, open(temporary, "xb")
+
+
+def make_durable(directory: str) -> None:
+    """Make a directory and its missing parents, and flush the entry of each new one."""
+    missing = []
+    while not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for name in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name)
+        sync_directory(os.path.dirname(name))
+
+
+def sync_directory(directory: str) -> None:
+    """Flush a directory's entries to the disk."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

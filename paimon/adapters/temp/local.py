@@ -1,0 +1,76 @@
+"""LocalTempStore: spilled Arrow tables in a directory of this process, as Arrow IPC files.
+
+Law: the directory is made at the first spill, readable by this user only, and removed when the store or the process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from paimon.domain.errors import StorageError
+
+_CHUNK_ROWS = 65_536
+
+
+class LocalTempStore:
+    """See `paimon.ports.temp.TempStore`.
+
+    Parameters
+    ----------
+    parent : str, optional
+        Where the directory is made; the system's temporary directory otherwise.
+    compression : str, optional
+        ``"lz4"``, ``"zstd"`` or None.
+    """
+
+    def __init__(self, parent: str | None = None, compression: str | None = "lz4") -> None:
+        self._parent = parent
+        self._options = pa.ipc.IpcWriteOptions(compression=compression)
+        self._directory: str | None = None
+        self._count = 0
+
+    def spill(self, table: pa.Table) -> str:
+        """Write the table; the answer is its handle."""
+        self._count += 1
+        handle = os.path.join(self._own_directory(), f"spill-{self._count}-{id(table):x}.arrow")
+        try:
+            with pa.OSFile(handle, "wb") as sink, pa.ipc.new_file(sink, table.schema, options=self._options) as writer:
+                writer.write_table(table, max_chunksize=_CHUNK_ROWS)
+        except OSError as error:
+            self.drop(handle)
+            raise StorageError(handle, f"cannot spill: {error}", hint="free some disk, or raise the memory budget") from error
+        return handle
+
+    def load(self, handle: str, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The table's rows in order, in batches of at most `batch_rows`."""
+        try:
+            with pa.memory_map(handle) as source:
+                reader = pa.ipc.open_file(source)
+                for index in range(reader.num_record_batches):
+                    batch = reader.get_batch(index)
+                    for start in range(0, batch.num_rows, batch_rows):
+                        yield batch.slice(start, batch_rows)
+        except OSError as error:
+            raise StorageError(handle, f"cannot read spilled data: {error}") from error
+
+    def drop(self, handle: str) -> None:
+        """Remove the file; no error where it is gone."""
+        if os.path.exists(handle):
+            os.unlink(handle)
+
+    def _own_directory(self) -> str:
+        if self._directory is None:
+            self._directory = tempfile.mkdtemp(prefix="paimon-", dir=self._parent)
+            weakref.finalize(self, _remove, self._directory, os.getpid())
+        return self._directory
+
+
+def _remove(directory: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not take away its parent's files
+        shutil.rmtree(directory, ignore_errors=True)
