@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.manifest.codec import entry_from_record, manifest_from_record
-from paimon.domain.manifest.columns import ENTRY_TYPE
-from paimon.domain.manifest.entries import IndexManifestEntry, ManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.columns import ENTRY_TYPE, entry_columns, files_at
+from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.index_codec import index_entry_from_record
+from paimon.domain.manifest.merge import live_mask
 from paimon.domain.manifest.records import Record
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -46,6 +47,19 @@ def data_manifests(engine: Engine, table: TableDefinition, snapshot: Snapshot) -
     """The manifests of a snapshot's whole content: base, then delta."""
     base = read_manifest_list(engine, table, snapshot.base_manifest_list)
     return base + read_manifest_list(engine, table, snapshot.delta_manifest_list)
+
+
+def live_entries(
+    engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]
+) -> list[ManifestEntry]:
+    """The files that are live after these manifests, in the order in which they were added."""
+    columns = entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests]))
+    live = columns.where(live_mask(columns))
+    parts = zip(live.partitions.tolist(), live.buckets.tolist(), live.total_buckets.tolist(), strict=True)
+    return [
+        ManifestEntry(FileKind.ADD, live.partition_rows[partition], bucket, total, file)
+        for (partition, bucket, total), file in zip(parts, files_at(live.files), strict=True)
+    ]
 
 
 def read_manifest_columns(
