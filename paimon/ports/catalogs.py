@@ -1,7 +1,8 @@
 """CatalogStore: databases and tables as directories.
 
-Contract: names are single path segments (checked by the caller); `create_*` of something that exists, and `drop_*`/`rename_table` of
-something that does not, raise AlreadyExists / NotFound; a table exists iff its directory holds a schema file.
+Contract: names are single path segments (checked by the caller); `create_*` of something that exists, and
+`drop_*`/`rename_table` of something that does not, raise AlreadyExists / NotFound; a table exists iff its directory
+holds a schema file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Time, names and chance: the effects that the domain never has.
 
-Contract: `Clock.now_millis` is epoch milliseconds, `Clock.sleep_millis` waits; `Ids.uuid` answers a fresh random UUID text;
-`Random.uniform` a float in [0, 1).
+Contract: `Clock.now_millis` is epoch milliseconds, `Clock.sleep_millis` waits; `Ids.uuid` answers a fresh random
+UUID text; `Random.uniform` a float in [0, 1).
 """
 
 from __future__ import annotations

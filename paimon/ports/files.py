@@ -3,13 +3,18 @@
 Contract (suite: `paimon.testing.contracts.files`)
 --------------------------------------------------
 * Paths are absolute: a local path, or a URL whose scheme the adapter knows.
-* A file becomes visible whole or not at all: `create` shows it at `close`, `put_if_absent` and `replace` in one step.
-* `put_if_absent` is the one compare-and-swap: of all callers that race for one path at most one gets CREATED, and an existing
-  file is never changed. UNKNOWN means: the storage did not tell; the caller reads the path to find out.
-* On local disk CREATED, `replace` and the close of `create` return only after the bytes and the directory entry are durable.
-* `read`, `open` raise NotFound("file", path) for a missing file; every other failure is a StorageError naming the path.
-* `list` of a missing directory is empty; its order is by name; hidden temporary files may appear and start with ".".
-* `delete` is idempotent and batched; missing files are no error.
+* A file becomes visible whole or not at all: `create` shows it at `close`, `put_if_absent` and `replace` in one
+  step.
+* `put_if_absent` is the one compare-and-swap: of all callers that race for one path at most one gets CREATED, and
+  an existing file is never changed. UNKNOWN means: the storage did not tell; the caller reads the path to find out.
+* On local disk CREATED, `replace` and the close of `create` return only after the bytes and the directory entry are
+  durable.
+* `read`, `open` raise NotFound("file", path) for a missing file; every other failure is a StorageError naming the
+  path.
+* `list` of a missing directory is empty; its order is by name; hidden temporary files may appear and start with
+  ".".
+* `delete` is idempotent and batched; missing files are no error. A directory is removed only when it is empty.
+* A StorageError of `put_if_absent` means that nothing was created.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from attrs import frozen
@@ -76,3 +81,15 @@ class FileIO(Protocol):
     def list(self, path: str) -> Sequence[FileStatus]: ...
     def status(self, path: str) -> FileStatus | None: ...
     def delete(self, paths: Sequence[str]) -> None: ...
+
+
+@runtime_checkable
+class Directories(Protocol):
+    """What a FileIO may offer besides, where the storage has directories: catalogs make, move and drop them.
+
+    `move_directory` raises AlreadyExists where the target is; `delete_directory` is idempotent.
+    """
+
+    def make_directory(self, path: str) -> None: ...
+    def move_directory(self, source: str, target: str) -> None: ...
+    def delete_directory(self, path: str) -> None: ...

@@ -2,13 +2,13 @@
 
 Contract (suite: `paimon.testing.contracts.formats`)
 ----------------------------------------------------
-* `read` yields record batches with exactly the requested fields, in the requested order, in the canonical Arrow type of each
-  field (`paimon.domain.types.arrow`), rows in file order. Names are the file's; a requested field that the file lacks
-  is a column of nulls. Nested ROW types may be asked for with a part of their fields.
+* `read` yields record batches with exactly the requested fields, in the requested order, in the canonical Arrow
+  type of each field (`paimon.domain.types.arrow`), rows in file order. Names are the file's; a requested field that
+  the file lacks is a column of nulls. Nested ROW types may be asked for with a part of their fields.
 * The predicate only skips what cannot match (row groups, stripes); rows that do not match may still come.
 * A file that is truncated, mutated or of another format raises CorruptTable naming its path, never a bare error.
-* A writer's `close` answers the file's size, its row count and the statistics that this format tells for each field, *untruncated*
-  internal values (see `paimon.domain.row.values`), as Java's extractors would see them.
+* A writer's `close` answers the file's size, its row count and the statistics that this format tells for each
+  field, *untruncated* internal values (see `paimon.domain.row.values`), as Java's extractors would see them.
 """
 
 from __future__ import annotations

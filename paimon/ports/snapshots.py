@@ -1,7 +1,8 @@
 """SnapshotCommit: the one place where a snapshot becomes visible.
 
-Contract: of all writers that race for one id at most one gets PUBLISHED; UNKNOWN says that nobody can tell yet: the caller reads the
-snapshot of that id and compares identities. Apart from FileIO because a catalog may own the commit.
+Contract: of all writers that race for one id at most one gets PUBLISHED; UNKNOWN says that nobody can tell yet: the
+caller reads the snapshot of that id and compares identities. Apart from FileIO because a catalog may own the
+commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """TempStore: local disk for spilled data, gone when the process that asked for it is.
 
-Contract: `spill` writes an Arrow table as one temporary file and answers its handle; `load` yields it back in batches of at
-most `batch_rows` rows; `drop` is idempotent.
+Contract: `spill` writes an Arrow table as one temporary file and answers its handle; `load` yields it back in
+batches of at most `batch_rows` rows; `drop` is idempotent.
 """
 
 from __future__ import annotations

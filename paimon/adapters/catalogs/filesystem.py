@@ -1,7 +1,8 @@
 """FileSystemCatalogStore: a warehouse directory, ``WAREHOUSE/DATABASE.db/TABLE``.
 
-Law: a table exists iff its directory holds a schema file. A table is dropped by moving it out of sight first where the storage
-can move directories; elsewhere its schemas go last, so that a drop that was interrupted can be repeated. Source: `FileSystemCatalog`.
+Law: a table exists iff its directory holds a schema file. A table is dropped by moving it out of sight first where
+the storage can move directories; elsewhere its schemas go last, so that a drop that was interrupted can be
+repeated. Source: `FileSystemCatalog`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ThreadExecutor: tasks on threads of this process.
 
-Law: answers come in the order of the tasks, and at most `threads` tasks run ahead of the consumer, so that memory stays
-bounded. Each `map` has threads of its own: a task may call `map` again without waiting for itself.
+Law: answers come in the order of the tasks, and at most `threads` tasks run ahead of the consumer, so that memory
+stays bounded. Each `map` has threads of its own: a task may call `map` again without waiting for itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """LocalFiles: the local disk as a FileIO.
 
-Law: a file is written under a hidden temporary name in its own directory, flushed to the disk, and only then given its name; a
-directory entry is flushed too before the call returns. `put_if_absent` gives the name with a hard link, which the kernel refuses
-where the name is taken: a check followed by a rename would replace silently. Source: `LocalFileIO`, `AtomicFsOutput`.
+Law: a file is written under a hidden temporary name in its own directory, flushed to the disk, and only then given
+its name; a directory entry is flushed too before the call returns. `put_if_absent` gives the name with a hard link,
+which the kernel refuses where the name is taken: a check followed by a rename would replace silently. Source:
+`LocalFileIO`, `AtomicFsOutput`.
 """
 
 from __future__ import annotations
@@ -55,9 +56,8 @@ class LocalFiles:
 
     def replace(self, path: str, data: bytes) -> None:
         """Create the file or replace its content, in one step."""
-        with storage_errors(path, missing_is_error=True):
-            with LocalOutputFile(local_path(path)) as file:
-                file.write(data)
+        with storage_errors(path, missing_is_error=True), LocalOutputFile(local_path(path)) as file:
+            file.write(data)
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries of a directory by name; none where it is missing."""
@@ -112,7 +112,7 @@ class LocalFiles:
 
 @contextlib.contextmanager
 def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-    """Turn the system's errors into NotFound and StorageError; with `missing_is_error` a missing path is no NotFound."""
+    """Turn the system's errors into NotFound and StorageError; with `missing_is_error` into StorageError only."""
     try:
         yield
     except OSError as error:

@@ -1,6 +1,7 @@
 """A local file being written: hidden until it is whole and durable.
 
-Law: `close` flushes the bytes to the disk, gives the name, and flushes the directory entry, in that order; `abort` leaves nothing.
+Law: `close` flushes the bytes to the disk, gives the name, and flushes the directory entry, in that order; `abort`
+leaves nothing.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class LocalOutputFile:
     def __enter__(self) -> LocalOutputFile:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self.close()
         else:

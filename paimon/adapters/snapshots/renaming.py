@@ -1,7 +1,7 @@
 """FileSnapshotCommit: a snapshot becomes visible by the creation of its file.
 
-Law: the file is created only where it is absent; a LOST race may have been won by this very snapshot (an acknowledgement
-that got lost), so the caller compares identities. Source: `RenamingSnapshotCommit`.
+Law: the file is created only where it is absent; a LOST race may have been won by this very snapshot (an
+acknowledgement that got lost), so the caller compares identities. Source: `RenamingSnapshotCommit`.
 """
 
 from __future__ import annotations

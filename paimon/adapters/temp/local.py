@@ -1,6 +1,7 @@
 """LocalTempStore: spilled Arrow tables in a directory of this process, as Arrow IPC files.
 
-Law: the directory is made at the first spill, readable by this user only, and removed when the store or the process ends.
+Law: the directory is made at the first spill, readable by this user only, and removed when the store or the process
+ends.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class LocalTempStore:
                 writer.write_table(table, max_chunksize=_CHUNK_ROWS)
         except OSError as error:
             self.drop(handle)
-            raise StorageError(handle, f"cannot spill: {error}", hint="free some disk, or raise the memory budget") from error
+            raise StorageError(handle, f"cannot spill: {error}", hint="free some disk, or raise the budget") from error
         return handle
 
     def load(self, handle: str, batch_rows: int) -> Iterator[pa.RecordBatch]:
