@@ -1,7 +1,7 @@
 """Commit messages: what one writer of one bucket did, on its way to the committer.
 
-Law: a message is plain data with a typed encoding (`codec`), never a pickle. Source: `CommitMessageImpl`, `DataIncrement`,
-`CompactIncrement`.
+Law: a message is plain data with a typed encoding (`codec`), never a pickle. Source: `CommitMessageImpl`,
+`DataIncrement`, `CompactIncrement`.
 """
 
 from __future__ import annotations

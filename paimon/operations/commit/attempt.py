@@ -1,0 +1,186 @@
+"""One change made into one snapshot: check, write, publish, and again after a lost race.
+
+Law: data files and delta manifests are made once; a lost attempt's lists go; an unknown outcome deletes nothing.
+Source: `FileStoreCommitImpl.tryCommit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import field, frozen
+
+from paimon.domain.commit.entries import Change
+from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, delta_rows, next_snapshot
+from paimon.domain.commit.retry import RetryPolicy
+from paimon.domain.errors import CommitConflict, CommitUncertain, CorruptTable, StorageError
+from paimon.domain.manifest.entries import ManifestFileMeta
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from paimon.operations.commit.base import CommitBase
+from paimon.operations.commit.history import published_since
+from paimon.operations.commit.manifests import ManifestWriter
+from paimon.operations.commit.merging import BaseMerge
+from paimon.operations.commit.publish import publish
+from paimon.operations.read.schemas import schema_ids
+from paimon.operations.read.snapshots import find_snapshot, latest_snapshot
+from paimon.ports.engine import Engine
+from paimon.ports.snapshots import PublishOutcome
+
+ChangeOn = Callable[[CommitBase], Change]
+"""The change as seen from a base; it raises CommitConflict where it does not fit."""
+
+
+@frozen(hash=False)
+class Signature:
+    """What a snapshot says of its commit."""
+
+    commit_user: str
+    identifier: int
+    watermark: int | None = None
+    properties: Mapping[str, str] = field(factory=dict)
+    operation: str | None = None
+    statistics: str | None = None
+
+
+@frozen(eq=False)
+class Published:
+    """A snapshot that stands, the change that it made, and how often the race was lost before."""
+
+    snapshot: Snapshot
+    change: Change
+    retries: int
+
+
+class Attempts:
+    """The attempts to publish one change; keeps what the next attempt can use again."""
+
+    def __init__(self, engine: Engine, table: TableDefinition, signature: Signature) -> None:
+        self._engine = engine
+        self._table = table
+        self._signature = signature
+        self._writer = ManifestWriter(engine, table)
+        self._merge = BaseMerge(engine, table, self._writer)
+        self._delta: tuple[Change, tuple[ManifestFileMeta, ...], tuple[ManifestFileMeta, ...]] | None = None
+        self._seen: int | None = None
+
+    def publish(self, change_on: ChangeOn) -> Published:
+        """Publish the change, trying again while the race is lost.
+
+        Raises
+        ------
+        CommitConflict
+            The change does not fit (any more), or the race was lost too often; what was written for it is gone.
+        CommitUncertain
+            See there.
+        """
+        policy = retry_policy(self._table)
+        started = self._engine.clock.now_millis()
+        retries = 0
+        while True:
+            published = self._once(change_on, retries)
+            if published is not None:
+                return published
+            self._writer.discard(keep=self._reusable())
+            elapsed = self._engine.clock.now_millis() - started
+            if policy.gives_up(retries, elapsed):
+                self._writer.discard()
+                raise CommitConflict(
+                    f"the commit lost the race for the next snapshot {retries + 1} times in {elapsed} ms",
+                    hint="commit again, or raise commit.max-retries and commit.timeout",
+                )
+            self._engine.clock.sleep_millis(policy.wait_millis(retries, self._engine.random.uniform()))
+            retries += 1
+
+    def _once(self, change_on: ChangeOn, retries: int) -> Published | None:
+        latest = latest_snapshot(self._engine, self._table.paths)
+        try:
+            base = CommitBase(self._engine, self._table, latest)
+            change = change_on(base)
+            done = self._done_by_twin(latest, change)
+            if done is not None:
+                self._writer.discard()
+                return Published(done, change, retries)
+            snapshot = self._written(base, change)
+        except BaseException as error:
+            self._writer.discard()
+            if isinstance(error, CorruptTable) and self._expired(latest):
+                return None
+            raise
+        outcome = publish(self._engine, self._table, snapshot, latest)
+        if outcome is PublishOutcome.UNKNOWN:
+            signature = self._signature
+            raise CommitUncertain(
+                signature.commit_user, signature.identifier, f"whether snapshot {snapshot.id} stands cannot be told"
+            )
+        if outcome is PublishOutcome.LOST:
+            return None
+        self._hint(snapshot.id)
+        return Published(snapshot, change, retries)
+
+    def _done_by_twin(self, latest: Snapshot | None, change: Change) -> Snapshot | None:
+        """The same commit, published by another process since the last attempt (batch identifiers tell nothing)."""
+        since, self._seen = self._seen, latest.id if latest else 0
+        signature = self._signature
+        if since is None or signature.identifier == BATCH_COMMIT_IDENTIFIER:
+            return None
+        return published_since(
+            self._engine, self._table.paths, since, latest, signature.commit_user, signature.identifier, change.kind
+        )
+
+    def _expired(self, base: Snapshot | None) -> bool:
+        """Whether the base went while it was read: others were faster, and its files are missing for a good reason."""
+        return base is not None and find_snapshot(self._engine, self._table.paths, base.id) is None
+
+    def _written(self, base: CommitBase, change: Change) -> Snapshot:
+        signature = self._signature
+        delta, changelog = self._delta_manifests(change)
+        content = SnapshotContent(
+            kind=change.kind,
+            base_list=self._writer.manifest_list(self._merge.merged(base.manifests)),
+            delta_list=self._writer.manifest_list(delta),
+            delta_rows=delta_rows(change.entries),
+            changelog_list=self._writer.manifest_list(changelog) if changelog else None,
+            changelog_rows=sum(e.file.row_count for e in change.changelog),
+            index_manifest=base.index_manifest_after(change, self._writer),
+            statistics=signature.statistics,
+            watermark=signature.watermark,
+            properties=signature.properties,
+            next_row_id=base.next_row_id,
+            operation=signature.operation,
+        )
+        stamp = Stamp(
+            signature.commit_user,
+            signature.identifier,
+            max(schema_ids(self._engine, self._table.paths), default=self._table.schema.id),
+            self._engine.ids.uuid(),
+            self._engine.clock.now_millis(),
+        )
+        return next_snapshot(base.snapshot, content, stamp)
+
+    def _delta_manifests(self, change: Change) -> tuple[tuple[ManifestFileMeta, ...], tuple[ManifestFileMeta, ...]]:
+        if self._delta is None or self._delta[0] != change:
+            self._delta = change, self._writer.manifests(change.entries), self._writer.manifests(change.changelog)
+        return self._delta[1], self._delta[2]
+
+    def _reusable(self) -> set[str]:
+        delta = (*self._delta[1], *self._delta[2]) if self._delta else ()
+        return {m.file_name for m in delta} | self._merge.made
+
+    def _hint(self, snapshot_id: int) -> None:
+        # A hint that cannot be written only makes the next reader slower.
+        try:
+            self._engine.files.replace(self._table.paths.latest_hint, str(snapshot_id).encode())
+        except StorageError:
+            self._engine.observer.count("commit.hint_failed", 1)
+
+
+def retry_policy(table: TableDefinition) -> RetryPolicy:
+    """What the table's `commit.*` options say about retries."""
+    options = table.options
+    return RetryPolicy(
+        options.commit_max_retries,
+        options.commit_timeout_millis,
+        options.commit_min_retry_wait_millis,
+        options.commit_max_retry_wait_millis,
+    )

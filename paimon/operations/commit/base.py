@@ -1,0 +1,73 @@
+"""The snapshot that a commit builds on, read only as far as the commit needs.
+
+Law: nothing is read before it is asked for, and only of the partitions asked for, so that a plain append costs the
+same however long the table's history is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+from paimon.domain.commit.entries import Change
+from paimon.domain.commit.index_entries import live_index_files
+from paimon.domain.manifest.entries import IndexManifestEntry, ManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.manifest_stats import may_hold_partition
+from paimon.domain.manifest.merge import live_files
+from paimon.domain.row.binary_row import deserialize
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.commit.manifests import ManifestWriter
+from paimon.operations.read.manifests import data_manifests, read_index_manifest, read_manifest
+from paimon.ports.engine import Engine
+
+
+class CommitBase:
+    """One base; `snapshot` None: the table has none yet."""
+
+    def __init__(self, engine: Engine, table: TableDefinition, snapshot: Snapshot | None) -> None:
+        self._engine = engine
+        self._table = table
+        self.snapshot = snapshot
+
+    @cached_property
+    def manifests(self) -> tuple[ManifestFileMeta, ...]:
+        """The base's manifests, oldest first."""
+        if self.snapshot is None:
+            return ()
+        return data_manifests(self._engine, self._table, self.snapshot)
+
+    @cached_property
+    def index_files(self) -> tuple[IndexManifestEntry, ...]:
+        """The live index files."""
+        if self.snapshot is None or self.snapshot.index_manifest is None:
+            return ()
+        return tuple(read_index_manifest(self._engine, self._table, self.snapshot.index_manifest))
+
+    @property
+    def next_row_id(self) -> int:
+        """The first row id that is free (0 without row tracking)."""
+        return (self.snapshot.next_row_id or 0) if self.snapshot else 0
+
+    def live(self, meant: Callable[[bytes], bool]) -> list[ManifestEntry]:
+        """The live files of the partitions meant, looking into every manifest."""
+        return self._live(self.manifests, meant)
+
+    def live_in(self, partitions: frozenset[bytes]) -> list[ManifestEntry]:
+        """The live files of these partitions, looking only into manifests that may hold them."""
+        types = [f.type for f in self._table.schema.partition_fields]
+        wanted = [deserialize(p, types) for p in partitions]
+        near = [m for m in self.manifests if any(may_hold_partition(m, values, types) for values in wanted)]
+        return self._live(near, partitions.__contains__)
+
+    def _live(self, manifests: Iterable[ManifestFileMeta], meant: Callable[[bytes], bool]) -> list[ManifestEntry]:
+        found = (e for m in manifests for e in read_manifest(self._engine, self._table, m.file_name))
+        return live_files(e for e in found if meant(e.partition))
+
+    def index_manifest_after(self, change: Change, writer: ManifestWriter) -> str | None:
+        """The name of the index manifest that holds after the change: the base's own where no index file changes."""
+        if not change.index:
+            return self.snapshot.index_manifest if self.snapshot else None
+        schema = self._table.schema
+        bucketed = bool(schema.primary_keys) or self._table.options.bucket != -1
+        return writer.index_manifest(live_index_files(self.index_files, change.index, bucketed))
