@@ -57,7 +57,7 @@ def connect(warehouse: str | os.PathLike[str], **options: object) -> Catalog:
     text = {key.replace("_", "-"): str(value) for key, value in options.items()}
     location = location_of(warehouse)
     engine = engine_for(location, storage, text)
-    return Catalog(engine, FileSystemCatalogStore(location, storage), text)
+    return Catalog(engine, FileSystemCatalogStore(engine.files, location), text)
 
 
 def open_table(
