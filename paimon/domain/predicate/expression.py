@@ -7,6 +7,7 @@ Floating columns order as in Java: -0.0 < 0.0, NaN is the largest and equals its
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -81,18 +82,22 @@ class IsNull(Predicate):
     negated: bool = False
 
 
+def _children(values: Iterable[Predicate]) -> tuple[Predicate, ...]:
+    return tuple(values)
+
+
 @frozen
 class And(Predicate):
     """All of them."""
 
-    children: tuple[Predicate, ...] = field(converter=tuple)
+    children: tuple[Predicate, ...] = field(converter=_children)
 
 
 @frozen
 class Or(Predicate):
     """Any of them."""
 
-    children: tuple[Predicate, ...] = field(converter=tuple)
+    children: tuple[Predicate, ...] = field(converter=_children)
 
 
 @frozen
