@@ -28,10 +28,10 @@ def buckets_of(
         numbers = pc.fill_null(columns[0].cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
         modulo: Array = np.mod(numbers, total_buckets).astype(np.int32)
         return modulo
-    if total_buckets == 1:
-        return np.zeros(len(columns[0]), np.int32)
     if function == "hive":
         return (_hive_hashes(columns, types) & np.int32(0x7FFFFFFF)) % np.int32(total_buckets)
+    if total_buckets == 1:
+        return np.zeros(len(columns[0]), np.int32)
     hashes = hash_rows(columns, types).astype(np.int64)
     return (np.abs(hashes) % total_buckets).astype(np.int32)
 
