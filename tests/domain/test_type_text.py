@@ -15,10 +15,11 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import TYPE_METADATA, arrow_field, arrow_schema, arrow_type, fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import format_columns, parse_columns
-from paimon.domain.types.ids import all_fields, assign_ids, element_id, key_id, value_id
+from paimon.domain.types.ids import assign_ids, element_id, key_id, value_id
 from paimon.domain.types.json import type_from_json, type_to_json
 from paimon.domain.types.system import KEY_ID_START, SEQUENCE_NUMBER, is_system_id, is_system_name, key_field
 from paimon.domain.types.text import format_type, parse_type
+from paimon.domain.types.walk import all_fields
 from paimon.testing.strategies import append_schemas, column_names, data_types
 
 _descriptions = st.none() | st.text(max_size=5)

@@ -12,9 +12,9 @@ from typing import Any
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.json_text import INT_MAX, Members, dump_json, load_object
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.types.ids import all_fields
 from paimon.domain.types.json import field_to_json, read_field_json
 from paimon.domain.types.system import KEY_ID_START
+from paimon.domain.types.walk import all_fields
 
 NEWEST_VERSION = 3
 _MEMBERS = frozenset(
@@ -54,6 +54,8 @@ def schema_from_json(data: bytes, path: str) -> TableSchema:
     version = 1 if version is None else version
     if not 1 <= version <= NEWEST_VERSION:
         raise Unsupported(f"schema version {version} in {path}", hint=f"known are 1 to {NEWEST_VERSION}")
+    if not isinstance(members.get("fields"), list):
+        raise members.corrupt("fields", "is not a list of fields")
     fields = enumerate(members.array("fields"))
     schema = TableSchema(
         id=members.integer("id", 0),
@@ -83,8 +85,6 @@ def _with_implied_options(members: Members, version: int) -> dict[str, str]:
 def _check_structure(schema: TableSchema, path: str) -> None:
     """What every reader relies on, and a mutated file may break."""
     names = schema.names
-    if not names:
-        raise CorruptTable(path, "has no fields")
     if len(set(names)) < len(names):
         raise CorruptTable(path, f"has two fields of one name among {', '.join(names)}")
     for kind, keys in (("partitionKeys", schema.partition_keys), ("primaryKeys", schema.primary_keys)):

@@ -24,8 +24,8 @@ class FieldMapping:
     wanted : DataField
         The column as the reader wants it.
     source : DataField, optional
-        The file's column, with the file's names and types, nested rows cut down to the fields wanted; None: the file has
-        nothing of it, so every value is null.
+        The file's column, with the file's names and types, nested rows cut down to the fields wanted. None: the file
+        has nothing of it (of a nested row: none of the fields wanted), so every value is null, as Java reads it.
     needs_cast : bool
         Whether the values read must still be turned into the wanted type (by `paimon.domain.columns.cast`).
     """
@@ -55,7 +55,7 @@ def prune(held: DataType, wanted: DataType) -> DataType | None:
     match held, wanted:
         case dt.RowType(), dt.RowType():
             return _prune_row(held, wanted)
-        case (dt.ArrayType(), dt.ArrayType()) | (dt.MultisetType(), dt.MultisetType()):
+        case dt.ArrayType(), dt.ArrayType():
             element = prune(held.element, wanted.element)
             return None if element is None else evolve(held, element=element)
         case dt.MapType(), dt.MapType():
@@ -79,7 +79,9 @@ def same_values(held: DataType, wanted: DataType) -> bool:
                 h.id == w.id and h.name == w.name and same_values(h.type, w.type)
                 for h, w in zip(held.fields, wanted.fields, strict=True)
             )
-        case (dt.ArrayType(), dt.ArrayType()) | (dt.MultisetType(), dt.MultisetType()):
+        case dt.ArrayType(), dt.ArrayType():
+            return same_values(held.element, wanted.element)
+        case dt.MultisetType(), dt.MultisetType():
             return same_values(held.element, wanted.element)
         case dt.VectorType(), dt.VectorType():
             return held.length == wanted.length and same_values(held.element, wanted.element)

@@ -6,8 +6,8 @@ Law: operations take `(engine, table, …)`; a TableDefinition has no behaviour 
 from __future__ import annotations
 
 from attrs import field, frozen
-from paimon.domain.options.table_options import TableOptions
 
+from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_schema import TableSchema
 

@@ -6,7 +6,7 @@ Source: `ReassignFieldId`, `SpecialFields.getArrayElementFieldId` and its siblin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from attrs import evolve
 
@@ -47,24 +47,6 @@ def _renumber(data_type: DataType, next_id: int) -> tuple[DataType, int]:
             value, following = _renumber(data_type.value, following)
             return evolve(data_type, key=key, value=value), following
     return data_type, next_id
-
-
-def all_fields(fields: Iterable[DataField]) -> Iterator[DataField]:
-    """The fields and everything nested in them, depth-first."""
-    for column in fields:
-        yield column
-        yield from _fields_within(column.type)
-
-
-def _fields_within(data_type: DataType) -> Iterator[DataField]:
-    match data_type:
-        case dt.RowType(fields=fields):
-            yield from all_fields(fields)
-        case dt.ArrayType() | dt.MultisetType() | dt.VectorType():
-            yield from _fields_within(data_type.element)
-        case dt.MapType():
-            yield from _fields_within(data_type.key)
-            yield from _fields_within(data_type.value)
 
 
 def element_id(field_id: int, depth: int) -> int:

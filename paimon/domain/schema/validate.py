@@ -1,0 +1,89 @@
+"""Whether a schema can be a table's.
+
+Law: what Java 1.4 refuses at create is refused here, with one sentence that names the column or option at fault;
+and what Java would only refuse when it is first written is refused too. The parts: columns and keys here, buckets
+and row tracking in `validate_layout`, merging in `validate_merge`, files and scans in `validate_files`. Source:
+`SchemaValidation`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.validate_files import check_files
+from paimon.domain.schema.validate_layout import NO_KEY_TYPES, check_layout
+from paimon.domain.schema.validate_merge import check_merge
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system import is_system_name
+from paimon.domain.types.text import format_type
+from paimon.domain.types.walk import all_types
+
+
+def check_schema(schema: TableSchema) -> None:
+    """Refuse a schema that no table can have (InvalidRequest, or Unsupported for what this library cannot do)."""
+    _check_columns(schema.fields)
+    for kind, keys in (("primary key", schema.primary_keys), ("partition", schema.partition_keys)):
+        _check_key(schema, kind, keys)
+    if schema.primary_keys and set(schema.primary_keys) == set(schema.partition_keys):
+        raise InvalidRequest(
+            f"the primary key {', '.join(schema.primary_keys)} is the partition too, which leaves one row a partition",
+            subject="primary-key", hint="add a column to the primary key",
+        )
+    options = TableOptions.of(schema.options)
+    check_layout(schema, options)
+    check_merge(schema, options)
+    check_files(schema, options)
+
+
+def _check_columns(fields: Sequence[DataField]) -> None:
+    if not fields:
+        raise InvalidRequest("a table needs at least one column", subject="fields")
+    for column in fields:
+        if is_system_name(column.name):
+            raise InvalidRequest(
+                f"the column name {column.name!r} is reserved for the format", subject=column.name,
+                hint="use another name",
+            )
+    _check_names([f.name for f in fields], "the table")
+    for column in fields:
+        for part in all_types(column.type):
+            if isinstance(part, dt.RowType):
+                _check_names([f.name for f in part.fields], f"column {column.name!r}")
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    for name in names:
+        if not name.strip():
+            raise InvalidRequest(f"{where} has a field without a name", subject=name)
+        if not name.isprintable() and any(0xD800 <= ord(c) <= 0xDFFF for c in name):
+            raise InvalidRequest(f"{where} has a field whose name is not valid Unicode: {name!r}", subject=name)
+    twice = duplicates(names)
+    if twice:
+        raise InvalidRequest(f"{where} has two fields named {twice[0]!r}", subject=twice[0])
+
+
+def duplicates(names: Iterable[str]) -> list[str]:
+    """The names that come more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _check_key(schema: TableSchema, kind: str, keys: Sequence[str]) -> None:
+    for name in keys:
+        if name not in schema.names:
+            raise InvalidRequest(
+                f"the {kind} column {name!r} is no column", subject=name, hint=did_you_mean(name, schema.names)
+            )
+        held = schema.field_of(name).type
+        if isinstance(held, NO_KEY_TYPES):
+            raise InvalidRequest(
+                f"the {kind} column {name!r} is of type {format_type(held)}, which cannot be a key", subject=name,
+                hint="use a column of an atomic type",
+            )
+    twice = duplicates(keys)
+    if twice:
+        raise InvalidRequest(f"the {kind} names {twice[0]!r} twice", subject=twice[0])
