@@ -49,7 +49,7 @@ class _Run:
         taken: list[Piece] = []
         if bound is None:
             taken, self.pieces = self.pieces, taken
-        while self.pieces:
+        while self.pieces and bound is not None:
             batch, age = self.pieces[0]
             count = self._count_through(batch, bound)
             if count:
@@ -61,7 +61,7 @@ class _Run:
         return taken
 
     def _count_through(self, batch: pa.RecordBatch, bound: Comparable) -> int:
-        low, high = 0, batch.num_rows
+        low, high = 0, int(batch.num_rows)
         if self._key(batch, high - 1) <= bound:
             return high
         while low < high:
@@ -108,4 +108,8 @@ def _fill(runs: Sequence[_Run], budget_bytes: int) -> None:
         unfinished = [run for run in runs if not run.finished]
         if not unfinished:
             return
-        held += min(unfinished, key=lambda run: run.last).fill()
+        held += min(unfinished, key=_last_key).fill()
+
+
+def _last_key(run: _Run) -> Comparable:
+    return run.last

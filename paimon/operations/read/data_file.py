@@ -18,7 +18,7 @@ from attrs import frozen
 from paimon.domain.columns.cast import cast
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.transform import columns_of, conjuncts, rename
+from paimon.domain.predicate.transform import columns_of, only_columns, rename
 from paimon.domain.row import binary_row
 from paimon.domain.row.values import to_array
 from paimon.domain.scan.splits import DataSplit
@@ -128,9 +128,9 @@ def _batches(
             yield min(batch_rows, file.row_count - start), None
         return
     path = file.external_path or f"{bucket.path}/{file.file_name}"
-    named = columns_of(skip) if skip is not None else frozenset()
-    by_name = tuple(f for f in _file_fields(bucket, file) if f.name in named)
-    request = ReadRequest(path, sources, skip, by_name, batch_rows)
+    paths = [f"{path}." for path in columns_of(skip)] if skip is not None else []
+    named = tuple(f for f in _file_fields(bucket, file) if any(p.startswith(f"{f.name}.") for p in paths))
+    request = ReadRequest(path, sources, skip, named, batch_rows)
     with bucket.engine.files.open(path) as source:
         for batch in bucket.engine.format(file_format(file.file_name)).read(source, request):
             yield batch.num_rows, batch
@@ -164,15 +164,10 @@ def _file_predicate(bucket: Bucket, file: DataFileMeta, predicate: Predicate | N
     if predicate is None:
         return None
     fields = [f for f in bucket.table.schema.fields if f.name not in bucket.partition]
-    same = {
+    same_columns = {
         m.wanted.name: m.source.name
         for m in map_fields(fields, _file_fields(bucket, file))
         if m.source is not None and not m.needs_cast
     }
-    kept = [c for c in conjuncts(predicate) if columns_of(c) <= same.keys()]
-    if not kept:
-        return None
-    result = kept[0]
-    for other in kept[1:]:
-        result &= other
-    return rename(result, same)
+    kept = only_columns(predicate, same_columns)
+    return None if kept is None else rename(kept, same_columns)

@@ -7,7 +7,7 @@ and bytes by unsigned bytes, -0.0 before 0.0, NaN last; equal words mean equal v
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.integer[Any]]
+_WRAP = 1 << 64
 LONGEST_TEXT = 32
 """Bytes (after the common prefix) up to which text becomes words; longer text is ranked through its distinct values."""
 
@@ -47,63 +49,61 @@ def parts_of(column: pa.Array, descending: bool = False) -> list[Part]:
     if len(column) == 0 or column.null_count == len(column):
         return []
     valid = np.asarray(column.is_valid()) if column.null_count else None
-    parts = [_narrowed(words, valid, descending) for words in _raw_words(column)]
+    parts = [_narrowed(numbers, valid, descending) for numbers in _numbers(column)]
     if valid is not None:
         parts.insert(0, Part(valid.astype(np.uint64), 1))
     return parts
 
 
-def _narrowed(words: Words, valid: npt.NDArray[np.bool_] | None, descending: bool) -> Part:
+def _narrowed(numbers: Integers, valid: npt.NDArray[np.bool_] | None, descending: bool) -> Part:
     """The distance from the smallest (or largest) valid value, in as few bits as it needs."""
-    present = words if valid is None else words[valid]
+    present = numbers if valid is None else numbers[valid]
     low, high = int(present.min()), int(present.max())
-    values = np.uint64(high) - words if descending else words - np.uint64(low)
+    words = numbers.astype(np.int64, copy=False).view(np.uint64)  # differences below are exact modulo 2 to the 64
+    values = np.uint64(high % _WRAP) - words if descending else words - np.uint64(low % _WRAP)
     if valid is not None:
         values = np.where(valid, values, np.uint64(0))
     return Part(values, (high - low).bit_length())
 
 
-def _raw_words(column: pa.Array) -> list[Words]:
+def _numbers(column: pa.Array) -> list[Integers]:
+    """Integers that sort as the column does, most significant first; whatever where it is null."""
     kind = column.type
     if pa.types.is_floating(kind):
-        return [_float_words(column)]
+        return [_float_numbers(column)]
     if pa.types.is_decimal(kind):
-        return _decimal_words(column, kind.precision)
+        return _decimal_numbers(column, kind.precision)
     if pa.types.is_boolean(kind):
-        return [_signed(np.asarray(pc.cast(column.fill_null(False), pa.int8())))]
+        return [np.asarray(pc.cast(column.fill_null(False), pa.int8()))]
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _text_words(column)
+        return _text_numbers(column)
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        return [_signed(_fixed_width(column))]
-    return [_rank_words(column)]
+        return [_fixed_width(column)]
+    return [_ranks(column)]
 
 
-def _fixed_width(column: pa.Array) -> npt.NDArray[np.signedinteger[npt.NBitBase]]:
+def _fixed_width(column: pa.Array) -> Integers:
     width = column.type.bit_width // 8
     data = column.buffers()[1]
     return np.frombuffer(data, dtype=f"<i{width}", count=len(column), offset=column.offset * width)
 
 
-def _signed(values: npt.NDArray[np.signedinteger[npt.NBitBase]]) -> Words:
-    return values.astype(np.int64).view(np.uint64) ^ np.uint64(1 << 63)
-
-
-def _float_words(column: pa.Array) -> Words:
+def _float_numbers(column: pa.Array) -> Integers:
     values = np.array(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.float64)
     values[np.isnan(values)] = np.nan
     bits = values.view(np.int64)
-    return _signed(np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits))
+    return np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
 
 
-def _decimal_words(column: pa.Array, precision: int) -> list[Words]:
+def _decimal_numbers(column: pa.Array, precision: int) -> list[Integers]:
     pairs = np.frombuffer(column.buffers()[1], dtype="<i8", count=2 * len(column), offset=16 * column.offset)
     low, high = pairs[0::2], pairs[1::2]
     if precision <= 18:
-        return [_signed(low)]
-    return [_signed(high), low.astype(np.int64).view(np.uint64)]
+        return [low]
+    return [high, low.astype(np.int64).view(np.uint64)]
 
 
-def _rank_words(column: pa.Array) -> Words:
+def _ranks(column: pa.Array) -> Integers:
     """Ranks of the distinct values: exact for whatever Arrow can sort."""
     encoded = column.dictionary_encode()
     order = np.asarray(pc.sort_indices(encoded.dictionary))
@@ -113,24 +113,29 @@ def _rank_words(column: pa.Array) -> Words:
     return codes
 
 
-def _text_words(column: pa.Array) -> list[Words]:
+def _text_numbers(column: pa.Array) -> list[Integers]:
     offsets = np.frombuffer(column.buffers()[1], dtype="<i4", count=len(column) + 1, offset=4 * column.offset)
     data = column.buffers()[2]
     if data is None or offsets[0] == offsets[-1]:
         return []
     prefix = _common_prefix(column)
-    starts = offsets[:-1].astype(np.int64) + prefix
-    lengths = np.maximum(offsets[1:] - starts, 0)
+    lengths = offsets[1:] - offsets[:-1]
     longest = int(lengths.max())
-    if longest > LONGEST_TEXT:
-        return [_rank_words(column)]
-    text = np.frombuffer(data, dtype=np.uint8)[: offsets[-1]]
-    if int(lengths.min()) == longest and column.null_count == 0:
-        rows = text[offsets[0] :].reshape(len(column), prefix + longest)[:, prefix:]
-        return [_matrix_word(rows[:, at : at + 8]) for at in range(0, longest, 8)]
-    words = [_gathered_word(text, starts + at, lengths - at) for at in range(0, longest, 8)]
-    if (text[offsets[0] :] == 0).any():  # "a" and "a\0" differ in nothing but their length
-        words.append(lengths.astype(np.uint64))
+    if longest - prefix > LONGEST_TEXT:
+        return [_ranks(column)]
+    text = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]]
+    if int(lengths.min()) == longest:
+        return [_strided_word(text, longest, at) for at in range(prefix, longest, 8)]
+    starts = (offsets[:-1] - offsets[0]).astype(np.int64)
+    return _ragged_numbers(text, starts + prefix, lengths - prefix, longest - prefix)
+
+
+def _ragged_numbers(
+    text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32], longest: int
+) -> list[Integers]:
+    words: list[Integers] = [_gathered_word(text, starts + at, lengths - at) for at in range(0, longest, 8)]
+    if (text == 0).any():  # "a" and "a\0" differ in nothing but their length
+        words.append(lengths)
     return words
 
 
@@ -141,14 +146,22 @@ def _common_prefix(column: pa.Array) -> int:
     return next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
 
 
-def _matrix_word(rows: npt.NDArray[np.uint8]) -> Words:
-    """Up to 8 bytes of each row as one big-endian number."""
-    padded = np.zeros((len(rows), 8), dtype=np.uint8)
-    padded[:, : rows.shape[1]] = rows
-    return padded.view(">u8").ravel().astype(np.uint64)
+def _strided_word(text: npt.NDArray[np.uint8], width: int, at: int) -> Words:
+    """8 bytes from `at` of each value of `width` bytes as one big-endian number; shorter values have zeros in front.
+
+    Near the end it takes the last 8 bytes, some of which were compared before: that changes no order.
+    """
+    rows = len(text) // width
+    if width < 8:
+        padded = np.zeros((rows, 8), dtype=np.uint8)
+        padded[:, 8 - width :] = text.reshape(rows, width)
+        return padded.view(">u8").ravel().astype(np.uint64)
+    start = min(at, width - 8)
+    view: npt.NDArray[np.uint64] = np.ndarray((rows,), dtype=">u8", buffer=text, offset=start, strides=(width,))
+    return view.astype(np.uint64)
 
 
-def _gathered_word(text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Words:
+def _gathered_word(text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]) -> Words:
     """Up to 8 bytes from each start as one big-endian number, zeros behind the end of the value."""
     padded = np.concatenate([text, np.zeros(8, dtype=np.uint8)])
     windows: npt.NDArray[np.uint64] = np.ndarray(shape=(len(padded) - 7,), dtype=">u8", buffer=padded, strides=(1,))
