@@ -1,0 +1,29 @@
+"""Makes an append table with 20,000 files in 100 partitions, by 200 commits of 100 one-row files: `many_files.py FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+import paimon
+
+COMMITS = 200
+PARTITIONS = 100
+
+
+def main(folder: str) -> None:
+    catalog = paimon.connect(Path(folder))
+    catalog.create_database("b", exist_ok=True)
+    columns = pa.schema([("p", pa.int32()), ("v", pa.int64()), ("text", pa.string())])
+    table = catalog.create_table("b.t", columns, partition_keys=["p"], options={"write-only": "true"})
+    for commit in range(COMMITS):
+        values = [commit * PARTITIONS + p for p in range(PARTITIONS)]
+        table.write(pa.table({"p": pa.array(range(PARTITIONS), pa.int32()), "v": values, "text": [f"row {v}" for v in values]}))
+        print(f"\r{commit + 1} of {COMMITS} commits", end="", file=sys.stderr)
+    print(file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

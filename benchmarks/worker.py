@@ -1,0 +1,185 @@
+"""One measured run in a process of its own: `worker.py LIBRARY WORKLOAD FOLDER`, answering one JSON line.
+
+CPU is the process's own time, all threads, of the measured part alone; imports, data and set-up are outside.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import data
+import limit
+import pyarrow as pa
+
+COLUMNS_2 = ["id", "price"]
+KEYED = {"bucket": str(data.BUCKETS), "write-only": "true"}
+
+
+def measured(work: Callable[[], Any]) -> dict[str, Any]:
+    """CPU and wall seconds of `work`, and what it answered."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    answer = work()
+    return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "answer": answer}
+
+
+class Ours:
+    """This library."""
+
+    name = "ours"
+
+    def __init__(self) -> None:
+        import paimon
+
+        self._paimon = paimon
+
+    def make(self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]) -> Any:
+        catalog = self._paimon.connect(folder)
+        catalog.create_database("b", exist_ok=True)
+        return catalog.create_table("b.t", schema, primary_keys=keys, partition_keys=partitions, options=options)
+
+    def open(self, folder: Path) -> Any:
+        return self._paimon.open_table(folder / "b.db" / "t")
+
+    def write(self, table: Any, rows: pa.Table) -> None:
+        table.write(rows)
+
+    def scan(self, table: Any, columns: list[str] | None = None, where: tuple[str, Any] | None = None) -> int:
+        return table.scan(columns=columns, where=where and self._equal(where)).to_arrow().num_rows
+
+    def plan(self, table: Any, where: tuple[str, Any] | None = None) -> int:
+        return sum(len(s.files) for s in table.scan(where=where and self._equal(where)).plan().splits)
+
+    def _equal(self, where: tuple[str, Any]) -> Any:
+        return self._paimon.col(where[0]) == where[1]
+
+
+class Peer:
+    """pypaimon, in its default mode or with its native extension."""
+
+    def __init__(self, native: bool) -> None:
+        import pypaimon
+
+        self.name = "peer-native" if native else "peer"
+        self._pypaimon = pypaimon
+        switches = ("scan.native-plan.enabled", "read.native.enabled", "write.native.enabled", "commit.native.enabled")
+        self._native = dict.fromkeys(switches, "true") if native else {}
+
+    def make(self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]) -> Any:
+        catalog = self._pypaimon.CatalogFactory.create({"warehouse": str(folder)})
+        catalog.create_database("b", True)
+        made = self._pypaimon.Schema.from_pyarrow_schema(schema, partitions, keys, {**options, **self._native})
+        catalog.create_table("b.t", made, False)
+        return catalog.get_table("b.t")
+
+    def open(self, folder: Path) -> Any:
+        catalog = self._pypaimon.CatalogFactory.create({"warehouse": str(folder)})
+        table = catalog.get_table("b.t")
+        return table.copy(self._native) if self._native else table
+
+    def write(self, table: Any, rows: pa.Table) -> None:
+        builder = table.new_batch_write_builder()
+        writer, commit = builder.new_write(), builder.new_commit()
+        writer.write_arrow(rows)
+        commit.commit(writer.prepare_commit())
+        writer.close()
+        commit.close()
+
+    def scan(self, table: Any, columns: list[str] | None = None, where: tuple[str, Any] | None = None) -> int:
+        builder = self._builder(table, columns, where)
+        return builder.new_read().to_arrow(builder.new_scan().plan().splits()).num_rows
+
+    def plan(self, table: Any, where: tuple[str, Any] | None = None) -> int:
+        splits = self._builder(table, None, where).new_scan().plan().splits()
+        return sum(len(s.files) for s in splits)
+
+    def _builder(self, table: Any, columns: list[str] | None, where: tuple[str, Any] | None) -> Any:
+        builder = table.new_read_builder()
+        if where is not None:
+            builder = builder.with_filter(builder.new_predicate_builder().equal(*where))
+        return builder.with_projection(columns) if columns else builder
+
+
+def runs(key: str = "int") -> list[pa.Table]:
+    return [data.run(i, key=key) for i in range(data.RUNS)]
+
+
+def write(library: Any, folder: Path, key: str | None) -> dict[str, Any]:
+    """Ten commits; `key` None is an append table."""
+    tables = runs(key or "int")
+    if library is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return measured(lambda: (limit.write_keyed if key else limit.write_plain)(folder, tables))
+    options = KEYED if key else {"write-only": "true"}
+    table = library.make(folder, data.schema(key or "int"), ["id"] if key else [], [], options)
+
+    def commits() -> None:
+        for rows in tables:
+            library.write(table, rows)
+
+    return measured(commits)
+
+
+def scan(library: Any, folder: Path, columns: list[str] | None) -> dict[str, Any]:
+    """Read a table whole, or two columns of it."""
+    if library is None:
+        files = sorted(folder.glob("b.db/t/bucket-*/*.parquet"))
+        named = columns or data.schema().names
+        return measured(lambda: limit.read(files, named))
+    table = library.open(folder)
+    return measured(lambda: library.scan(table, columns))
+
+
+def lookup(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """One row by its key."""
+    table = library.open(folder)
+    return measured(lambda: library.scan(table, where=("id", 123_456)))
+
+
+def plan(library: Any, folder: Path, where: tuple[str, Any] | None) -> dict[str, Any]:
+    """Plan a table of many files."""
+    table = library.open(folder)
+    return measured(lambda: library.plan(table, where))
+
+
+def latency(library: Any, folder: Path, commits: int) -> dict[str, Any]:
+    """Wall milliseconds of each of many one-row commits."""
+    table = library.make(folder, pa.schema([("a", pa.int64())]), [], [], {"write-only": "true"})
+    times = []
+    for i in range(commits):
+        begin = time.perf_counter()
+        library.write(table, pa.table({"a": [i]}))
+        times.append(1000 * (time.perf_counter() - begin))
+    return {"cpu": 0.0, "wall": sum(times) / 1000, "answer": times}
+
+
+WORKLOADS: dict[str, tuple[Callable[..., dict[str, Any]], Any]] = {
+    "write-int": (write, "int"),
+    "write-string": (write, "string"),
+    "write-append": (write, None),
+    "scan-all": (scan, None),
+    "scan-2": (scan, COLUMNS_2),
+    "lookup": (lookup, None),
+    "plan-all": (plan, None),
+    "plan-partition": (plan, ("p", 7)),
+    "plan-value": (plan, ("v", 12_345)),
+    "latency": (latency, 2000),
+    "latency-short": (latency, 200),
+}
+
+
+def main(library: str, workload: str, folder: str) -> None:
+    chosen = {"ours": Ours, "peer": lambda: Peer(False), "peer-native": lambda: Peer(True), "limit": lambda: None}
+    function, argument = WORKLOADS[workload]
+    result = function(chosen[library](), Path(folder), argument)
+    result["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])
