@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from paimon.builders import BatchWriteBuilder
-from paimon.domain.commit.codec import decode_messages, encode_messages
+from paimon.domain.commit.codec import decode, encode
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -49,7 +49,7 @@ class PaimonWriter(DataSourceArrowWriter):
                 if ROUTE_COLUMN in table.column_names:
                     table = table.drop_columns([ROUTE_COLUMN])
                 writer.write(table, self._kind_column)
-            return EncodedMessages(encode_messages(writer.prepare_commit()))
+            return EncodedMessages(encode(writer.prepare_commit()))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         decoded = _decoded(messages)
@@ -63,7 +63,7 @@ class PaimonWriter(DataSourceArrowWriter):
 
 def _decoded(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
     encoded = [m.data for m in messages if isinstance(m, EncodedMessages)]
-    return [message for data in encoded for message in decode_messages(data)]
+    return [message for data in encoded for message in decode(data)]
 
 
 def _one_writer_a_bucket(messages: Sequence[CommitMessage]) -> None:
