@@ -81,13 +81,17 @@ class WriteRequest:
     options: Mapping[str, str] = field(factory=dict)
 
 
+def _stats(values: Iterable[ColumnStats]) -> tuple[ColumnStats, ...]:
+    return tuple(values)
+
+
 @frozen
 class WrittenFile:
-    """What a finished file is like: bytes, rows, and one ColumnStats a field (empty ones where the format tells none)."""
+    """What a finished file is like: bytes, rows, one ColumnStats a field (empty ones where the format tells none)."""
 
     size_bytes: int
     row_count: int
-    column_stats: tuple[ColumnStats, ...] = field(converter=tuple)
+    column_stats: tuple[ColumnStats, ...] = field(converter=_stats)
 
 
 class FormatWriter(Protocol):

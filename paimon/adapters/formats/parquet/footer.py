@@ -1,0 +1,77 @@
+"""The footer of a Parquet file as Java writes it: what pyarrow's writer cannot say is put right before the file ends.
+
+Law: only how columns are *described* changes, no byte of a page: the message is called `paimon_schema`, TIME says
+that it is adjusted to UTC, the groups of maps are annotated MAP_KEY_VALUE, and twelve fixed bytes become INT96
+(TIMESTAMP of precision 7 to 9; both have the same plain and dictionary encodings). Source:
+`ParquetSchemaConverter`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Set
+
+from paimon.adapters.formats.parquet.thrift import BINARY, I32, STRUCT, TRUE, ThriftStruct, decode, encode
+
+MAGIC = b"PAR1"
+MESSAGE = b"paimon_schema"
+
+_TYPE, _TYPE_LENGTH, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 1, 2, 4, 5, 6, 10
+_TIME_LOGICAL = 7
+_CONVERTED_MAP, _CONVERTED_MAP_KEY_VALUE, _CONVERTED_TIME_MILLIS = 1, 2, 7
+_INT96 = 3
+_SCHEMA, _ROW_GROUPS = 2, 4
+_COLUMNS = 1
+_CHUNK_META, _COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH = 3, 6, 7
+_STATISTICS = 12
+
+
+def rewritten_tail(tail: bytes, int96_leaves: Set[int]) -> bytes:
+    """The end of a file, from anywhere before its footer on, with the footer rewritten.
+
+    Parameters
+    ----------
+    tail : bytes
+        Ends with footer, its length and the magic.
+    int96_leaves : set of int
+        Positions of the leaf columns that are INT96.
+    """
+    length = struct.unpack("<I", tail[-8:-4])[0]
+    start = len(tail) - 8 - length
+    footer = decode(tail[start:-8])
+    _describe(footer.get(_SCHEMA).values, int96_leaves)
+    if int96_leaves:
+        for group in footer.get(_ROW_GROUPS).values:
+            for leaf in int96_leaves:
+                _chunk_as_int96(group.get(_COLUMNS).values[leaf])
+    data = encode(footer)
+    return tail[:start] + data + struct.pack("<I", len(data)) + MAGIC
+
+
+def _describe(elements: list[ThriftStruct], int96_leaves: Set[int]) -> None:
+    elements[0].put(_NAME, BINARY, MESSAGE)
+    leaf = 0
+    for element, parent in zip(elements[1:], elements, strict=False):
+        if parent.get(_CONVERTED) == _CONVERTED_MAP:
+            element.put(_CONVERTED, I32, _CONVERTED_MAP_KEY_VALUE)
+        if element.get(_CHILDREN):
+            continue
+        logical = element.get(_LOGICAL)
+        if leaf in int96_leaves:
+            element.put(_TYPE, I32, _INT96)
+            element.drop(_TYPE_LENGTH)
+        elif logical is not None and logical.get(_TIME_LOGICAL) is not None:
+            logical.get(_TIME_LOGICAL).put(1, TRUE, True)
+            element.put(_CONVERTED, I32, _CONVERTED_TIME_MILLIS)
+        leaf += 1
+
+
+def _chunk_as_int96(chunk: ThriftStruct) -> None:
+    """INT96 has no order: bounds of the bytes would mean nothing."""
+    chunk.drop(_COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH)
+    meta = chunk.get(_CHUNK_META)
+    meta.put(_TYPE, I32, _INT96)
+    statistics = meta.get(_STATISTICS)
+    if statistics is not None:
+        nulls = statistics.members.get(3)
+        meta.put(_STATISTICS, STRUCT, ThriftStruct({} if nulls is None else {3: nulls}))

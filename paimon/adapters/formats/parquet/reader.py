@@ -1,0 +1,119 @@
+"""Reading one Parquet file.
+
+Law: only the leaves that are asked for are decoded, only row groups that may match are touched, and rows stream in
+batches, so that memory is bounded by batches whatever the row groups are. Columns are found by name. Source:
+`ParquetReaderFactory`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paimon.adapters.formats.nested import rebuild
+from paimon.adapters.formats.parquet.row_groups import GroupRange, group_ranges
+from paimon.adapters.formats.parquet.selection import leaf_paths
+from paimon.domain.errors import CorruptTable, Unsupported
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.arrow import arrow_schema, arrow_type
+from paimon.domain.types.data_types import DataField, DataType
+from paimon.ports.formats import ReadRequest
+
+_KNOWN = inspect.signature(pq.ParquetFile.__init__).parameters
+_EXTENSIONS = {"arrow_extensions_enabled": False} if "arrow_extensions_enabled" in _KNOWN else {}
+
+
+def read_batches(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+    """The rows of a file; see `paimon.ports.formats`."""
+    with corrupt_files(request.path):
+        mapped = isinstance(source, pa.MemoryMappedFile | pa.BufferReader)
+        file = pq.ParquetFile(source, pre_buffer=not mapped, page_checksum_verification=True, **_EXTENSIONS)
+        schema = arrow_schema(request.fields)
+        paths = leaf_paths(file.schema, file.schema_arrow, request.fields)
+        for piece in group_ranges(file.metadata, file.schema_arrow, request):
+            for batch in _piece(file, piece, paths, request.batch_rows):
+                yield _canonical(batch, request.fields, schema)
+
+
+@contextlib.contextmanager
+def corrupt_files(path: str) -> Iterator[None]:
+    """Turn pyarrow's errors about a file's content into CorruptTable."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError, IndexError, OverflowError, MemoryError) as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise CorruptTable(path, f"cannot be read as Parquet: {reason[0]}") from error
+
+
+def _piece(
+    file: pq.ParquetFile, piece: GroupRange, paths: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of consecutive row groups, cut to the range within them."""
+    skip, left = piece.skip, piece.count
+    for batch in _decoded(file, piece, paths, batch_rows):
+        if skip >= batch.num_rows:
+            skip -= batch.num_rows
+            continue
+        kept = batch.slice(skip, left)
+        skip, left = 0, left - kept.num_rows
+        if kept.num_rows:
+            yield kept
+        if left <= 0:
+            return
+
+
+def _decoded(
+    file: pq.ParquetFile, piece: GroupRange, paths: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    if paths:
+        yield from file.iter_batches(batch_rows, row_groups=piece.groups, columns=list(paths), use_threads=True)
+        return
+    rows = sum(file.metadata.row_group(g).num_rows for g in piece.groups)
+    for start in range(0, rows, batch_rows):  # no column of the file is wanted: rows are only counted
+        yield _bare(min(batch_rows, rows - start))
+
+
+def _bare(rows: int) -> pa.RecordBatch:
+    empty = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
+    return pa.RecordBatch.from_struct_array(empty)
+
+
+def _canonical(batch: pa.RecordBatch, fields: Sequence[DataField], schema: pa.Schema) -> pa.RecordBatch:
+    if not fields:
+        return _bare(batch.num_rows)
+    names = batch.schema.names
+    arrays = [
+        _column(batch.column(names.index(f.name)), f.type) if f.name in names else pa.nulls(batch.num_rows, kind.type)
+        for f, kind in zip(fields, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _column(array: pa.Array, data_type: DataType) -> pa.Array:
+    target = arrow_type(data_type)
+    return array if array.type.equals(target, check_metadata=False) else rebuild(array, data_type, _canonical_leaf)
+
+
+def _canonical_leaf(array: pa.Array, data_type: DataType) -> pa.Array:
+    target = arrow_type(data_type)
+    if array.type == target:
+        return array
+    if isinstance(data_type, dt.TIMESTAMP_TYPES) and pa.types.is_timestamp(array.type):
+        if array.type.unit == target.unit:
+            return array.view(target)  # INT96 knows no zone
+        return array.cast(pa.timestamp(target.unit, array.type.tz), safe=False).view(target)
+    if isinstance(data_type, dt.VariantType):
+        return _variant(array, target)
+    return array.cast(target)
+
+
+def _variant(array: pa.Array, target: pa.DataType) -> pa.Array:
+    parts = dict(zip((f.name for f in array.type), array.flatten(), strict=True))
+    if "typed_value" in parts or not {"value", "metadata"} <= parts.keys():
+        raise Unsupported("shredded VARIANT", hint="rewrite the file without shredding")
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays([parts["value"], parts["metadata"]], fields=list(target), mask=mask)

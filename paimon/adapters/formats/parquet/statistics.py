@@ -1,0 +1,82 @@
+"""Statistics in a Parquet footer as ColumnStats.
+
+Law: bounds are internal values and bound every value of the column, NaN counted as the largest; nested columns have
+none, binary ones and INT96 have a null count only. Source: `ParquetSimpleStatsExtractor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Context, Decimal
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from paimon.adapters.formats.parquet.schema import is_int96
+from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataType
+
+NAN = float("nan")
+NO_STATS = ColumnStats()
+_EXACT = Context(prec=50)
+_FLOATS = (dt.FloatType, dt.DoubleType)
+_UNBOUNDED = (*dt.BYTES_TYPES, dt.BlobType)
+
+
+def chunk_stats(chunk: pq.ColumnChunkMetaData, data_type: DataType) -> ColumnStats:
+    """What one column chunk's statistics say; bounds of floats leave NaN out, as the file does."""
+    found = chunk.statistics
+    if found is None or isinstance(data_type, (*dt.NESTED_TYPES, dt.VariantType)):
+        return NO_STATS
+    nulls = found.null_count if found.has_null_count else None
+    if not found.has_min_max or isinstance(data_type, _UNBOUNDED) or is_int96(data_type):
+        return ColumnStats(None, None, nulls)
+    value = _reader_of(data_type)
+    return ColumnStats(value(found.min_raw), value(found.max_raw), nulls)
+
+
+def with_nan(stats: ColumnStats, data_type: DataType) -> ColumnStats:
+    """Bounds that hold where NaN may be present though the file does not tell."""
+    if isinstance(data_type, _FLOATS) and stats.minimum is not None:
+        return ColumnStats(stats.minimum, NAN, stats.null_count)
+    return stats
+
+
+def combined(parts: Iterable[ColumnStats], counts: Iterable[int]) -> ColumnStats:
+    """The statistics of a column from those of its chunks (`counts`: rows of each); unknown in one: unknown."""
+    known = list(zip(parts, counts, strict=True))
+    if not known or any(p.null_count is None for p, _ in known):
+        return NO_STATS
+    nulls = sum(p.null_count for p, _ in known if p.null_count is not None)
+    bounded = [p for p, rows in known if p.null_count != rows]
+    if not bounded or any(p.minimum is None for p in bounded):
+        return ColumnStats(None, None, nulls)
+    lowest = min((p.minimum for p in bounded), key=_nan_last)
+    highest = max((p.maximum for p in bounded), key=_nan_last)
+    return ColumnStats(lowest, highest, nulls)
+
+
+def _nan_last(value: Any) -> tuple[bool, Any]:
+    return (True, 0) if value != value else (False, value)
+
+
+def _reader_of(data_type: DataType) -> Callable[[Any], Any]:
+    match data_type:
+        case dt.CharType() | dt.VarCharType():
+            return _text
+        case dt.DecimalType(scale=scale):
+            return lambda raw: _decimal(raw, scale)
+        case dt.TimestampType() | dt.LocalZonedTimestampType():
+            unit = 1_000_000 if data_type.precision <= 3 else 1_000
+            return lambda raw: raw * unit
+    return lambda raw: raw
+
+
+def _text(raw: Any) -> str:
+    return raw if isinstance(raw, str) else bytes(raw).decode()
+
+
+def _decimal(raw: Any, scale: int) -> Decimal:
+    unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+    return Decimal(unscaled).scaleb(-scale, _EXACT)

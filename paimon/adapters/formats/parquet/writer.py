@@ -1,0 +1,194 @@
+"""Writing one Parquet file.
+
+Law: rows come out as they went in; a row group is closed when its rows are as large in memory as the block size;
+the statistics of `close` are those of the footer, completed by what footers leave out: NaN, and bounds of very long
+texts. Source: `ParquetRowDataBuilder`, `ParquetSimpleStatsExtractor`.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paimon.adapters.formats.parquet.compression import codec
+from paimon.adapters.formats.parquet.footer import rewritten_tail
+from paimon.adapters.formats.parquet.schema import int96_leaves, leaf_types, physical, write_schema
+from paimon.adapters.formats.parquet.statistics import NAN, chunk_stats, combined
+from paimon.domain.options.parse import parse_bool, parse_memory
+from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types import data_types as dt
+from paimon.ports.files import OutputFile
+from paimon.ports.formats import WriteRequest, WrittenFile
+
+DEFAULT_BLOCK_BYTES = 128 * 1024 * 1024
+_FOOTER_TEXT_LIMIT = 4096
+"""Bounds longer than this are left out of footers by pyarrow."""
+
+
+class ParquetWriter:
+    """See `paimon.ports.formats.FormatWriter`."""
+
+    def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
+        self._sink = sink
+        self._fields = request.fields
+        self._schema = write_schema(request.fields)
+        self._block_bytes = _block_bytes(request)
+        self._tail = _HeldTail(sink)
+        self._footers: list[pq.FileMetaData] = []
+        self._told: list[list[ColumnStats | None]] = []
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self._tail, "w"), self._schema, metadata_collector=self._footers, **_writer_options(request)
+        )
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._row_count = 0
+        self._stored_share = 1.0
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append rows of the canonical types."""
+        table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        if not table.num_rows:
+            return
+        self._pending.append(table)
+        self._pending_bytes += table.nbytes
+        self._row_count += table.num_rows
+        if self._pending_bytes >= self._block_bytes:
+            self._write_full_groups()
+
+    def estimated_bytes(self) -> int:
+        """Bytes of the file so far; for rows still in memory after the share that earlier ones took."""
+        return self._tail.tell() + int(self._pending_bytes * self._stored_share)
+
+    def close(self) -> WrittenFile:
+        """Finish the file."""
+        if self._pending:
+            self._write_group(pa.concat_tables(self._pending))
+            self._pending = []
+        self._tail.hold()
+        self._writer.close()
+        self._sink.write(rewritten_tail(self._tail.held(), int96_leaves(self._fields)))
+        size = self._sink.tell()
+        self._sink.close()
+        return WrittenFile(size, self._row_count, self._column_stats(self._footers[0]))
+
+    def abort(self) -> None:
+        """Leave nothing."""
+        self._pending = []
+        self._tail.hold()
+        if self._writer.is_open:
+            self._writer.close()
+        self._sink.abort()
+
+    def _write_full_groups(self) -> None:
+        table = pa.concat_tables(self._pending)
+        rows = max(1, self._block_bytes * table.num_rows // max(1, self._pending_bytes))
+        start = 0
+        while table.num_rows - start >= rows:
+            self._write_group(table.slice(start, rows))
+            start += rows
+        rest = table.slice(start)
+        self._pending = [rest] if rest.num_rows else []
+        self._pending_bytes = rest.nbytes
+
+    def _write_group(self, table: pa.Table) -> None:
+        before = self._tail.tell()
+        columns = [
+            pa.chunked_array([physical(chunk, f.type) for chunk in table.column(i).chunks], kind.type)
+            for i, (f, kind) in enumerate(zip(self._fields, self._schema, strict=True))
+        ]
+        self._told.append([_beyond_footer(table.column(i), f.type) for i, f in enumerate(self._fields)])
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=table.num_rows)
+        self._stored_share = (self._tail.tell() - before) / max(1, table.nbytes)
+
+    def _column_stats(self, footer: pq.FileMetaData) -> tuple[ColumnStats, ...]:
+        rows = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
+        stats = []
+        leaf = 0
+        for index, column in enumerate(self._fields):
+            parts = [
+                self._told[g][index] or chunk_stats(footer.row_group(g).column(leaf), column.type)
+                for g in range(footer.num_row_groups)
+            ]
+            stats.append(combined(parts, rows))
+            leaf += len(leaf_types(column.type))
+        return tuple(stats)
+
+
+class _HeldTail:
+    """The sink as pyarrow sees it: once held, what is written stays in memory, so that the footer can be rewritten."""
+
+    closed = False
+
+    def __init__(self, sink: OutputFile) -> None:
+        self._sink = sink
+        self._size = 0
+        self._held: io.BytesIO | None = None
+
+    def hold(self) -> None:
+        """Keep back what comes from now on."""
+        self._held = io.BytesIO()
+
+    def held(self) -> bytes:
+        """What was kept back."""
+        return b"" if self._held is None else self._held.getvalue()
+
+    def write(self, data: bytes) -> int:
+        """Append."""
+        self._size += len(data)
+        (self._sink if self._held is None else self._held).write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes so far."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing to do: the sink is flushed at its close."""
+
+    def close(self) -> None:
+        """Nothing to do: the writer closes the sink."""
+
+
+def _beyond_footer(column: pa.ChunkedArray, data_type: dt.DataType) -> ColumnStats | None:
+    """Statistics that the footer would not tell as Java's do, where the column needs them."""
+    match data_type:
+        case dt.FloatType() | dt.DoubleType():
+            nan = pc.is_nan(column)
+            if not pc.any(nan).as_py():
+                return None
+            numbers = pc.min(column.filter(pc.invert(nan))).as_py()
+            return ColumnStats(NAN if numbers is None else numbers, NAN, column.null_count)
+        case dt.CharType() | dt.VarCharType():
+            if (pc.max(pc.binary_length(column)).as_py() or 0) < _FOOTER_TEXT_LIMIT:
+                return None
+            bounds = pc.min_max(column).as_py()
+            return ColumnStats(bounds["min"], bounds["max"], column.null_count)
+    return None
+
+
+def _block_bytes(request: WriteRequest) -> int:
+    told = request.options.get("parquet.block.size")
+    return request.block_bytes or (parse_memory(told) if told else DEFAULT_BLOCK_BYTES)
+
+
+def _writer_options(request: WriteRequest) -> dict[str, Any]:
+    options = request.options
+    name = codec(request.compression)
+    page = options.get("parquet.page.size")
+    dictionary = options.get("parquet.enable.dictionary")
+    dictionary_page = options.get("parquet.dictionary.page.size")
+    return {
+        "compression": name,
+        "compression_level": request.zstd_level if name == "zstd" else None,
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "write_page_index": True,
+        "write_page_checksum": True,
+        "use_dictionary": parse_bool(dictionary) if dictionary else True,
+        "data_page_size": parse_memory(page) if page else None,
+        "dictionary_pagesize_limit": parse_memory(dictionary_page) if dictionary_page else None,
+    }
