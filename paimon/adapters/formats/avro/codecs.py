@@ -1,7 +1,6 @@
 """Block codecs of Avro files, by the names that Avro gives them, decompressing within a bound.
 
-Law: `decompress` never makes more than `limit` bytes, however small the input is: a few kilobytes of zstandard or
-deflate can stand for gigabytes. Source: Avro specification, "Required Codecs" and "Optional Codecs".
+Law: `decompress(codec, compress(codec, data), len(data)) == data`, and it never makes more than its limit. Source: Avro specification, "Required Codecs" and "Optional Codecs".
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
-from typing import Protocol
 
 import pyarrow as pa
 
+from paimon.adapters.formats.bounded import checked, inflate, unsnappy, unzstd
 from paimon.domain.errors import InvalidRequest, Unsupported
 
 AVRO_CODECS = {
@@ -27,16 +26,6 @@ AVRO_CODECS = {
     "xz": "xz",
 }
 """Codec names of table options, and what Avro calls them."""
-
-_PIECE_BYTES = 1 << 20
-
-
-class TooLarge(ValueError):
-    """A block would decompress to more than it may."""
-
-
-class _Inflater(Protocol):
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
 
 
 def avro_codec(compression: str) -> str:
@@ -64,17 +53,17 @@ def decompress(codec: str, block: bytes, limit: int) -> bytes:
         The block is damaged.
     """
     if codec == "null":
-        return _checked(block, limit)
+        return checked(block, limit)
     if codec == "zstandard":
-        return _unzstd(block, limit)
+        return unzstd(block, limit)
     if codec == "snappy":
         return _unsnappy(block, limit)
     if codec == "deflate":
-        return _inflate(zlib.decompressobj(-15), block, limit)
+        return inflate(block, limit)
     if codec == "bzip2":
-        return _inflate(bz2.BZ2Decompressor(), block, limit)
+        return _stream(bz2.BZ2Decompressor(), block, limit)
     if codec == "xz":
-        return _inflate(lzma.LZMADecompressor(), block, limit)
+        return _stream(lzma.LZMADecompressor(), block, limit)
     raise Unsupported(f"Avro codec {codec!r}")
 
 
@@ -94,45 +83,18 @@ def compress(codec: str, block: bytes, level: int) -> bytes:
     return block
 
 
-def _checked(data: bytes, limit: int) -> bytes:
-    if len(data) > limit:
-        raise TooLarge(f"a block holds more than {limit} bytes")
-    return data
-
-
-def _unzstd(block: bytes, limit: int) -> bytes:
-    stream = pa.CompressedInputStream(pa.BufferReader(block), "zstd")
-    pieces: list[bytes] = []
-    size = 0
-    while piece := stream.read(min(_PIECE_BYTES, limit + 1)):
-        size += len(piece)
-        if size > limit:
-            raise TooLarge(f"a block decompresses to more than {limit} bytes")
-        pieces.append(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
 def _unsnappy(block: bytes, limit: int) -> bytes:
-    # Avro's snappy block: raw snappy, whose first bytes say the decoded size, then a CRC of the decoded bytes.
-    size = shift = 0
-    for byte in block[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if size > limit:
-        raise TooLarge(f"a block decompresses to {size} bytes, more than {limit}")
+    """Avro's snappy block: raw snappy, then a CRC of the decoded bytes."""
     if len(block) < 5:
         raise ValueError("a snappy block is too short")
-    data = bytes(pa.decompress(block[:-4], size, codec="snappy", asbytes=True)) if size else b""
+    data = unsnappy(block[:-4], limit)
     if zlib.crc32(data) != int.from_bytes(block[-4:], "big"):
         raise ValueError("the checksum of a snappy block does not match")
     return data
 
 
-def _inflate(inflater: _Inflater, block: bytes, limit: int) -> bytes:
-    data = inflater.decompress(block, limit + 1)
-    _checked(data, limit)
-    if not getattr(inflater, "eof", True):
+def _stream(decompressor: bz2.BZ2Decompressor | lzma.LZMADecompressor, block: bytes, limit: int) -> bytes:
+    data = checked(decompressor.decompress(block, limit + 1), limit)
+    if not decompressor.eof:
         raise ValueError("a compressed block ends too early")
     return data

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.adapters.formats.avro.codecs import TooLarge, compress, decompress
+from paimon.adapters.formats.avro.codecs import compress, decompress
 from paimon.domain.errors import CorruptTable
 
 MAGIC = b"Obj\x01"
@@ -80,7 +80,7 @@ def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) ->
             if count > len(data):
                 raise CorruptTable(path, f"has an Avro block of {count} records in {len(data)} bytes")
             yield Block(count, data)
-    except (TooLarge, ValueError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise CorruptTable(path, f"has a damaged or oversized Avro block: {error}") from error
 
 

@@ -90,10 +90,10 @@ class AvroWriter:
 
     def close(self) -> WrittenFile:
         """Finishes the file."""
-        stats = self._stats if self._stats is not None else [ColumnStats(null_count=0)] * len(self._request.fields)
+        unseen = [ColumnStats(null_count=0)] * len(self._request.fields)
         size = self._sink.tell()
         self._sink.close()
-        return WrittenFile(size, self._rows, tuple(stats))
+        return WrittenFile(size, self._rows, unseen if self._stats is None else self._stats)
 
     def abort(self) -> None:
         """Leaves nothing."""

@@ -1,0 +1,78 @@
+"""Statistics in the tail of an ORC file as statistics of columns.
+
+Law: a bound is told only where it holds for every value as it will be read: never for floating columns
+(writers leave NaN out) nor for CHAR (bounds are padded with blanks, values are not).
+Source: ORC specification v1, "Column Statistics".
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from paimon.adapters.formats.orc.protobuf import Part, decode
+from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataType
+
+_VALUES, _HAS_NULL = 1, 10
+_INT, _STRING, _DECIMAL, _DATE, _TIMESTAMP = 2, 4, 6, 7, 9
+_MIN_MILLIS, _MAX_MILLIS = 3, 4
+_NANOS = 1_000_000
+_NEAR_MILLIS = (-(2**63) // _NANOS + 2, 2**63 // _NANOS - 2)
+_INTS = (*dt.INTEGER_TYPES, dt.TimeType)
+
+
+def column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats:
+    """The statistics of one column in one stripe of `rows` rows."""
+    parts = decode(encoded)
+    values = next((p.as_int for p in parts if p.number == _VALUES), None)
+    null_count = None if values is None else rows - values
+    if any(p.number == _HAS_NULL and p.value == 0 for p in parts):
+        null_count = 0
+    if values == 0:
+        return ColumnStats(null_count=null_count)
+    kind = _kind(data_type)
+    inner = next((decode(p.as_bytes) for p in parts if p.number == kind), None)
+    if inner is None:
+        return ColumnStats(null_count=null_count)
+    return ColumnStats(_bound(inner, 1, data_type), _bound(inner, 2, data_type), null_count)
+
+
+def holds_far_times(encoded: bytes) -> bool:
+    """Whether a timestamp column has, or may have, values beyond 64-bit nanoseconds."""
+    parts = decode(encoded)
+    if any(p.number == _VALUES and p.value == 0 for p in parts):
+        return False
+    inner = next((decode(p.as_bytes) for p in parts if p.number == _TIMESTAMP), [])
+    millis = {p.number: p.as_signed for p in inner if p.number in (_MIN_MILLIS, _MAX_MILLIS)}
+    if len(millis) < 2:
+        return True
+    return millis[_MIN_MILLIS] < _NEAR_MILLIS[0] or millis[_MAX_MILLIS] > _NEAR_MILLIS[1]
+
+
+def _kind(data_type: DataType) -> int:
+    if isinstance(data_type, _INTS):
+        return _INT
+    if isinstance(data_type, dt.VarCharType):
+        return _STRING
+    if isinstance(data_type, dt.DecimalType):
+        return _DECIMAL
+    if isinstance(data_type, dt.DateType):
+        return _DATE
+    return _TIMESTAMP if isinstance(data_type, dt.TIMESTAMP_TYPES) else -1
+
+
+def _bound(inner: list[Part], field: int, data_type: DataType) -> int | str | Decimal | None:
+    """The bound in this field; times are told in whole milliseconds, so they are widened by one."""
+    if isinstance(data_type, dt.TIMESTAMP_TYPES):
+        part = next((p for p in inner if p.number == field + 2), None)
+        widening = -_NANOS if field == 1 else _NANOS
+        return None if part is None else part.as_signed * _NANOS + widening
+    part = next((p for p in inner if p.number == field), None)
+    if part is None:
+        return None
+    if isinstance(data_type, dt.VarCharType):
+        return part.as_bytes.decode()
+    if isinstance(data_type, dt.DecimalType):
+        return Decimal(part.as_bytes.decode()).quantize(Decimal(1).scaleb(-data_type.scale))
+    return part.as_signed

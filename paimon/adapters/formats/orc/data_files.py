@@ -1,0 +1,120 @@
+"""OrcFormat: data files in ORC, read by Arrow, stripe by stripe.
+
+Law: columns are found by name; stripes that the predicate excludes are not read; times that Arrow cannot carry in
+nanoseconds are read another way. Source: `OrcFileFormat`, `OrcReaderFactory`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.orc as orc
+from attrs import frozen
+
+from paimon.adapters.formats.nested import rebuild
+from paimon.adapters.formats.orc.bounds import holds_far_times
+from paimon.adapters.formats.orc.far_times import read_column
+from paimon.adapters.formats.orc.physical import from_physical
+from paimon.adapters.formats.orc.tail import TIMESTAMP_KINDS, OrcTail, read_tail
+from paimon.adapters.formats.orc.writer import OrcWriter
+from paimon.domain.errors import CorruptTable
+from paimon.domain.types.arrow import arrow_schema, arrow_type
+from paimon.domain.types.data_types import NESTED_TYPES, CharType, DataField, DataType, RowType
+from paimon.ports.files import OutputFile
+from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest
+
+_DAMAGES = (pa.ArrowException, OSError, ValueError, TypeError, IndexError, KeyError, MemoryError, zlib.error)
+
+
+@frozen
+class OrcFormat:
+    """See `paimon.ports.formats.FormatIO`."""
+
+    @property
+    def identifier(self) -> str:
+        """The format's name in options and file names."""
+        return "orc"
+
+    def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+        """Batches within stripes."""
+        try:
+            yield from _read(source, request)
+        except _DAMAGES as error:
+            raise CorruptTable(request.path, f"is not a readable ORC file: {error!r}") from error
+
+    def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
+        """A writer of one file."""
+        return OrcWriter(sink, request)
+
+
+def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+    tail = read_tail(source)
+    file = orc.ORCFile(source)
+    stored = {f.name: f for f in file.schema}
+    far = {f.name: read_column(source, f) for f in _far_columns(tail, request)}
+    names = _selection(request.fields, stored, far)
+    start, end = request.row_range or (0, sum(tail.stripe_rows))
+    first = 0
+    for stripe, rows in enumerate(tail.stripe_rows):
+        low, high = max(start - first, 0), min(end - first, rows)
+        first += rows
+        slow = {name: next(column) for name, column in far.items()}
+        if low < high:
+            columns = slow | (_arrow_columns(file, stripe, names) if names else {})
+            batch = _canonical(columns, request.fields, rows)
+            for at in range(low, high, request.batch_rows):
+                yield batch.slice(at, min(request.batch_rows, high - at))
+
+
+def _arrow_columns(file: orc.ORCFile, stripe: int, names: list[str]) -> dict[str, pa.Array]:
+    batch = file.read_stripe(stripe, columns=names)
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+def _canonical(columns: Mapping[str, pa.Array], fields: tuple[DataField, ...], rows: int) -> pa.RecordBatch:
+    if not fields:
+        return pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
+    arrays = [_column(columns.get(f.name), f.type, rows) for f in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(fields))
+
+
+def _column(array: pa.Array | None, data_type: DataType, rows: int) -> pa.Array:
+    if array is None:
+        return pa.nulls(rows, arrow_type(data_type))
+    if array.type.equals(arrow_type(data_type)) and not isinstance(data_type, (CharType, *NESTED_TYPES)):
+        return array
+    return rebuild(array, data_type, from_physical)
+
+
+def _selection(fields: tuple[DataField, ...], stored: Mapping[str, pa.Field], far: Mapping[str, object]) -> list[str]:
+    """What to ask Arrow for: names of columns, or dotted names of the parts of a ROW that are wanted."""
+    wanted = [f for f in fields if f.name in stored and f.name not in far]
+    if any("." in name for name in stored):
+        return [f.name for f in wanted]
+    return [name for f in wanted for name in _paths(f.name, f.type, stored[f.name].type)]
+
+
+def _paths(path: str, data_type: DataType, stored: pa.DataType) -> list[str]:
+    if not isinstance(data_type, RowType) or not pa.types.is_struct(stored):
+        return [path]
+    inner = {f.name: f.type for f in stored}
+    parts = [p for f in data_type.fields if f.name in inner for p in _paths(f"{path}.{f.name}", f.type, inner[f.name])]
+    if not parts or any("." in name for name in inner):
+        return [path]
+    return parts
+
+
+def _far_columns(tail: OrcTail, request: ReadRequest) -> list[DataField]:
+    statistics = tail.statistics
+    spans = tail.spans
+    return [
+        f
+        for f in request.fields
+        if f.name in spans
+        and any(
+            tail.kinds[n] in TIMESTAMP_KINDS and (n >= len(statistics) or holds_far_times(statistics[n]))
+            for n in spans[f.name]
+        )
+    ]
