@@ -2,7 +2,7 @@
 
 Law: what Java 1.4 refuses at create is refused here, with one sentence that names the column or option at fault;
 and what Java would only refuse when it is first written is refused too. The parts: columns and keys here, buckets
-and row tracking in `validate_layout`, merging in `validate_merge`, files and scans in `validate_files`. Source:
+and row tracking in `rules.layout`, merging in `rules.merge`, files and scans in `rules.files`. Source:
 `SchemaValidation`.
 """
 
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.files import check_files
+from paimon.domain.schema.rules.layout import NO_KEY_TYPES, check_layout
+from paimon.domain.schema.rules.merge import check_merge
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.schema.validate_files import check_files
-from paimon.domain.schema.validate_layout import NO_KEY_TYPES, check_layout
-from paimon.domain.schema.validate_merge import check_merge
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import is_system_name

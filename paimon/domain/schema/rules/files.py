@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.parse import parse_levels, parse_list
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.layout import refuse
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.schema.validate_layout import refuse
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.text import format_type

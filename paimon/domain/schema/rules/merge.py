@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.parse import parse_list
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.layout import flag, refuse
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.schema.validate_layout import flag, refuse
 from paimon.domain.types import data_types as dt
 
 AGGREGATE_FUNCTIONS = (

@@ -1,0 +1,257 @@
+"""Changes of a schema as values, and what becomes of a schema by them.
+
+Law: changes apply in order, all or none; the result is a schema that `check_schema` accepts; ids are never used
+twice, and no change alters what stored rows mean. Source: `SchemaChange`, `SchemaManager.generateTableSchema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema import change_columns as columns
+from paimon.domain.schema.change_columns import Path, Position
+from paimon.domain.schema.change_options import removed, renamed_references, set_to
+from paimon.domain.schema.json import NEWEST_VERSION
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.schema.validate import check_schema
+from paimon.domain.types.data_types import DataType
+
+__all__ = [
+    "AddColumn", "DropColumn", "DropPrimaryKey", "MoveColumn", "Position", "RemoveOption", "RenameColumn",
+    "SchemaChange", "SetColumnComment", "SetColumnDefault", "SetColumnNullability", "SetColumnType", "SetComment", "SetOption",
+    "apply_changes",
+]  # fmt: skip
+
+
+def _path(value: str | Sequence[str]) -> Path:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+@frozen
+class AddColumn:
+    """A new column, or a new field of a nested row.
+
+    Parameters
+    ----------
+    path : str or sequence of str
+        The column's name; for nested fields all names from the column down, with ``element``, ``key`` or ``value``
+        where an array or map is entered: ``("items", "element", "price")``.
+    type : DataType
+        Must be nullable: old rows have no value.
+    position : Position, optional
+        Where among its siblings; last by default.
+    """
+
+    path: Path = field(converter=_path)
+    type: DataType
+    comment: str | None = None
+    position: Position | None = None
+
+
+@frozen
+class RenameColumn:
+    """Another name for a column or nested field; keys and options follow."""
+
+    path: Path = field(converter=_path)
+    new_name: str
+
+
+@frozen
+class DropColumn:
+    """A column or nested field goes; its stored values are never seen again."""
+
+    path: Path = field(converter=_path)
+
+
+@frozen
+class SetColumnType:
+    """Another type; `keep_nullability` leaves null as it was allowed before."""
+
+    path: Path = field(converter=_path)
+    type: DataType
+    keep_nullability: bool = True
+
+
+@frozen
+class SetColumnNullability:
+    """Whether null is allowed."""
+
+    path: Path = field(converter=_path)
+    nullable: bool
+
+
+@frozen
+class SetColumnComment:
+    """A column's comment; None takes it away."""
+
+    path: Path = field(converter=_path)
+    comment: str | None
+
+
+@frozen
+class SetColumnDefault:
+    """What is written where a row says nothing, as literal text; None takes it away. Stored rows do not change."""
+
+    path: Path = field(converter=_path)
+    default: str | None
+
+
+@frozen
+class MoveColumn:
+    """Another place among its siblings."""
+
+    path: Path = field(converter=_path)
+    position: Position
+
+
+@frozen
+class SetOption:
+    """A table option."""
+
+    key: str
+    value: str
+
+
+@frozen
+class RemoveOption:
+    """A table option back to its default."""
+
+    key: str
+
+
+@frozen
+class SetComment:
+    """The table's comment; None takes it away."""
+
+    comment: str | None
+
+
+@frozen
+class DropPrimaryKey:
+    """The table has no primary key any more (only before the first snapshot)."""
+
+
+SchemaChange = (
+    AddColumn
+    | RenameColumn
+    | DropColumn
+    | SetColumnType
+    | SetColumnNullability
+    | SetColumnComment
+    | SetColumnDefault
+    | MoveColumn
+    | SetOption
+    | RemoveOption
+    | SetComment
+    | DropPrimaryKey
+)
+
+
+def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snapshots: bool) -> TableSchema:
+    """The schema after the changes, checked and of the newest version; the same one where they change nothing.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported
+        A change that would break the table, or alter what stored rows mean.
+    NotFound, AlreadyExists
+        A column that is not there, or is there already.
+    """
+    changed = schema
+    for change in changes:
+        apply = _APPLY.get(type(change))
+        if apply is None:
+            raise InvalidRequest(f"{change!r} is no change of a schema", subject=repr(change))
+        changed = apply(changed, change, has_snapshots)
+    if changed == schema:
+        return schema
+    changed = evolve(changed, version=NEWEST_VERSION)
+    check_schema(changed)
+    return changed
+
+
+def _add(schema: TableSchema, change: AddColumn, has_snapshots: bool) -> TableSchema:
+    position = change.position or columns.default_position(schema, change.path)
+    fields, highest = columns.add(schema, change.path, change.type, change.comment, position)
+    return evolve(schema, fields=fields, highest_field_id=highest)
+
+
+def _rename(schema: TableSchema, change: RenameColumn, has_snapshots: bool) -> TableSchema:
+    renamed = evolve(schema, fields=columns.rename(schema, change.path, change.new_name))
+    if len(change.path) > 1:
+        return renamed
+    old, new = change.path[0], change.new_name
+    return evolve(
+        renamed,
+        primary_keys=tuple(new if k == old else k for k in schema.primary_keys),
+        options=renamed_references(schema.options, old, new),
+    )
+
+
+def _drop(schema: TableSchema, change: DropColumn, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, fields=columns.drop(schema, change.path))
+
+
+def _set_type(schema: TableSchema, change: SetColumnType, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, fields=columns.set_type(schema, change.path, change.type, change.keep_nullability))
+
+
+def _set_nullability(schema: TableSchema, change: SetColumnNullability, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, fields=columns.set_nullability(schema, change.path, change.nullable))
+
+
+def _set_column_comment(schema: TableSchema, change: SetColumnComment, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, fields=columns.set_comment(schema, change.path, change.comment))
+
+
+def _set_default(schema: TableSchema, change: SetColumnDefault, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, fields=columns.set_default(schema, change.path, change.default))
+
+
+def _move(schema: TableSchema, change: MoveColumn, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, fields=columns.move(schema, change.path, change.position))
+
+
+def _set_option(schema: TableSchema, change: SetOption, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, options=set_to(schema.options, change.key, change.value, has_snapshots))
+
+
+def _remove_option(schema: TableSchema, change: RemoveOption, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, options=removed(schema.options, change.key, has_snapshots))
+
+
+def _set_comment(schema: TableSchema, change: SetComment, has_snapshots: bool) -> TableSchema:
+    return evolve(schema, comment=change.comment)
+
+
+def _drop_primary_key(schema: TableSchema, change: DropPrimaryKey, has_snapshots: bool) -> TableSchema:
+    if has_snapshots:
+        raise InvalidRequest(
+            "the primary key cannot go once the table has a snapshot", subject="primary-key", hint="make a new table"
+        )
+    buckets = TableOptions.of(schema.options)
+    options = dict(schema.options)
+    if buckets.bucket > 0 and not buckets.bucket_key:
+        options["bucket-key"] = ",".join(schema.trimmed_primary_keys)
+    return evolve(schema, primary_keys=(), options=options)
+
+
+_APPLY: Mapping[type, Callable[[TableSchema, Any, bool], TableSchema]] = {
+    AddColumn: _add,
+    RenameColumn: _rename,
+    DropColumn: _drop,
+    SetColumnType: _set_type,
+    SetColumnNullability: _set_nullability,
+    SetColumnComment: _set_column_comment,
+    SetColumnDefault: _set_default,
+    MoveColumn: _move,
+    SetOption: _set_option,
+    RemoveOption: _remove_option,
+    SetComment: _set_comment,
+    DropPrimaryKey: _drop_primary_key,
+}

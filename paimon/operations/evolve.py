@@ -1,0 +1,89 @@
+"""Making a table and changing its schema.
+
+Law: a schema becomes visible by one `put_if_absent` of its file; whoever loses that race starts again from the
+newest schema, and what nobody knows is looked up by reading the file. Source: `SchemaManager.createTable`,
+`commitChanges`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve
+
+from paimon.domain.errors import AlreadyExists, NotFound, StorageError
+from paimon.domain.options.validate import check_options
+from paimon.domain.paths import TablePaths
+from paimon.domain.schema.changes import SchemaChange, SetOption, apply_changes
+from paimon.domain.schema.declare import declare
+from paimon.domain.schema.json import schema_to_json
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.data_types import DataField
+from paimon.operations.read.schemas import latest_schema
+from paimon.operations.read.snapshots import latest_snapshot
+from paimon.ports.engine import Engine
+from paimon.ports.files import PutOutcome
+
+_ATTEMPTS = 20
+
+
+def create_table(
+    engine: Engine,
+    paths: TablePaths,
+    fields: Sequence[DataField],
+    primary_keys: Sequence[str],
+    partition_keys: Sequence[str],
+    options: Mapping[str, str],
+    comment: str | None = None,
+    allow_unknown_options: bool = False,
+) -> TableSchema:
+    """Write the first schema of a new table.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported
+        A column, key or option that cannot be; nothing was written.
+    AlreadyExists
+        There is a table in this place.
+    """
+    check_options(options, allow_unknown_options)
+    schema = declare(fields, primary_keys, partition_keys, options, comment, engine.clock.now_millis())
+    if latest_schema(engine, paths) is not None or not _put(engine, paths, schema):
+        raise AlreadyExists("table", paths.root)
+    return schema
+
+
+def alter_table(engine: Engine, table: TableDefinition, changes: Sequence[SchemaChange]) -> TableSchema:
+    """Write the next schema: the newest one with these changes, all or none; nothing new, nothing written.
+
+    Raises
+    ------
+    InvalidRequest, NotFound, AlreadyExists, Unsupported
+        A change that cannot be; nothing was written.
+    """
+    check_options({c.key: c.value for c in changes if isinstance(c, SetOption)}, allow_unknown=True)
+    for _ in range(_ATTEMPTS):
+        newest = latest_schema(engine, table.paths)
+        if newest is None:
+            raise NotFound("table", table.location)
+        has_snapshots = latest_snapshot(engine, table.paths) is not None
+        changed = apply_changes(newest, changes, has_snapshots)
+        if changed == newest:
+            return newest
+        changed = evolve(changed, id=newest.id + 1, time_millis=engine.clock.now_millis())
+        if _put(engine, table.paths, changed):
+            return changed
+    raise StorageError(table.paths.schemas, f"lost {_ATTEMPTS} races for the next schema", hint="try again")
+
+
+def _put(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
+    """Whether the schema was published; False: someone else was first."""
+    path, data = paths.schema(schema.id), schema_to_json(schema)
+    outcome = engine.files.put_if_absent(path, data)
+    if outcome is PutOutcome.UNKNOWN:
+        try:
+            return engine.files.read(path) == data
+        except NotFound as error:
+            raise StorageError(path, "the storage does not tell whether it was written", hint="try again") from error
+    return outcome is PutOutcome.CREATED
