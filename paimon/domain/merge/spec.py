@@ -7,17 +7,13 @@ Source: `CoreOptions`, `MergeFunctionFactory`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from attrs import field, frozen
 
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField
-
-
-def _plain(options: Mapping[str, str]) -> Mapping[str, str]:
-    return dict(options)
 
 
 @frozen(hash=False)
@@ -40,7 +36,7 @@ class MergeSpec:
         Skip -D and -U records that meet others of their key.
     lookup : bool
         Of one key only records of level 0 (or less) and the one of the smallest level above take part.
-    options : mapping
+    options : TableOptions
         The table's options, for engines that have their own.
     """
 
@@ -51,49 +47,43 @@ class MergeSpec:
     engine: str = "deduplicate"
     ignore_delete: bool = False
     lookup: bool = False
-    options: Mapping[str, str] = field(converter=_plain, factory=dict)
+    options: TableOptions = field(factory=TableOptions)
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """Names of the key columns."""
         return tuple(f.name for f in self.key_fields)
 
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """All columns: the key, then the others."""
+        return (*self.key_fields, *self.value_fields)
+
     def columns_needed(self, wanted: Collection[str]) -> frozenset[str]:
-        """The columns that a merge must see to make those wanted: its sequence fields, and what the engine needs."""
-        return frozenset({*wanted, *self.sequence_fields})
+        """The columns that a merge must see to make those wanted."""
+        return frozenset({*wanted, *self.key_names, *self.sequence_fields})
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions) -> MergeSpec:
         """The spec of a primary-key table."""
         keys = schema.trimmed_primary_keys
-        engine = options.get("merge-engine") or "deduplicate"
         return cls(
             key_fields=schema.key_fields,
             value_fields=tuple(f for f in schema.fields if f.name not in keys),
-            sequence_fields=_names(options.get("sequence.field")),
+            sequence_fields=options.sequence_fields,
             sequence_descending=options.get("sequence.field.sort-order") == "descending",
-            engine=engine,
-            ignore_delete=_ignores_delete(options, engine),
+            engine=options.merge_engine,
+            ignore_delete=options.ignore_delete,
             lookup=needs_lookup(options),
-            options=options.values,
+            options=options,
         )
 
 
 def needs_lookup(options: TableOptions) -> bool:
     """Whether merges see one record above level 0: lookup producer, deletion vectors, first-row, force-lookup."""
     return (
-        options.get("changelog-producer") == "lookup"
-        or options.get("deletion-vectors.enabled") == "true"
-        or options.get("merge-engine") == "first-row"
-        or options.get("force-lookup") == "true"
+        options.changelog_producer == "lookup"
+        or options.deletion_vectors_enabled
+        or options.merge_engine == "first-row"
+        or options.force_lookup
     )
-
-
-def _ignores_delete(options: TableOptions, engine: str) -> bool:
-    legacy = {"partial-update": "partial-update.ignore-delete", "first-row": "first-row.ignore-delete"}
-    own = legacy.get(engine, "deduplicate.ignore-delete")
-    return options.get("ignore-delete") == "true" or options.values.get(own) == "true"
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(n.strip() for n in (text or "").split(",") if n.strip())

@@ -25,7 +25,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.read_mapping import FieldMapping, map_fields
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.types.arrow import arrow_field, arrow_type
+from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.read.schemas import load_schema
@@ -151,12 +151,7 @@ def _assemble(
             column = batch.column(at)
             at += 1
             columns.append(cast(column, mapping.source.type, mapping.wanted.type) if mapping.needs_cast else column)
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([_read_field(m) for m in mappings]))
-
-
-def _read_field(mapping: FieldMapping) -> pa.Field:
-    field = arrow_field(mapping.wanted)
-    return field if mapping.source is not None else field.with_nullable(True)
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema([m.wanted for m in mappings]))
 
 
 def _file_predicate(bucket: Bucket, file: DataFileMeta, predicate: Predicate | None) -> Predicate | None:

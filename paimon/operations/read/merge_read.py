@@ -7,7 +7,7 @@ dropped at the end. Source: `MergeFileSplitRead`, `MergeTreeReaders`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from attrs import frozen
@@ -15,8 +15,7 @@ from attrs import frozen
 from paimon.domain.lsm.sorted_run import Section, SortedRun, sections
 from paimon.domain.lsm.write_order import oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.merge.columnar.merge import merge
-from paimon.domain.merge.columnar.newest import newest
+from paimon.domain.merge.columnar.merge import merge, surviving
 from paimon.domain.merge.columnar.order import Mask, retracts
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
@@ -65,43 +64,51 @@ class MergeRead:
 
     def _merged(self, section: Section) -> Iterator[pa.RecordBatch]:
         files = [file for run in section for file in run.files]
-        ages = self._ages(files)
-        kinds = (VALUE_KIND,) if ages is None or any(f.delete_row_count != 0 for f in files) else ()
-        order = () if ages is not None else (SEQUENCE_NUMBER, *((LEVEL,) if self.spec.lookup else ()))
-        columns = (*self._merge_columns(ages is not None), *order, *kinds)
-        runs = [self._pieces(run, columns, ages or {}) for run in section]
-        for window in windows(runs, self.spec.key_fields, self.buffer_bytes):
-            yield from self._newest(window) if ages is not None else self._by_engine(window)
-
-    def _ages(self, files: Sequence[DataFileMeta]) -> dict[str, int] | None:
-        """The place of each file by age, where ages alone decide which record of a key is left; else None."""
-        if self.spec.sequence_fields or self.spec.ignore_delete or not engine_of(self.spec.engine).newest_wins:
-            return None
         ordered = oldest_first(files)
-        if ordered is None or (self.spec.lookup and not _levels_by_age(ordered)):
-            return None
-        return {file.file_name: age for age, file in enumerate(ordered)}
+        columns = self._merge_columns(files, ordered)
+        ages = {file.file_name: age for age, file in enumerate(ordered or ())}
+        runs = [self._pieces(run, columns, ages) for run in section]
+        combine = self._survivors if engine_of(self.spec.engine).newest_wins else self._by_engine
+        for window in windows(runs, self.spec.key_fields, self.buffer_bytes):
+            yield from combine(window)
 
-    def _merge_columns(self, by_age: bool) -> tuple[DataField, ...]:
+    def _merge_columns(
+        self, files: Sequence[DataFileMeta], ordered: Sequence[DataFileMeta] | None
+    ) -> tuple[DataField, ...]:
+        """What is wanted, what the merge needs, and of the system columns only what the files leave open."""
         wanted = {f.name: f for f in self.wanted}
-        needed = [*self.spec.key_fields]
-        if not by_age:
-            needed += [f for f in self.spec.value_fields if f.name in self.spec.columns_needed(wanted)]
-        return (*self.wanted, *(f for f in needed if f.name not in wanted))
+        needed = self.spec.columns_needed(wanted)
+        columns = [*self.wanted, *(f for f in self.spec.fields if f.name in needed and f.name not in wanted)]
+        if ordered is None:
+            columns.append(SEQUENCE_NUMBER)
+        if any(f.delete_row_count != 0 for f in files):
+            columns.append(VALUE_KIND)
+        if self.spec.lookup and not self._lookup_sees_newest(ordered):
+            columns.append(LEVEL)
+        return tuple(columns)
 
-    def _pieces(self, run: SortedRun, columns: Sequence[DataField], ages: dict[str, int]) -> Iterator[Piece]:
+    def _lookup_sees_newest(self, ordered: Sequence[DataFileMeta] | None) -> bool:
+        """Whether the newest record of each key is surely among those that a lookup sees, and nothing else counts."""
+        if ordered is None or self.spec.sequence_fields or not engine_of(self.spec.engine).newest_wins:
+            return False
+        levels = [f.level for f in ordered]
+        return levels == sorted(levels, reverse=True)
+
+    def _pieces(self, run: SortedRun, columns: Sequence[DataField], ages: Mapping[str, int]) -> Iterator[Piece]:
         keys = only_columns(self.predicate, self.spec.key_names) if self.predicate is not None else None
         for file in run.files:
             for batch in self.read_file(file, columns, keys):
                 yield Piece(batch, ages.get(file.file_name, 0))
 
-    def _newest(self, window: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
-        keep = newest([pa.chunked_array([p.batch.column(n) for p in window]) for n in self.spec.key_names])
+    def _survivors(self, window: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        """The rows that are left of each file: found by the columns that order records, and filtered where they are."""
+        ordering = [*self.spec.key_names, *self.spec.sequence_fields, SEQUENCE_NUMBER.name, VALUE_KIND.name, LEVEL.name]
+        names = [name for name in ordering if name in window[0].batch.schema.names]
+        keep = surviving(pa.Table.from_batches([piece.batch.select(names) for piece in window]), self.spec)
         start = 0
         for batch, _ in window:
-            mask = keep[start : start + batch.num_rows]
+            yield _kept(batch, keep[start : start + batch.num_rows] & ~retracts(batch))
             start += batch.num_rows
-            yield _kept(batch, mask & ~retracts(batch) if VALUE_KIND.name in batch.schema.names else mask)
 
     def _by_engine(self, window: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         merged = merge(pa.Table.from_batches([piece.batch for piece in window]), self.spec)
@@ -118,12 +125,6 @@ def live_rows(
         return
     for batch in read_file(file, (*wanted, VALUE_KIND), predicate):
         yield _kept(batch, ~retracts(batch))
-
-
-def _levels_by_age(ordered: Sequence[DataFileMeta]) -> bool:
-    """Whether younger files lie on smaller levels: then the newest record is one of those that a lookup sees."""
-    levels = [f.level for f in ordered]
-    return levels == sorted(levels, reverse=True)
 
 
 def _kept(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:

@@ -1,17 +1,20 @@
 """Merge rows, each key whole, into one row a key: what flushes, compactions and reads have in common.
 
 Law: equals `paimon.domain.merge.reference.merge` for every engine; a key that comes as a single record is answered
-as it is. Source: `MergeFunction`, `ReducerMergeFunctionWrapper`, `LookupMergeFunction`.
+as it is. Where `_SEQUENCE_NUMBER` is left out, rows stand in order of age; where `_VALUE_KIND` is, all rows are adds.
+Source: `MergeFunction`, `ReducerMergeFunctionWrapper`, `LookupMergeFunction`.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.order import groups_of, lookup_groups, restricted, retracts
+from paimon.domain.merge.columnar.newest import newest
+from paimon.domain.merge.columnar.order import Groups, Mask, groups_of, lookup_groups, restricted, retracts
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.types.system import LEVEL
+from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER
 
 
 def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
@@ -20,12 +23,28 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     The answer has the same columns (without `_LEVEL`), is sorted by key and may hold retracts.
     """
     whole = table.combine_chunks()
-    groups = groups_of(whole, spec)
-    if spec.lookup and LEVEL.name in whole.column_names:
-        groups = lookup_groups(groups, whole)
-    if spec.ignore_delete:
-        dropped = retracts(whole)[groups.order] & ~groups.lone[groups.of_row()]
-        groups = restricted(groups, ~dropped) if dropped.any() else groups
+    groups = _groups(whole, spec)
     if LEVEL.name in whole.column_names:
         whole = whole.drop_columns([LEVEL.name])
     return engine_of(spec.engine).columnar(whole, groups, spec)
+
+
+def surviving(table: pa.Table, spec: MergeSpec) -> Mask:
+    """For an engine where the newest record wins: which rows `merge` would answer; takes only what orders records."""
+    plain = not spec.sequence_fields and not spec.ignore_delete
+    if plain and not {LEVEL.name, SEQUENCE_NUMBER.name} & set(table.column_names):
+        return newest([table[name] for name in spec.key_names])
+    groups = _groups(table, spec)
+    mask = np.zeros(table.num_rows, dtype=np.bool_)
+    mask[groups.order[groups.ends - 1]] = True
+    return mask
+
+
+def _groups(table: pa.Table, spec: MergeSpec) -> Groups:
+    groups = groups_of(table, spec)
+    if spec.lookup and LEVEL.name in table.column_names:
+        groups = lookup_groups(groups, table)
+    if spec.ignore_delete:
+        dropped = retracts(table)[groups.order] & ~groups.lone[groups.of_row()]
+        groups = restricted(groups, ~dropped) if dropped.any() else groups
+    return groups

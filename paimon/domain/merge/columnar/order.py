@@ -39,7 +39,7 @@ class Groups(NamedTuple):
 
 
 def groups_of(table: pa.Table, spec: MergeSpec) -> Groups:
-    """Order and group a table that holds the key, `_SEQUENCE_NUMBER`, `_VALUE_KIND` and the sequence fields."""
+    """Order and group a table that holds the key and the sequence fields (see `merge` for the system columns)."""
     keys = [part for column in concatenated([table[n] for n in spec.key_names]) for part in parts_of(column)]
     order = sorted_rows(packed([*keys, *_age_parts(table, spec)]), table.num_rows)
     starts = _starts(packed(keys), order)
@@ -65,6 +65,8 @@ def _age_parts(table: pa.Table, spec: MergeSpec) -> list[Part]:
     parts: list[Part] = []
     for column in concatenated([table[n] for n in spec.sequence_fields]):
         parts += parts_of(column, spec.sequence_descending)
+    if SEQUENCE_NUMBER.name not in table.column_names:
+        return parts
     (numbers,) = concatenated([table[SEQUENCE_NUMBER.name]])
     if parts or not _ascending(np.asarray(numbers)):
         parts += parts_of(numbers)
@@ -77,7 +79,9 @@ def _ascending(numbers: npt.NDArray[np.int64]) -> bool:
 
 
 def retracts(table: pa.Table) -> Mask:
-    """Which rows are -U or -D."""
+    """Which rows are -U or -D; none where the table has no kinds."""
+    if VALUE_KIND.name not in table.schema.names:
+        return np.zeros(table.num_rows, dtype=np.bool_)
     (kinds,) = concatenated([table[VALUE_KIND.name]])
     values = np.asarray(kinds)
     mask: Mask = (values == 1) | (values == 3)
