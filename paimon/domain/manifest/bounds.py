@@ -7,7 +7,7 @@ read of the neighbour. Source: `SimpleStats`, `BinaryRow`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.predicate.pruning_columnar import Bounds, Mask
+from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
 
@@ -45,17 +46,33 @@ class _Rows:
         return words * inside
 
 
-def bounds_of(stats: pa.StructArray, position: int, data_type: DataType) -> Bounds:
-    """Statistics of the column at `position` in the rows, which has this type.
+def bounds_of(stats: pa.StructArray, position: int, width: int, data_type: DataType) -> Bounds:
+    """Statistics of the column at `position`, which has this type; rows of another number of columns tell nothing.
 
     Parameters
     ----------
     stats : pa.StructArray
         `_MIN_VALUES`, `_MAX_VALUES` (serialised rows), `_NULL_COUNTS` (lists).
+    width : int
+        How many columns the rows must have.
     """
-    low, low_known = _ordinals(stats.field("_MIN_VALUES"), position, data_type)
-    high, high_known = _ordinals(stats.field("_MAX_VALUES"), position, data_type)
-    return Bounds(low, high, low_known & high_known, _null_counts(stats.field("_NULL_COUNTS"), position))
+    low, low_known = _ordinals(stats.field("_MIN_VALUES"), position, width, data_type)
+    high, high_known = _ordinals(stats.field("_MAX_VALUES"), position, width, data_type)
+    return Bounds(low, high, low_known & high_known, _null_counts(stats.field("_NULL_COUNTS"), position, width))
+
+
+def exact_bounds(rows: pa.BinaryArray, position: int, width: int, data_type: DataType) -> Bounds:
+    """Rows taken as the statistics of one row each: both bounds are its value, and null counts 0 or 1."""
+    values, known = _ordinals(rows, position, width, data_type)
+    return Bounds(values, values, known, np.where(known, 0, 1))
+
+
+def stats_array(stats: Sequence[SimpleStats]) -> pa.StructArray:
+    """Statistics as the columns that `bounds_of` takes."""
+    counts = pa.array([list(s.null_counts) for s in stats], pa.list_(pa.int64()))
+    low, high = ([getattr(s, name) for s in stats] for name in ("min_values", "max_values"))
+    parts = [pa.array(low, pa.binary()), pa.array(high, pa.binary()), counts]
+    return pa.StructArray.from_arrays(parts, ["_MIN_VALUES", "_MAX_VALUES", "_NULL_COUNTS"])
 
 
 def all_null(row_counts: Integers) -> Bounds:
@@ -64,9 +81,9 @@ def all_null(row_counts: Integers) -> Bounds:
     return Bounds(nothing, nothing, np.zeros(len(row_counts), dtype=bool), row_counts)
 
 
-def _null_counts(counts: pa.ListArray, position: int) -> Integers:
+def _null_counts(counts: pa.ListArray, position: int, width: int) -> Integers:
     offsets = counts.offsets.to_numpy()
-    held = counts.is_valid().to_numpy(zero_copy_only=False) & (offsets[1:] - offsets[:-1] > position)
+    held = counts.is_valid().to_numpy(zero_copy_only=False) & (offsets[1:] - offsets[:-1] == width)
     values = counts.values.fill_null(-1).to_numpy(zero_copy_only=False)
     found = np.full(len(counts), -1, dtype=np.int64)
     found[held] = values[offsets[:-1][held] + position]
@@ -80,12 +97,12 @@ def _rows_of(array: pa.BinaryArray) -> _Rows:
     return _Rows(buffer, offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64))
 
 
-def _ordinals(array: pa.BinaryArray, position: int, data_type: DataType) -> tuple[Any, Mask]:
+def _ordinals(array: pa.BinaryArray, position: int, width: int, data_type: DataType) -> tuple[Any, Mask]:
     rows = _rows_of(array)
     arity = rows.words(rows.starts).astype("<i8").view("<u4")[::2].byteswap().astype(np.int64)
     null_area = (arity + 63 + 8) // 64 * 8
     fixed = rows.starts + _ARITY_BYTES + null_area + 8 * position
-    known = (arity > position) & (fixed + 8 <= rows.ends)
+    known = (arity == width) & (fixed + 8 <= rows.ends)
     bit = 8 + position
     null_at = np.minimum(rows.starts + _ARITY_BYTES + bit // 8, max(len(rows.buffer) - 1, 0))
     if len(rows.buffer):

@@ -5,6 +5,8 @@ Source: `DataSplit`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import field, frozen
 
 from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange
@@ -16,6 +18,14 @@ class DeletionFile:
 
     path: str
     range: DeletionVectorRange
+
+
+def _files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
+    return tuple(values)
+
+
+def _vectors(values: Iterable[DeletionFile | None]) -> tuple[DeletionFile | None, ...]:
+    return tuple(values)
 
 
 @frozen
@@ -45,9 +55,9 @@ class DataSplit:
     bucket: int
     total_buckets: int
     bucket_path: str
-    files: tuple[DataFileMeta, ...] = field(converter=tuple)
+    files: tuple[DataFileMeta, ...] = field(converter=_files)
     raw_convertible: bool = False
-    deletion_files: tuple[DeletionFile | None, ...] = field(converter=tuple, default=())
+    deletion_files: tuple[DeletionFile | None, ...] = field(converter=_vectors, default=())
 
     @property
     def row_count(self) -> int:

@@ -1,0 +1,103 @@
+"""What is asked of a plan, and what it answers.
+
+Law: a plan is a value: planning the same request at the same snapshot again gives an equal one. Source:
+`DataTableScan`, `TableScan.Plan`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import field, frozen
+
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.snapshot.snapshot import Snapshot
+
+
+class ScanKind(Enum):
+    """Which files of a snapshot are planned: all live ones, those that it added, or its changelog files."""
+
+    ALL = "all"
+    DELTA = "delta"
+    CHANGELOG = "changelog"
+
+
+@frozen(hash=False)
+class ScanRequest:
+    """What to plan.
+
+    Parameters
+    ----------
+    snapshot : Snapshot, optional
+        The snapshot to read; None: an empty table.
+    predicate : Predicate, optional
+        Bound to the table's columns. A plan only leaves out files where it holds for no row.
+    buckets : frozenset of int, optional
+        Plan these buckets alone.
+    kind : ScanKind
+        Delta and changelog plans are read without merging: they see level 0 and the postponed bucket, and no value is
+        filtered by statistics of other files.
+    min_level : int
+        Leave out files of lower levels.
+    """
+
+    snapshot: Snapshot | None
+    predicate: Predicate | None = None
+    buckets: frozenset[int] | None = None
+    kind: ScanKind = ScanKind.ALL
+    min_level: int = 0
+
+
+@frozen
+class PruneStep:
+    """One step of planning: how many things there were before and after, and the bytes of those left."""
+
+    name: str
+    before: int
+    after: int
+    size_bytes: int = 0
+
+
+@frozen(hash=False)
+class Plan:
+    """Splits to read, and how planning got there."""
+
+    snapshot: Snapshot | None
+    schema_id: int
+    splits: tuple[DataSplit, ...] = ()
+    steps: tuple[PruneStep, ...] = field(default=())
+
+    @property
+    def row_count(self) -> int:
+        """Physical rows of all files, before merging and filtering."""
+        return sum(split.row_count for split in self.splits)
+
+    @property
+    def file_count(self) -> int:
+        """Files to read."""
+        return sum(len(split.files) for split in self.splits)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files to read."""
+        return sum(split.file_size for split in self.splits)
+
+    def explain(self) -> str:
+        """The steps and the result as text, one line each."""
+        lines = [f"  {s.name}: {s.before} -> {s.after} ({_size(s.size_bytes)})" for s in self.steps]
+        merged = sum(not split.raw_convertible for split in self.splits)
+        lines.append(
+            f"  reads {self.file_count} files, {_size(self.size_bytes)}, {self.row_count} stored rows in "
+            f"{len(self.splits)} splits ({merged} to be merged)"
+        )
+        return "\n".join(lines)
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
