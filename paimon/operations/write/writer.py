@@ -1,0 +1,176 @@
+"""TableWriter: rows in, data files and commit messages out.
+
+Law: nothing that it writes is visible before its messages are committed; what was not handed out is removed by
+`abort` and `close`.
+Source: `TableWriteImpl`, `AbstractFileStoreWrite`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.columns.conform import conform
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.row.kinds import RETRACTS, kinds_of
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.system import VALUE_KIND
+from paimon.operations.write.append import write_appended
+from paimon.operations.write.buckets import Buckets
+from paimon.operations.write.buffer import WriteBuffer, pieces
+from paimon.operations.write.merge_tree import flush_spec, write_merged
+from paimon.operations.write.route import Routing
+from paimon.ports.engine import Engine
+
+_APPEND_BUFFER_BYTES = 64 * 1024 * 1024
+"""Append tables sort nothing, so there is no gain in holding more rows than fill a row group."""
+
+
+class TableWriter:
+    """Writes one table for one job.
+
+    Parameters
+    ----------
+    engine : Engine
+    table : TableDefinition
+    commit_user : str
+        Who will commit; told for symmetry with other engines.
+    ignore_previous : bool
+        For overwrites: sequence numbers begin anew, and partitions may have had another number of buckets.
+
+    Raises
+    ------
+    Unsupported
+        For tables that cannot be written yet (dynamic and postponed buckets, external paths).
+    """
+
+    def __init__(
+        self, engine: Engine, table: TableDefinition, commit_user: str, *, ignore_previous: bool = False
+    ) -> None:
+        schema, options = table.schema, table.options
+        self._table = table
+        self._commit_user = commit_user
+        self._keyed = bool(schema.primary_keys)
+        total = _total_buckets(table)
+        self._routing = Routing.of(schema, total, options.bucket_function)
+        # Without buckets every writer begins at number 0: order by number means nothing there.
+        self._buckets = Buckets(engine, table, total, ignore_previous or total < 1)
+        limit = min(options.write_buffer_bytes, engine.memory.bytes)
+        self._limit = limit if self._keyed else min(limit, _APPEND_BUFFER_BYTES)
+        self._buffer = WriteBuffer(self._limit)
+        self._spec = flush_spec(MergeSpec.of(schema, options)) if self._keyed else None
+
+    def write(self, data: pa.Table | pa.RecordBatch, kinds: str | pa.Int8Array | None = None) -> None:
+        """Takes some rows.
+
+        Parameters
+        ----------
+        data : Arrow table or batch
+            Columns of the table by name, in types that cast to the table's without loss.
+        kinds : str or int8 array, optional
+            Row kinds: the name of a text column of `data` that is not stored, or the kinds' numbers. Default: inserts,
+            or what the table's `rowkind.field` says.
+
+        Raises
+        ------
+        InvalidRequest
+            The rows do not fit the table; nothing of them was taken.
+        """
+        table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+        if isinstance(kinds, str):
+            table, kinds = _without_kinds(table, kinds)
+        rows = conform(table, self._table.schema.fields, self._table.identifier)
+        rows = self._accepted(rows, kinds)
+        for piece in pieces(rows, self._limit):
+            self._take(piece)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Writes what is buffered; one message for each bucket that got files since the last call."""
+        self._flush()
+        for state in self._buckets.states:
+            self._buckets.finish(state)
+        return self._buckets.messages()
+
+    def abort(self) -> None:
+        """Forgets what is buffered and removes the files that were not handed out."""
+        self._buffer.drain()
+        self._buckets.abort()
+
+    def close(self) -> None:
+        """Like `abort`; after `prepare_commit` there is nothing left to remove."""
+        self.abort()
+
+    def _accepted(self, rows: pa.Table, kinds: pa.Int8Array | None) -> pa.Table:
+        """The rows that are to be written, for keyed tables with their kinds."""
+        options = self._table.options
+        if kinds is None and options.rowkind_field is not None:
+            kinds = kinds_of(rows[options.rowkind_field], options.rowkind_field)
+        if kinds is not None:
+            rows, kinds = _filtered(rows, kinds, options.ignore_delete, options.ignore_update_before)
+        if not self._keyed:
+            _check_no_retracts(self._table, kinds)
+            return rows
+        if options.get("primary-key.nullable") != "true":
+            _check_keys(self._table, rows)
+        inserts = pa.array(np.zeros(rows.num_rows, np.int8))
+        return rows.append_column(VALUE_KIND.name, inserts if kinds is None else kinds)
+
+    def _take(self, rows: pa.Table) -> None:
+        addresses, codes = self._routing.route(rows)
+        self._buffer.add(rows, self._buckets.numbers_of(addresses, codes))
+        if self._buffer.is_full:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._spec is None:
+            write_appended(self._buffer, self._buckets)
+        else:
+            write_merged(self._buffer, self._buckets, self._spec)
+
+
+def _total_buckets(table: TableDefinition) -> int:
+    """The number of buckets that new files say; -1 for append tables without buckets."""
+    options, keyed = table.options, bool(table.schema.primary_keys)
+    if options.data_file_external_paths_strategy != "none":
+        raise Unsupported("writing to external paths", hint="set data-file.external-paths.strategy to none")
+    if options.bucket == -1 and not keyed:
+        return -1
+    if options.bucket < 1:
+        what = "postponed buckets" if options.bucket == -2 else "dynamic buckets"
+        raise Unsupported(f"writing {table.identifier} with {what}", hint="set the option bucket to a number above 0")
+    return options.bucket
+
+
+def _without_kinds(table: pa.Table, column: str) -> tuple[pa.Table, pa.Int8Array]:
+    if column not in table.column_names:
+        raise InvalidRequest(
+            f"there is no column {column!r} to take row kinds from", subject=column,
+            hint=did_you_mean(column, table.column_names),
+        )  # fmt: skip
+    return table.drop_columns([column]), kinds_of(table[column], column)
+
+
+def _filtered(
+    rows: pa.Table, kinds: pa.Int8Array, ignore_delete: bool, ignore_update_before: bool
+) -> tuple[pa.Table, pa.Int8Array]:
+    dropped = RETRACTS if ignore_delete else RETRACTS[:1] if ignore_update_before else RETRACTS[:0]
+    kept = pc.invert(pc.is_in(kinds, dropped))
+    return (rows, kinds) if kept.false_count == 0 else (rows.filter(kept), kinds.filter(kept))
+
+
+def _check_no_retracts(table: TableDefinition, kinds: pa.Int8Array | None) -> None:
+    if kinds is not None and pc.any(pc.is_in(kinds, RETRACTS)).as_py():
+        raise InvalidRequest(
+            f"{table.identifier} has no primary key, so it takes no -U and -D rows",
+            hint="set ignore-delete to drop them, or create the table with a primary key",
+        )
+
+
+def _check_keys(table: TableDefinition, rows: pa.Table) -> None:
+    for name in table.schema.primary_keys:
+        if rows[name].null_count:
+            raise InvalidRequest(f"column {name!r} is part of the primary key of {table.identifier}, but has nulls",
+                                 subject=name)  # fmt: skip
