@@ -115,6 +115,7 @@ class Attempts:
             )
         if outcome is PublishOutcome.LOST:
             return None
+        self._writer.discard(keep=self._used(snapshot))
         self._hint(snapshot.id)
         return Published(snapshot, change, retries)
 
@@ -162,6 +163,11 @@ class Attempts:
         if self._delta is None or self._delta[0] != change:
             self._delta = change, self._writer.manifests(change.entries), self._writer.manifests(change.changelog)
         return self._delta[1], self._delta[2]
+
+    def _used(self, snapshot: Snapshot) -> set[str]:
+        """What the published snapshot names: the rest was made for attempts that lost."""
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
+        return {name for name in (*lists, snapshot.index_manifest) if name} | self._reusable()
 
     def _reusable(self) -> set[str]:
         delta = (*self._delta[1], *self._delta[2]) if self._delta else ()

@@ -7,7 +7,6 @@ same however long the table's history is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.index_entries import live_index_files
@@ -28,21 +27,23 @@ class CommitBase:
     def __init__(self, engine: Engine, table: TableDefinition, snapshot: Snapshot | None) -> None:
         self._engine = engine
         self._table = table
+        self._manifests: tuple[ManifestFileMeta, ...] | None = None
         self.snapshot = snapshot
 
-    @cached_property
+    @property
     def manifests(self) -> tuple[ManifestFileMeta, ...]:
         """The base's manifests, oldest first."""
-        if self.snapshot is None:
-            return ()
-        return data_manifests(self._engine, self._table, self.snapshot)
+        # Not a cached_property: before Python 3.12 that holds one lock for all instances while it reads.
+        if self._manifests is None:
+            self._manifests = data_manifests(self._engine, self._table, self.snapshot) if self.snapshot else ()
+        return self._manifests
 
-    @cached_property
+    @property
     def index_files(self) -> tuple[IndexManifestEntry, ...]:
         """The live index files."""
         if self.snapshot is None or self.snapshot.index_manifest is None:
             return ()
-        return tuple(read_index_manifest(self._engine, self._table, self.snapshot.index_manifest))
+        return read_index_manifest(self._engine, self._table, self.snapshot.index_manifest)
 
     @property
     def next_row_id(self) -> int:

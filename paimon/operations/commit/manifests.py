@@ -64,7 +64,8 @@ class ManifestWriter:
         gone = sorted(self.written - kept)
         self.written &= kept
         try:
-            self._engine.files.delete(gone)
+            if gone:
+                self._engine.files.delete(gone)
         except StorageError:
             self._engine.observer.count("commit.manifests_left_behind", len(gone))
 

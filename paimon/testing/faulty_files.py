@@ -1,0 +1,105 @@
+"""FaultyFiles: a FileIO that fails where a plan says so.
+
+Law: faults are those that real storage has: an operation that fails before or after it took effect, an acknowledgement
+that is lost, a client that tried again by itself and then says "exists" of its own file, a process that dies
+(and does nothing any more, not even clean up).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TypeVar
+
+import pyarrow as pa
+
+from paimon.domain.errors import StorageError
+from paimon.ports.files import FileIO, FileStatus, OutputFile, PutOutcome
+
+T = TypeVar("T")
+
+
+class Fault(Enum):
+    """What goes wrong with one operation."""
+
+    FAILS = "fails, nothing happened"
+    FAILS_AFTER = "took effect, then failed"
+    TELLS_NOTHING = "put_if_absent took effect, answers UNKNOWN"
+    SAYS_EXISTS = "put_if_absent took effect, answers EXISTS"
+    DIES = "the process dies before it"
+    DIES_AFTER = "the process dies after it"
+
+
+class ProcessDied(BaseException):
+    """The simulated process is gone; nobody may catch this but the simulation."""
+
+
+FaultPlan = Callable[[str, str], Fault | None]
+"""The fault of the next operation, given its name and path."""
+
+
+class FaultyFiles:
+    """Wraps a FileIO; asks `plan` before each operation."""
+
+    def __init__(self, inner: FileIO, plan: FaultPlan) -> None:
+        self._inner = inner
+        self._ask = plan
+        self._dead = False
+
+    def _plan(self, operation: str, path: str) -> Fault | None:
+        if self._dead:
+            raise ProcessDied
+        return self._ask(operation, path)
+
+    def read(self, path: str) -> bytes:
+        """See the port."""
+        return self._do("read", path, lambda: self._inner.read(path))
+
+    def open(self, path: str) -> pa.NativeFile:
+        """See the port."""
+        return self._do("open", path, lambda: self._inner.open(path))
+
+    def create(self, path: str) -> OutputFile:
+        """See the port; the fault strikes at once, not at `close`."""
+        return self._do("create", path, lambda: self._inner.create(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """See the port."""
+        fault = self._plan("put_if_absent", path)
+        outcome = self._struck(fault, path, lambda: self._inner.put_if_absent(path, data))
+        if fault is Fault.TELLS_NOTHING:
+            return PutOutcome.UNKNOWN
+        return PutOutcome.EXISTS if fault is Fault.SAYS_EXISTS else outcome
+
+    def replace(self, path: str, data: bytes) -> None:
+        """See the port."""
+        self._do("replace", path, lambda: self._inner.replace(path, data))
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """See the port."""
+        return self._do("list", path, lambda: self._inner.list(path))
+
+    def status(self, path: str) -> FileStatus | None:
+        """See the port."""
+        return self._do("status", path, lambda: self._inner.status(path))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """See the port."""
+        self._do("delete", paths[0] if paths else "", lambda: self._inner.delete(paths))
+
+    def _do(self, operation: str, path: str, act: Callable[[], T]) -> T:
+        return self._struck(self._plan(operation, path), path, act)
+
+    def _struck(self, fault: Fault | None, path: str, act: Callable[[], T]) -> T:
+        if fault is Fault.DIES:
+            self._dead = True
+            raise ProcessDied
+        if fault is Fault.FAILS:
+            raise StorageError(path, "simulated failure")
+        answer = act()
+        if fault is Fault.DIES_AFTER:
+            self._dead = True
+            raise ProcessDied
+        if fault is Fault.FAILS_AFTER:
+            raise StorageError(path, "simulated failure after the fact")
+        return answer
