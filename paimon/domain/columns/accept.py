@@ -1,0 +1,108 @@
+"""Which Arrow types a column takes from users, and how much their values must be looked at.
+
+Law: a type is accepted if values of it can be values of the column as they are: numbers for numbers, texts for texts,
+times for times of the same kind. Whether each value fits is seen when it is converted (`convert`).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataType
+
+_INTEGERS = (dt.TinyIntType, dt.SmallIntType, dt.IntType, dt.BigIntType)
+
+
+def bare_type(arrow: pa.DataType) -> pa.DataType:
+    """The type of the values below dictionaries, extensions and run ends."""
+    while True:
+        if isinstance(arrow, pa.BaseExtensionType):
+            arrow = arrow.storage_type
+        elif pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+            arrow = arrow.value_type
+        else:
+            return arrow
+
+
+def accepts(data_type: DataType, arrow: pa.DataType) -> bool:
+    """Whether data of this Arrow type may be written into a column of this type."""
+    arrow = bare_type(arrow)
+    if pa.types.is_null(arrow):
+        return True
+    types = pa.types
+    match data_type:
+        case dt.BooleanType():
+            return bool(types.is_boolean(arrow))
+        case dt.FloatType() | dt.DoubleType():
+            return bool(types.is_floating(arrow) or types.is_integer(arrow))
+        case dt.DecimalType():
+            return bool(types.is_decimal(arrow) or types.is_integer(arrow))
+        case dt.CharType() | dt.VarCharType():
+            return bool(types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow))
+        case dt.BinaryType() | dt.VarBinaryType() | dt.BlobType():
+            return _is_binary(arrow)
+        case dt.DateType():
+            return bool(types.is_date(arrow))
+        case dt.TimeType():
+            return bool(types.is_time(arrow))
+        case dt.TimestampType():
+            return bool(types.is_timestamp(arrow)) and arrow.tz is None
+        case dt.LocalZonedTimestampType():
+            return bool(types.is_timestamp(arrow)) and arrow.tz is not None
+        case _ if isinstance(data_type, _INTEGERS):
+            return bool(types.is_integer(arrow) or types.is_floating(arrow))
+    return _accepts_nested(data_type, arrow)
+
+
+def _is_binary(arrow: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_binary(arrow)
+        or types.is_large_binary(arrow)
+        or types.is_fixed_size_binary(arrow)
+        or types.is_binary_view(arrow)
+    )
+
+
+def is_list(arrow: pa.DataType) -> bool:
+    """Whether it is a list of any kind."""
+    types = pa.types
+    return bool(
+        types.is_list(arrow)
+        or types.is_large_list(arrow)
+        or types.is_fixed_size_list(arrow)
+        or types.is_list_view(arrow)
+        or types.is_large_list_view(arrow)
+    )
+
+
+def _accepts_nested(data_type: DataType, arrow: pa.DataType) -> bool:
+    match data_type:
+        case dt.ArrayType(element=element):
+            return is_list(arrow) and accepts(element, arrow.value_type)
+        case dt.VectorType(element=element, length=length):
+            fits = not pa.types.is_fixed_size_list(arrow) or arrow.list_size == length
+            return is_list(arrow) and fits and accepts(element, arrow.value_type)
+        case dt.MapType(key=key, value=value):
+            return pa.types.is_map(arrow) and accepts(key, arrow.key_type) and accepts(value, arrow.item_type)
+        case dt.MultisetType(element=element):
+            counts = dt.IntType(nullable=False)
+            return pa.types.is_map(arrow) and accepts(element, arrow.key_type) and accepts(counts, arrow.item_type)
+        case dt.RowType(fields=fields):
+            return pa.types.is_struct(arrow) and _accepts_row(fields, arrow)
+        case dt.VariantType():
+            inner = {field.name: field.type for field in arrow} if pa.types.is_struct(arrow) else {}
+            return set(inner) == {"value", "metadata"} and all(_is_binary(bare_type(t)) for t in inner.values())
+    return False
+
+
+def _accepts_row(fields: tuple[dt.DataField, ...], arrow: pa.StructType) -> bool:
+    given = {field.name: field.type for field in arrow}
+    known = {field.name: field for field in fields}
+    if len(given) < arrow.num_fields or not set(given) <= set(known):
+        return False
+    missing = (field for field in fields if field.name not in given)
+    return all(field.type.nullable for field in missing) and all(
+        accepts(known[name].type, inner) for name, inner in given.items()
+    )

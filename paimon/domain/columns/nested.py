@@ -1,0 +1,76 @@
+"""Nested arrays taken apart and put together again around changed children.
+
+Law: nulls stay where they are; what lies under a null, or outside of a slice, never reaches the children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Integers = npt.NDArray[np.int64]
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def struct_children(array: pa.StructArray) -> list[pa.Array]:
+    """The fields of a struct; null wherever the struct is."""
+    return list(array.flatten())
+
+
+def rebuilt_struct(array: pa.Array, children: Sequence[pa.Array], struct_type: pa.StructType) -> pa.StructArray:
+    """A struct of these children, null where `array` is."""
+    fields = [struct_type.field(i) for i in range(struct_type.num_fields)]
+    if not fields:
+        return pa.array([None if null else {} for null in array.is_null().to_pylist()], struct_type)
+    return pa.StructArray.from_arrays(list(children), fields=fields, mask=_mask(array))
+
+
+def list_values(array: pa.Array) -> pa.Array:
+    """The elements of all lists that are not null, one after another."""
+    return array.flatten()
+
+
+def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
+    """The keys and the values of all maps that are not null, one after another."""
+    valid = array.drop_null() if array.null_count else array
+    offsets = np.asarray(valid.offsets)
+    start = int(offsets[0]) if len(offsets) else 0
+    length = int(offsets[-1]) - start if len(offsets) else 0
+    return valid.keys.slice(start, length), valid.items.slice(start, length)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    if pa.types.is_map(array.type):
+        counts = np.diff(np.asarray(array.offsets)).astype(np.int64)
+        counts = np.where(np.asarray(array.is_null()), 0, counts)
+    else:
+        counts = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
+    return pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+
+
+def rebuilt_list(array: pa.Array, values: pa.Array, list_type: pa.ListType) -> pa.ListArray:
+    """Lists of these elements (as `list_values` orders them), as long as those of `array` and null where it is."""
+    return pa.ListArray.from_arrays(_offsets(array), values, type=list_type, mask=_mask(array))
+
+
+def rebuilt_map(array: pa.Array, keys: pa.Array, items: pa.Array, map_type: pa.MapType) -> pa.MapArray:
+    """Maps of these entries, as long as those of `array` and null where it is."""
+    return pa.MapArray.from_arrays(_offsets(array), keys, items, type=map_type, mask=_mask(array))
+
+
+def rebuilt_vector(array: pa.Array, values: pa.Array, vector_type: pa.FixedSizeListType) -> pa.FixedSizeListArray:
+    """Vectors of these elements, null where `array` is; what a null vector holds is never looked at."""
+    length = vector_type.list_size
+    valid = np.asarray(array.is_valid())
+    if not valid.all():
+        first = np.where(valid, np.cumsum(valid) - 1, 0) * length
+        indices: Integers = (first[:, None] + np.arange(length)).ravel()
+        values = values.take(pa.array(indices)) if len(values) else pa.nulls(len(indices), values.type)
+    return pa.FixedSizeListArray.from_arrays(values, type=vector_type, mask=_mask(array))
