@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.predicate.pruning_columnar import Bounds, Mask
 from paimon.domain.stats.simple_stats import SimpleStats
@@ -23,6 +23,8 @@ from paimon.domain.types.data_types import DataType
 Integers = npt.NDArray[np.int64]
 
 _ARITY_BYTES = 4
+_NEGATIVE_ZERO, _POSITIVE_ZERO, _NAN = -1, 0, 2**63 - 1
+"""Ordinals of special floats."""
 _MAX_WIDE_MILLIS = 9_000_000_000_000
 """Below this, nanoseconds since the epoch fit 64 bits."""
 
@@ -58,13 +60,13 @@ def bounds_of(stats: pa.StructArray, position: int, width: int, data_type: DataT
     """
     low, low_known = _ordinals(stats.field("_MIN_VALUES"), position, width, data_type)
     high, high_known = _ordinals(stats.field("_MAX_VALUES"), position, width, data_type)
-    return Bounds(low, high, low_known & high_known, _null_counts(stats.field("_NULL_COUNTS"), position, width))
+    return Bounds(low, high, low_known, high_known, _null_counts(stats.field("_NULL_COUNTS"), position, width))
 
 
 def exact_bounds(rows: pa.BinaryArray, position: int, width: int, data_type: DataType) -> Bounds:
     """Rows taken as the statistics of one row each: both bounds are its value, and null counts 0 or 1."""
     values, known = _ordinals(rows, position, width, data_type)
-    return Bounds(values, values, known, np.where(known, 0, 1))
+    return Bounds(values, values, known, known, np.where(known, 0, 1))
 
 
 def stats_array(stats: Sequence[SimpleStats]) -> pa.StructArray:
@@ -78,7 +80,26 @@ def stats_array(stats: Sequence[SimpleStats]) -> pa.StructArray:
 def all_null(row_counts: Integers) -> Bounds:
     """Statistics of a column that the files do not have."""
     nothing = np.zeros(len(row_counts), dtype=np.int64)
-    return Bounds(nothing, nothing, np.zeros(len(row_counts), dtype=bool), row_counts)
+    unknown = np.zeros(len(row_counts), dtype=bool)
+    return Bounds(nothing, nothing, unknown, unknown, row_counts)
+
+
+def without_bounds(bounds: Bounds) -> Bounds:
+    """The null counts alone."""
+    unknown = np.zeros(len(bounds.null_counts), dtype=bool)
+    return evolve(bounds, lower_known=unknown, upper_known=unknown)
+
+
+def floating_bounds(bounds: Bounds, in_orc: Mask) -> Bounds:
+    """Bounds of a floating column as far as they hold in Java's order.
+
+    Either zero may stand for the other one. ORC leaves NaN, the largest value, out of its bounds, or makes it both of
+    them.
+    """
+    lower = np.where(bounds.lower == _POSITIVE_ZERO, _NEGATIVE_ZERO, bounds.lower)
+    upper = np.where(bounds.upper == _NEGATIVE_ZERO, _POSITIVE_ZERO, bounds.upper)
+    lower_known = bounds.lower_known & ~(in_orc & (lower == _NAN))
+    return Bounds(lower, upper, lower_known, bounds.upper_known & ~in_orc, bounds.null_counts)
 
 
 def _null_counts(counts: pa.ListArray, position: int, width: int) -> Integers:
@@ -134,7 +155,7 @@ def _float(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> De
 def _float_ordinals(values: npt.NDArray[np.float64]) -> Integers:
     bits = values.view("<i8")
     ordered = np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)) - 1)
-    found: Integers = np.where(np.isnan(values), np.int64(2**63 - 1), ordered)
+    found: Integers = np.where(np.isnan(values), np.int64(_NAN), ordered)
     return found
 
 

@@ -133,8 +133,9 @@ def _rules(records: pa.StructArray) -> Iterator[tuple[str, Mask]]:
     for parent, name, low, high in bounds:
         values = _numbers(parent.field(name), low - 1 if low > -(2**62) else low)
         yield name, (values >= low) & (values <= high)
-    for name, low in (("_DELETE_ROW_COUNT", 0), ("_FIRST_ROW_ID", 0), ("_FILE_SOURCE", 0)):
-        yield name, _numbers(file.field(name), 0) >= low
+    for name, high in (("_DELETE_ROW_COUNT", 2**63 - 1), ("_FIRST_ROW_ID", 2**63 - 1), ("_FILE_SOURCE", 1)):
+        values = _numbers(file.field(name), 0)
+        yield name, (values >= 0) & (values <= high)
     for name in ("_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER"):
         yield name, _mask(file.field(name).is_valid())
     yield "_PARTITION", _row_lengths(records.field("_PARTITION")) >= 12

@@ -47,16 +47,17 @@ class Bounds:
     Parameters
     ----------
     lower, upper : Ordinals
-        Bounds, meaningful where `known`.
-    known : mask
-        Where both bounds are known.
+        Bounds.
+    lower_known, upper_known : mask
+        Where the bounds mean anything.
     null_counts : array
         Number of nulls, -1 where unknown.
     """
 
     lower: Ordinals
     upper: Ordinals
-    known: Mask
+    lower_known: Mask
+    upper_known: Mask
     null_counts: npt.NDArray[np.int64]
 
 
@@ -71,9 +72,19 @@ def ordinal(value: Any, data_type: DataType) -> int | bytes | None:
     if isinstance(data_type, BYTES_TYPES):
         return bytes(value)
     if isinstance(data_type, DecimalType):
-        scaled = Decimal(value).scaleb(data_type.scale)
-        return int(scaled) if scaled == scaled.to_integral_value() else None
+        return _unscaled(Decimal(value), data_type.scale)
     return None
+
+
+def _unscaled(value: Decimal, scale: int) -> int | None:
+    """The value in steps of 10^-scale; None where it lies between two. Without a context, which would round."""
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits)))
+    shift = int(exponent) + scale
+    whole, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
+    if rest:
+        return None
+    return -whole if sign else whole
 
 
 def float_ordinal(value: float) -> int:
@@ -103,7 +114,7 @@ def may_match_mask(
     row_counts : array
         Rows of each file.
     """
-    return _Files(columns, types, row_counts).marked(predicate)
+    return _Files(columns, types, row_counts).marked(predicate) & (row_counts > 0)
 
 
 @frozen(eq=False)
@@ -141,8 +152,11 @@ class _Files:
             mask = fold(mask, self.marked(child))
         return mask
 
+    def _bounds(self, column: str) -> Bounds | None:
+        return self.columns.get(column) if column in self.types else None
+
     def _null(self, column: str, negated: bool) -> Mask:
-        bounds = self.columns.get(column)
+        bounds = self._bounds(column)
         if bounds is None:
             return self._all(True)
         if negated:
@@ -152,37 +166,31 @@ class _Files:
     def _compared(self, column: str, op: Operator, literal: Any) -> Mask:
         if literal is None:
             return self._all(False)
-        value = ordinal(literal, self.types[column]) if column in self.types else None
-        bounds = self.columns.get(column)
+        bounds = self._bounds(column)
         if bounds is None:
             return self._all(True)
-        if value is None:
-            return self._null(column, negated=True)
-        return self._within(column, bounds, _TESTS[op](bounds, value))
-
-    def _within(self, column: str, bounds: Bounds, fits: Mask) -> Mask:
-        return self._null(column, negated=True) & (fits | ~bounds.known)
+        value = ordinal(literal, self.types[column])
+        fits = self._all(True) if value is None else _TESTS[op](bounds, value)
+        return self._null(column, negated=True) & fits
 
     def _among(self, column: str, literals: Sequence[Any], negated: bool) -> Mask:
         if not negated:
-            given = [v for v in literals if v is not None]
-            return self._folded(np.logical_or, [Compare(column, Operator.EQ, v) for v in given], False)
-        if any(v is None for v in literals):
-            return self._all(False)
-        return self._folded(np.logical_and, [Compare(column, Operator.NE, v) for v in literals], True)
+            return self._folded(np.logical_or, [Compare(column, Operator.EQ, v) for v in literals], False)
+        unequal = self._folded(np.logical_and, [Compare(column, Operator.NE, v) for v in literals], True)
+        return self._null(column, negated=True) & unequal
 
     def _like(self, column: str, prefix: str | None) -> Mask:
-        bounds = self.columns.get(column)
+        bounds = self._bounds(column)
         if bounds is None:
             return self._all(True)
-        if not prefix or not isinstance(self.types.get(column), CHARACTER_TYPES):
+        if not prefix or not isinstance(self.types[column], CHARACTER_TYPES):
             return self._null(column, negated=True)
         low = prefix.encode()
-        fits = _compare(pc.greater_equal, bounds.upper, low)
+        fits = _upper(pc.greater_equal, bounds, low)
         after = _after(low)
         if after is not None:
-            fits &= _compare(pc.less, bounds.lower, after)
-        return self._within(column, bounds, fits)
+            fits &= _lower(pc.less, bounds, after)
+        return self._null(column, negated=True) & fits
 
 
 def _negated(predicate: Predicate) -> Predicate:
@@ -233,21 +241,26 @@ def _compare(kernel: Callable[..., Any], values: Ordinals, value: int | bytes) -
     return np.asarray(_NUMPY[kernel](values, value), dtype=bool)
 
 
-def _equal_test(bounds: Bounds, value: int | bytes) -> Mask:
-    return _compare(pc.less_equal, bounds.lower, value) & _compare(pc.greater_equal, bounds.upper, value)
+def _lower(kernel: Callable[..., Any], bounds: Bounds, value: int | bytes) -> Mask:
+    return _compare(kernel, bounds.lower, value) | ~bounds.lower_known
 
 
-def _unequal_test(bounds: Bounds, value: int | bytes) -> Mask:
-    return ~(_compare(pc.equal, bounds.lower, value) & _compare(pc.equal, bounds.upper, value))
+def _upper(kernel: Callable[..., Any], bounds: Bounds, value: int | bytes) -> Mask:
+    return _compare(kernel, bounds.upper, value) | ~bounds.upper_known
+
+
+def _unequal(bounds: Bounds, value: int | bytes) -> Mask:
+    both = bounds.lower_known & bounds.upper_known
+    return ~(both & _compare(pc.equal, bounds.lower, value) & _compare(pc.equal, bounds.upper, value))
 
 
 _TESTS: Mapping[Operator, Callable[[Bounds, int | bytes], Mask]] = {
-    Operator.EQ: _equal_test,
-    Operator.NE: _unequal_test,
-    Operator.LT: lambda bounds, value: _compare(pc.less, bounds.lower, value),
-    Operator.LE: lambda bounds, value: _compare(pc.less_equal, bounds.lower, value),
-    Operator.GT: lambda bounds, value: _compare(pc.greater, bounds.upper, value),
-    Operator.GE: lambda bounds, value: _compare(pc.greater_equal, bounds.upper, value),
+    Operator.EQ: lambda b, value: _lower(pc.less_equal, b, value) & _upper(pc.greater_equal, b, value),
+    Operator.NE: _unequal,
+    Operator.LT: lambda b, value: _lower(pc.less, b, value),
+    Operator.LE: lambda b, value: _lower(pc.less_equal, b, value),
+    Operator.GT: lambda b, value: _upper(pc.greater, b, value),
+    Operator.GE: lambda b, value: _upper(pc.greater_equal, b, value),
 }
 
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve
 
-from paimon.domain.manifest.bounds import all_null, bounds_of
+from paimon.domain.manifest.bounds import all_null, bounds_of, floating_bounds, without_bounds
 from paimon.domain.manifest.columns import EntryColumns, Integers, Mask
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.pruning_columnar import Bounds, may_match_mask
@@ -107,11 +106,8 @@ def _bounds(
     bounds = bounds_of(stats, position, len(held), column.type)
     if isinstance(column.type, dt.CharType):
         # ORC pads CHAR in its statistics but not in what it reads back.
-        return evolve(bounds, known=np.zeros(len(row_counts), dtype=bool))
-    if isinstance(column.type, dt.FloatType | dt.DoubleType):
-        # ORC leaves NaN out of its bounds, or makes it both of them.
-        return evolve(bounds, known=bounds.known & ~in_orc)
-    return bounds
+        return without_bounds(bounds)
+    return floating_bounds(bounds, in_orc) if isinstance(column.type, dt.FloatType | dt.DoubleType) else bounds
 
 
 def keeps_order(held: DataType, wanted: DataType) -> bool:
