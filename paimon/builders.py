@@ -216,9 +216,9 @@ class TableCommit:
         """Those identifiers that this user has not committed yet."""
         return [i for i in identifiers if not committed(self.engine, self.table, self.commit_user, i)]
 
-    def abort(self, messages: Sequence[CommitMessage]) -> None:
-        """Remove the files of messages that will never be committed; refuses nothing that a snapshot holds."""
-        abort(self.engine, self.table, messages, self.commit_user)
+    def abort(self, messages: Sequence[CommitMessage], identifier: int = BATCH_COMMIT_IDENTIFIER) -> tuple[str, ...]:
+        """Remove the files of messages that will never be committed; what a snapshot holds stays. Answers the paths."""
+        return abort(self.engine, self.table, messages, self.commit_user, identifier)
 
 
 @frozen

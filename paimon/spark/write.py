@@ -13,7 +13,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from paimon.domain.errors import InvalidRequest
 from paimon.engines import open_table
-from paimon.operations.write.route import route_ids
+from paimon.operations.write.route import task_ids
 from paimon.spark.options import ROUTE_COLUMN, ROUTED
 from paimon.spark.session import register
 from paimon.table import Table
@@ -76,7 +76,7 @@ def _routed(frame: DataFrame, table: Table, tasks: int) -> DataFrame:
 
     def with_route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            routes = route_ids(definition, pa.Table.from_batches([batch]), tasks)
+            routes = task_ids(definition, pa.Table.from_batches([batch]), tasks)
             yield batch.append_column(ROUTE_COLUMN, routes)
 
     return frame.mapInArrow(with_route, schema).repartitionById(tasks, ROUTE_COLUMN)

@@ -58,7 +58,7 @@ class PaimonWriter(DataSourceArrowWriter):
         self._builder().new_commit().commit(decoded, identifier=self._identifier)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._builder().new_commit().abort(_decoded(messages))
+        self._builder().new_commit().abort(_decoded(messages), self._identifier)
 
 
 def _decoded(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:

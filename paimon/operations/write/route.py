@@ -7,6 +7,7 @@ Source: `RowKeyExtractor`, `FixedBucketRowKeyExtractor`, `AppendTableRowKeyExtra
 from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,10 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.bucket.columnar import buckets_of
+from paimon.domain.columns.conform import conform
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.row.columnar import serialize_rows
+from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.simple_stats import EMPTY_ROW
 from paimon.domain.types.data_types import DataField
@@ -80,6 +84,19 @@ class Routing:
         rows = pa.array(first)
         types = [f.type for f in self.partition_fields]
         return serialize_rows([column.take(rows) for column in columns], types), codes
+
+
+def task_ids(table: TableDefinition, rows: pa.Table, tasks: int) -> pa.Int32Array:
+    """For each row the task, of `tasks`, that writes its bucket of its partition; equal in every process."""
+    schema, options = table.schema, table.options
+    routing = Routing.of(schema, options.bucket, options.bucket_function)
+    named = {f.name: f for f in (*routing.partition_fields, *routing.bucket_fields)}
+    missing = [name for name in named if name not in rows.column_names]
+    if missing:
+        raise InvalidRequest(f"the rows lack the column {missing[0]!r}", subject=missing[0])
+    addresses, codes = routing.route(conform(rows.select(list(named)), tuple(named.values()), table.identifier))
+    task_of = [(crc32(a.partition) + a.bucket) % tasks for a in addresses]
+    return pa.array(np.array(task_of, np.int32)[codes])
 
 
 def _dense(codes: Codes) -> tuple[Codes, Codes]:
