@@ -16,7 +16,7 @@ from paimon.domain.schema.declare import check_default
 from paimon.domain.schema.rules.layout import flag
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
-from paimon.domain.types.casting import can_cast, casts_implicitly
+from paimon.domain.types.casting import can_cast, casts_implicitly, same_text
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.domain.types.ids import assign_ids
 from paimon.domain.types.text import format_type
@@ -113,7 +113,9 @@ def set_type(schema: TableSchema, path: Path, data_type: DataType, keep_nullabil
 
     def change(fields: Fields, name: str) -> Fields:
         column = _find(fields, name)
-        wanted = data_type.with_nullable(column.type.nullable) if keep_nullability else data_type
+        nullable = column.type.nullable if keep_nullability else data_type.nullable
+        # A type that reads the same keeps the ids of its nested fields.
+        wanted = (column.type if same_text(column.type, data_type) else data_type).with_nullable(nullable)
         _check_nullability(column, wanted.nullable, options, path)
         _check_cast(column.type, wanted, options, path)
         changed = evolve(column, type=wanted)

@@ -6,7 +6,7 @@ they follow its new name. Source: `SchemaManager.checkAlterTableOption`, `applyR
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.option import Kind
@@ -25,40 +25,28 @@ _COLUMN_OPTIONS = (
 """Options of another kind than NAMES that name columns."""
 
 
-def set_to(options: Mapping[str, str], key: str, value: str, has_snapshots: bool) -> dict[str, str]:
+def set_to(options: Mapping[str, str], key: str, value: str) -> dict[str, str]:
     """The options with this one set."""
     if key in _KEYS_OF_SCHEMA:
         raise InvalidRequest(f"option {key!r} is fixed when a table is made", subject=key)
-    stored = stored_option(key, value)
-    if has_snapshots:
-        _check_change(options, key, TableOptions.of({**options, key: stored}), removes=False)
-    return {**options, key: stored}
+    return {**options, key: stored_option(key, value)}
 
 
-def removed(options: Mapping[str, str], key: str, has_snapshots: bool) -> dict[str, str]:
-    """The options without this one (nothing happens where it is not set)."""
-    kept = {k: v for k, v in options.items() if k != key}
-    if has_snapshots and key in options:
-        _check_change(options, key, TableOptions.of(kept), removes=True)
-    return kept
-
-
-def _check_change(options: Mapping[str, str], key: str, after: TableOptions, removes: bool) -> None:
-    before = TableOptions.of(options)
-    option = OPTIONS.get(canonical_key(key))
-    if before.get(canonical_key(key)) == after.get(canonical_key(key)):
-        return
-    if option is not None and option.immutable:
-        raise _fixed(key, "once the table has a snapshot")
-    if option is not None and option.key == "bucket":
-        _check_bucket(before, after, removes)
-    if option is not None and option.key == "deletion-vectors.enabled" and not after.deletion_vectors_modifiable:
-        raise _fixed(key, "once the table has a snapshot", "set 'deletion-vectors.modifiable' first")
-    if option is not None and option.key in _SWITCHES:
-        switch = (before.ignore_delete, after.ignore_delete) if option.key == _SWITCHES[0] else (
-            before.ignore_update_before, after.ignore_update_before
-        )
-        if switch == (True, False):
+def check_option_changes(old: Mapping[str, str], new: Mapping[str, str], touched: Iterable[str]) -> None:
+    """Refuse changes of the `touched` options that a table with snapshots cannot follow."""
+    before, after = TableOptions.of(old), TableOptions.of(new)
+    for key in touched:
+        name = canonical_key(key)
+        if before.get(name) == after.get(name):
+            continue
+        option = OPTIONS.get(name)
+        if option is not None and option.immutable:
+            raise _fixed(key, "once the table has a snapshot")
+        if name == "bucket":
+            _check_bucket(before, after, removes=key not in new)
+        if name == "deletion-vectors.enabled" and not before.deletion_vectors_modifiable:
+            raise _fixed(key, "once the table has a snapshot", "set 'deletion-vectors.modifiable' before")
+        if name in _SWITCHES and (before.get(name) or "").strip().lower() == "true":
             raise _fixed(key, "from true to false")
 
 

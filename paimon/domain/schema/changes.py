@@ -15,17 +15,29 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema import change_columns as columns
 from paimon.domain.schema.change_columns import Path, Position
-from paimon.domain.schema.change_options import removed, renamed_references, set_to
+from paimon.domain.schema.change_options import check_option_changes, renamed_references, set_to
 from paimon.domain.schema.json import NEWEST_VERSION
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.validate import check_schema
 from paimon.domain.types.data_types import DataType
 
 __all__ = [
-    "AddColumn", "DropColumn", "DropPrimaryKey", "MoveColumn", "Position", "RemoveOption", "RenameColumn",
-    "SchemaChange", "SetColumnComment", "SetColumnDefault", "SetColumnNullability", "SetColumnType", "SetComment", "SetOption",
+    "AddColumn",
+    "DropColumn",
+    "DropPrimaryKey",
+    "MoveColumn",
+    "Position",
+    "RemoveOption",
+    "RenameColumn",
+    "SchemaChange",
+    "SetColumnComment",
+    "SetColumnDefault",
+    "SetColumnNullability",
+    "SetColumnType",
+    "SetComment",
+    "SetOption",
     "apply_changes",
-]  # fmt: skip
+]
 
 
 def _path(value: str | Sequence[str]) -> Path:
@@ -167,21 +179,26 @@ def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snap
         apply = _APPLY.get(type(change))
         if apply is None:
             raise InvalidRequest(f"{change!r} is no change of a schema", subject=repr(change))
-        changed = apply(changed, change, has_snapshots)
+        changed = apply(changed, change)
     if changed == schema:
         return schema
+    if has_snapshots:
+        touched = [c.key for c in changes if isinstance(c, SetOption | RemoveOption)]
+        check_option_changes(schema.options, changed.options, touched)
+        if schema.primary_keys and not changed.primary_keys:
+            raise InvalidRequest("the primary key cannot go once the table has a snapshot", subject="primary-key")
     changed = evolve(changed, version=NEWEST_VERSION)
     check_schema(changed)
     return changed
 
 
-def _add(schema: TableSchema, change: AddColumn, has_snapshots: bool) -> TableSchema:
+def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
     position = change.position or columns.default_position(schema, change.path)
     fields, highest = columns.add(schema, change.path, change.type, change.comment, position)
     return evolve(schema, fields=fields, highest_field_id=highest)
 
 
-def _rename(schema: TableSchema, change: RenameColumn, has_snapshots: bool) -> TableSchema:
+def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
     renamed = evolve(schema, fields=columns.rename(schema, change.path, change.new_name))
     if len(change.path) > 1:
         return renamed
@@ -193,47 +210,43 @@ def _rename(schema: TableSchema, change: RenameColumn, has_snapshots: bool) -> T
     )
 
 
-def _drop(schema: TableSchema, change: DropColumn, has_snapshots: bool) -> TableSchema:
+def _drop(schema: TableSchema, change: DropColumn) -> TableSchema:
     return evolve(schema, fields=columns.drop(schema, change.path))
 
 
-def _set_type(schema: TableSchema, change: SetColumnType, has_snapshots: bool) -> TableSchema:
+def _set_type(schema: TableSchema, change: SetColumnType) -> TableSchema:
     return evolve(schema, fields=columns.set_type(schema, change.path, change.type, change.keep_nullability))
 
 
-def _set_nullability(schema: TableSchema, change: SetColumnNullability, has_snapshots: bool) -> TableSchema:
+def _set_nullability(schema: TableSchema, change: SetColumnNullability) -> TableSchema:
     return evolve(schema, fields=columns.set_nullability(schema, change.path, change.nullable))
 
 
-def _set_column_comment(schema: TableSchema, change: SetColumnComment, has_snapshots: bool) -> TableSchema:
+def _set_column_comment(schema: TableSchema, change: SetColumnComment) -> TableSchema:
     return evolve(schema, fields=columns.set_comment(schema, change.path, change.comment))
 
 
-def _set_default(schema: TableSchema, change: SetColumnDefault, has_snapshots: bool) -> TableSchema:
+def _set_default(schema: TableSchema, change: SetColumnDefault) -> TableSchema:
     return evolve(schema, fields=columns.set_default(schema, change.path, change.default))
 
 
-def _move(schema: TableSchema, change: MoveColumn, has_snapshots: bool) -> TableSchema:
+def _move(schema: TableSchema, change: MoveColumn) -> TableSchema:
     return evolve(schema, fields=columns.move(schema, change.path, change.position))
 
 
-def _set_option(schema: TableSchema, change: SetOption, has_snapshots: bool) -> TableSchema:
-    return evolve(schema, options=set_to(schema.options, change.key, change.value, has_snapshots))
+def _set_option(schema: TableSchema, change: SetOption) -> TableSchema:
+    return evolve(schema, options=set_to(schema.options, change.key, change.value))
 
 
-def _remove_option(schema: TableSchema, change: RemoveOption, has_snapshots: bool) -> TableSchema:
-    return evolve(schema, options=removed(schema.options, change.key, has_snapshots))
+def _remove_option(schema: TableSchema, change: RemoveOption) -> TableSchema:
+    return evolve(schema, options={k: v for k, v in schema.options.items() if k != change.key})
 
 
-def _set_comment(schema: TableSchema, change: SetComment, has_snapshots: bool) -> TableSchema:
+def _set_comment(schema: TableSchema, change: SetComment) -> TableSchema:
     return evolve(schema, comment=change.comment)
 
 
-def _drop_primary_key(schema: TableSchema, change: DropPrimaryKey, has_snapshots: bool) -> TableSchema:
-    if has_snapshots:
-        raise InvalidRequest(
-            "the primary key cannot go once the table has a snapshot", subject="primary-key", hint="make a new table"
-        )
+def _drop_primary_key(schema: TableSchema, change: DropPrimaryKey) -> TableSchema:
     buckets = TableOptions.of(schema.options)
     options = dict(schema.options)
     if buckets.bucket > 0 and not buckets.bucket_key:
@@ -241,7 +254,7 @@ def _drop_primary_key(schema: TableSchema, change: DropPrimaryKey, has_snapshots
     return evolve(schema, primary_keys=(), options=options)
 
 
-_APPLY: Mapping[type, Callable[[TableSchema, Any, bool], TableSchema]] = {
+_APPLY: Mapping[type, Callable[[TableSchema, Any], TableSchema]] = {
     AddColumn: _add,
     RenameColumn: _rename,
     DropColumn: _drop,

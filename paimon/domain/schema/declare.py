@@ -85,7 +85,7 @@ def check_default(column: DataField) -> None:
     except InvalidRequest as error:
         raise InvalidRequest(
             f"the default value {column.default_value!r} of column {column.name!r} is no {format_type(column.type)}",
-            subject=column.name, hint=error.hint,
+            subject=column.name, hint="give a literal of the column's type",
         ) from error
 
 

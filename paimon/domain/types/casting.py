@@ -1,22 +1,83 @@
 """Which types the values of a column may become when its type changes.
 
-Law: an implicit cast loses nothing that SQL cares about, an explicit one may; what neither table allows cannot become each other.
-The casts themselves live with the columns. Source: `DataTypeCasts`, `CastExecutors`.
+Law: `casts_implicitly` implies `can_cast`; what neither allows cannot become each other. The casts themselves live
+with the columns. Nested types become texts only; their fields change one by one. Source: `DataTypeCasts`,
+`CastExecutors`.
 """
 
 from __future__ import annotations
 
-from paimon.domain.types import data_types as dt
-from paimon.domain.types.data_types import DataType
+from collections.abc import Mapping
 
-_INTEGERS = dt.INTEGER_TYPES
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import MAX_LENGTH, DataType
+from paimon.domain.types.text import format_type
+
+_NUMERIC = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType)
+_WORDS = dt.CHARACTER_TYPES
+_TIMES = dt.TIMESTAMP_TYPES
+_WHOLE = (*_NUMERIC, dt.BooleanType, *_WORDS)
+_MOMENTS = (dt.DateType, dt.TimeType, *_TIMES)
+
+_EXPLICIT: Mapping[type[DataType], tuple[type[DataType], ...]] = {
+    dt.TinyIntType: _WHOLE,
+    dt.SmallIntType: _WHOLE,
+    dt.IntType: (*_WHOLE, *_TIMES),
+    dt.BigIntType: (*_WHOLE, *_TIMES),
+    dt.FloatType: (*_NUMERIC, *_WORDS),
+    dt.DoubleType: (*_NUMERIC, *_WORDS),
+    dt.DecimalType: (*_NUMERIC, *_WORDS),
+    dt.BooleanType: (*_NUMERIC, *_WORDS),
+    dt.CharType: (*_WHOLE, *dt.BYTES_TYPES, *_MOMENTS),
+    dt.VarCharType: (*_WHOLE, *dt.BYTES_TYPES, *_MOMENTS),
+    dt.BinaryType: (*dt.BYTES_TYPES, *_WORDS),
+    dt.VarBinaryType: (*dt.BYTES_TYPES, *_WORDS),
+    dt.DateType: (*_TIMES, *_WORDS),
+    dt.TimeType: (*_TIMES, *_WORDS),
+    dt.TimestampType: (dt.IntType, dt.BigIntType, *_MOMENTS, *_WORDS),
+    dt.LocalZonedTimestampType: (dt.IntType, dt.BigIntType, *_MOMENTS, *_WORDS),
+    dt.ArrayType: _WORDS,
+    dt.MapType: _WORDS,
+    dt.RowType: _WORDS,
+}
+"""Source -> the types that its values can be cast to."""
+
+_IMPLICIT: Mapping[type[DataType], tuple[type[DataType], ...]] = {
+    dt.TinyIntType: (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType),
+    dt.SmallIntType: (dt.SmallIntType, dt.IntType, dt.BigIntType, dt.FloatType, dt.DoubleType, dt.DecimalType),
+    dt.IntType: (dt.IntType, dt.BigIntType, dt.FloatType, dt.DoubleType, dt.DecimalType),
+    dt.BigIntType: (dt.BigIntType, dt.FloatType, dt.DoubleType, dt.DecimalType),
+    dt.DecimalType: (dt.DecimalType, dt.FloatType, dt.DoubleType),
+    dt.FloatType: (dt.FloatType, dt.DoubleType, dt.DecimalType),
+    dt.DoubleType: (dt.DoubleType, dt.DecimalType),
+    dt.CharType: (dt.CharType, dt.VarCharType),
+    dt.VarCharType: (dt.VarCharType,),
+    dt.BinaryType: (dt.BinaryType, dt.VarBinaryType),
+    dt.VarBinaryType: (dt.VarBinaryType,),
+    dt.TimestampType: _MOMENTS,
+    dt.LocalZonedTimestampType: _TIMES,
+}
+"""Source -> the types that are allowed even where explicit casts are switched off."""
 
 
 def casts_implicitly(source: DataType, target: DataType) -> bool:
-    """Whether every value of the one type is one of the other, or nearly (FLOAT of a large number)."""
-    return False
+    """Whether the cast is allowed where explicit casts are switched off."""
+    return same_text(source, target) or (
+        isinstance(target, _IMPLICIT.get(type(source), ())) and can_cast(source, target)
+    )
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether values of the one type can be turned into the other at all."""
-    return False
+    if same_text(source, target):
+        return True
+    if isinstance(source, _MOMENTS) and isinstance(target, _WORDS):
+        return isinstance(target, dt.VarCharType) and target.length == MAX_LENGTH
+    if isinstance(source, dt.TimeType) and isinstance(target, dt.TimeType):
+        return False
+    return isinstance(target, _EXPLICIT.get(type(source), ()))
+
+
+def same_text(source: DataType, target: DataType) -> bool:
+    """Whether the types are written the same, nullability and the ids of nested fields apart."""
+    return format_type(source.with_nullable(True)) == format_type(target.with_nullable(True))
