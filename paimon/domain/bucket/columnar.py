@@ -32,8 +32,9 @@ def buckets_of(
         return (_hive_hashes(columns, types) & np.int32(0x7FFFFFFF)) % np.int32(total_buckets)
     if total_buckets == 1:
         return np.zeros(len(columns[0]), np.int32)
-    hashes = hash_rows(columns, types).astype(np.int64)
-    return (np.abs(hashes) % total_buckets).astype(np.int32)
+    # The absolute value of the smallest number is itself, which reads right as an unsigned one.
+    magnitudes = np.abs(hash_rows(columns, types)).view(np.uint32)
+    return (magnitudes % np.uint32(total_buckets)).view(np.int32)
 
 
 def _hive_hashes(columns: Sequence[pa.Array], types: Sequence[DataType]) -> Array:

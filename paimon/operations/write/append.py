@@ -21,7 +21,7 @@ def write_appended(buffer: WriteBuffer, buckets: Buckets) -> None:
     if (codes == codes[0]).all():
         buckets.files_of(buckets.states[int(codes[0])]).write(table)
         return
-    order = np.argsort(codes, kind="stable")
+    order = buckets.order_of(codes)
     ordered = table.take(pa.array(order))
     ends = np.flatnonzero(np.diff(codes[order])) + 1
     for start, end in zip([0, *ends.tolist()], [*ends.tolist(), len(codes)], strict=True):

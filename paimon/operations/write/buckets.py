@@ -53,6 +53,13 @@ class Buckets:
                 self.states.append(self._state(address))
         return np.array([self._numbers[a] for a in addresses], np.int64)[codes]
 
+    def order_of(self, codes: Codes) -> Codes:
+        """The rows by bucket, in each bucket as they came."""
+        if not codes.any():
+            return np.arange(len(codes))
+        # Numpy sorts short integers by radix.
+        return np.argsort(codes.astype(np.uint16) if len(self.states) <= 1 << 16 else codes, kind="stable")
+
     def files_of(self, state: BucketState) -> RollingFiles:
         """The bucket's open files."""
         if state.rolling is None:

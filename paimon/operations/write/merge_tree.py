@@ -52,7 +52,7 @@ def write_merged(buffer: WriteBuffer, buckets: Buckets, spec: MergeSpec) -> None
 
 def _sequence_numbers(codes: Codes, buckets: Buckets) -> Codes:
     """The number of each row: ascending within its bucket, from the bucket's next one on."""
-    order = np.argsort(codes, kind="stable") if codes.any() else np.arange(len(codes))
+    order = buckets.order_of(codes)
     counts = np.bincount(codes, minlength=len(buckets.states))
     starts = np.cumsum(counts) - counts
     following = np.array([state.next_sequence for state in buckets.states], np.int64)

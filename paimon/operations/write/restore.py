@@ -1,5 +1,4 @@
-"""What a writer must know of the files that are there: where sequence numbers go on, and how many buckets there are.
-have.
+"""What a writer must know of the files there are: where sequence numbers go on, and how many buckets partitions have.
 
 Law: numbers go on behind the largest of the bucket's files in the latest snapshot.
 Source: `AbstractFileStoreWrite`, `FileSystemWriteRestore`.

@@ -26,6 +26,10 @@ from paimon.domain.types.data_types import DataField
 Codes: TypeAlias = npt.NDArray[np.int64]
 
 
+_COUNTED = 4
+"""Codes up to so many times the number of rows are counted in an array; beyond, hashed."""
+
+
 class Address(NamedTuple):
     """A bucket of a partition; `partition` is a serialised BinaryRow."""
 
@@ -100,11 +104,15 @@ def task_ids(table: TableDefinition, rows: pa.Table, tasks: int) -> pa.Int32Arra
 
 
 def _dense(codes: Codes) -> tuple[Codes, Codes]:
-    """The distinct codes in the order in which they appear, and each row's position among them."""
-    if len(codes) and (codes == codes[0]).all():
-        return codes[:1], np.zeros(len(codes), np.int64)
-    encoded = pa.array(codes).dictionary_encode()
-    return np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64)
+    """The distinct codes, and each row's position among them."""
+    top = int(codes.max(initial=0))
+    if top > _COUNTED * len(codes):
+        encoded = pa.array(codes).dictionary_encode()
+        return np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64)
+    present = np.bincount(codes) > 0
+    if present.all():
+        return np.arange(len(present)), codes
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
