@@ -53,7 +53,7 @@ def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatc
     tail = read_tail(source)
     file = orc.ORCFile(source)
     stored = {f.name: f for f in file.schema}
-    far = {f.name: read_column(source, f) for f in _far_columns(tail, request)}
+    far = {f.name: read_column(source, f, request.path) for f in _far_columns(tail, request)}
     names = _selection(request.fields, stored, far)
     start, end = request.row_range or (0, sum(tail.stripe_rows))
     first = 0
@@ -107,14 +107,10 @@ def _paths(path: str, data_type: DataType, stored: pa.DataType) -> list[str]:
 
 
 def _far_columns(tail: OrcTail, request: ReadRequest) -> list[DataField]:
-    statistics = tail.statistics
-    spans = tail.spans
-    return [
-        f
-        for f in request.fields
-        if f.name in spans
-        and any(
-            tail.kinds[n] in TIMESTAMP_KINDS and (n >= len(statistics) or holds_far_times(statistics[n]))
-            for n in spans[f.name]
-        )
-    ]
+    """The wanted columns that hold, or may hold, times that Arrow cannot read."""
+    kinds, spans = tail.kinds, tail.spans
+    times = {f.name: [n for n in spans.get(f.name, ()) if kinds[n] in TIMESTAMP_KINDS] for f in request.fields}
+    if not any(times.values()):
+        return []
+    stripes = tail.stripe_statistics or (tail.statistics,)
+    return [f for f in request.fields if any(holds_far_times(s[n]) for s in stripes for n in times[f.name])]

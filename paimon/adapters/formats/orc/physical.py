@@ -1,7 +1,8 @@
 """Data types as ORC files hold them: Arrow types that ORC can say, field ids as attributes, blank-padded CHAR.
 
 Law: every type but the root carries `paimon.id`; TIME is an int, a LTZ a timestamp with local time zone, CHAR(n) is
-padded to n characters when written and loses all trailing blanks when read. Source: `OrcTypeUtil`, `FieldWriterFactory`.
+padded to n characters when written and loses all trailing blanks when read.
+Source: `OrcTypeUtil`, `FieldWriterFactory`.
 """
 
 from __future__ import annotations

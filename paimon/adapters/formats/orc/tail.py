@@ -16,8 +16,10 @@ from paimon.adapters.formats.orc.protobuf import BYTES, VARINT, Malformed, Part,
 
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
 _FOOTER_LENGTH, _COMPRESSION, _BLOCK_SIZE, _METADATA_LENGTH = 1, 2, 3, 5
-_STRIPES, _TYPES, _STATISTICS = 3, 4, 7
-_STRIPE_ROWS = 5
+_CONTENT_LENGTH, _STRIPES, _TYPES, _ROWS, _STATISTICS = 2, 3, 4, 6, 7
+_STRIPE_OFFSET, _STRIPE_ROWS = 1, 5
+_STATISTICS_VALUES, _STATISTICS_NULL = 1, 10
+ORC_HEADER = b"ORC"
 _TYPE_KIND, _TYPE_SUBTYPES, _TYPE_NAMES, _TYPE_LENGTH = 1, 2, 3, 4
 _EXPAND: Mapping[int, Callable[[bytes, int], bytes]] = {_ZLIB: inflate, _SNAPPY: unsnappy, _LZ4: unlz4, _ZSTD: unzstd}
 _MAX_CHUNK_BYTES = 1 << 23
@@ -77,36 +79,62 @@ def read_tail(source: pa.NativeFile) -> OrcTail:
     """The tail of a file; Malformed, ValueError or OSError where it has none."""
     size = source.size()
     end = _last(source, size, min(size, _FIRST_READ_BYTES))
-    postscript, script_bytes = _postscript(end)
-    lengths = [number(postscript, _METADATA_LENGTH), number(postscript, _FOOTER_LENGTH)]
-    wanted = sum(lengths) + script_bytes
+    wanted = _tail_bytes(end)
     if wanted > min(size, _MAX_TAIL_BYTES):
         raise Malformed("the tail is longer than the file")
-    if wanted > len(end):
-        end = _last(source, size, wanted)
-    metadata, footer = (end[-wanted:][:-script_bytes][: lengths[0]], end[-script_bytes - lengths[1] : -script_bytes])
-    return OrcTail(postscript, tuple(decode(unframe(footer, number(postscript, _COMPRESSION)))), metadata)
+    return split_tail(end if wanted <= len(end) else _last(source, size, wanted))[1]
 
 
-def with_lengths(tail: bytes, lengths: Mapping[int, tuple[int, int]]) -> bytes:
-    """The bytes that end a file, with columns made CHAR or VARCHAR.
+def split_tail(data: bytes) -> tuple[bytes, OrcTail]:
+    """What comes before the tail, and the tail, of the last bytes of a file."""
+    postscript, script_bytes = _postscript(data)
+    metadata_bytes, footer_bytes = number(postscript, _METADATA_LENGTH), number(postscript, _FOOTER_LENGTH)
+    footer_start = len(data) - script_bytes - footer_bytes
+    metadata_start = footer_start - metadata_bytes
+    if metadata_start < 0:
+        raise Malformed("the tail is longer than the file")
+    footer = unframe(data[footer_start : len(data) - script_bytes], number(postscript, _COMPRESSION))
+    return data[:metadata_start], OrcTail(postscript, tuple(decode(footer)), data[metadata_start:footer_start])
 
-    Parameters
-    ----------
-    tail : bytes
-        At least footer and postscript.
-    lengths : mapping
-        Column number to (kind, length in characters).
+
+def tail_bytes(tail: OrcTail) -> bytes:
+    """The tail as it stands at the end of a file."""
+    footer = encode(tail.footer)
+    if tail.compression != _NONE:
+        footer = _frame(footer, number(tail.postscript, _BLOCK_SIZE))
+    lengths = {_FOOTER_LENGTH: len(footer), _METADATA_LENGTH: len(tail.metadata)}
+    script = encode(evolve(p, value=lengths.get(p.number, p.value)) for p in tail.postscript)
+    return tail.metadata + footer + script + bytes([len(script)])
+
+
+def retyped(tail: OrcTail, lengths: Mapping[int, tuple[int, int]]) -> OrcTail:
+    """The tail with columns made CHAR or VARCHAR: `lengths` has (kind, length in characters) by column number."""
+    column = -1
+    footer = []
+    for part in tail.footer:
+        column += part.number == _TYPES
+        if part.number == _TYPES and column in lengths:
+            kind, length = lengths[column]
+            kept = [p for p in decode(part.as_bytes) if p.number not in (_TYPE_KIND, _TYPE_LENGTH)]
+            head = [Part(_TYPE_KIND, VARINT, kind), Part(_TYPE_LENGTH, VARINT, length)]
+            part = Part(_TYPES, BYTES, encode(sorted(head + kept, key=_by_number)))
+        footer.append(part)
+    return evolve(tail, footer=tuple(footer))
+
+
+def joined(first: OrcTail, second: OrcTail, shift: int) -> OrcTail:
+    """The tail of a file to whose stripes those of another, of the same column kinds and codec, were appended.
+
+    `shift` is by how much the second file's stripes have moved. Bounds of the whole file are left out, those of its
+    stripes are kept.
     """
-    postscript, script_bytes = _postscript(tail)
-    footer_bytes = number(postscript, _FOOTER_LENGTH)
-    compression = number(postscript, _COMPRESSION)
-    footer = decode(unframe(tail[-script_bytes - footer_bytes : -script_bytes], compression))
-    rewritten = encode(_retyped(footer, lengths))
-    if compression != _NONE:
-        rewritten = _frame(rewritten, number(postscript, _BLOCK_SIZE))
-    script = encode(evolve(p, value=len(rewritten)) if p.number == _FOOTER_LENGTH else p for p in postscript)
-    return tail[: -script_bytes - footer_bytes] + rewritten + script + bytes([len(script)])
+    stripes = [evolve(p, value=_moved(p.as_bytes, shift)) for p in second.footer if p.number == _STRIPES]
+    pairs = zip(first.statistics, second.statistics, strict=True)
+    statistics = [Part(_STATISTICS, BYTES, _counted(a, b)) for a, b in pairs]
+    totals = {n: number(first.footer, n) + number(second.footer, n) for n in (_CONTENT_LENGTH, _ROWS)}
+    kept = [evolve(p, value=totals.get(p.number, p.value)) for p in first.footer if p.number != _STATISTICS]
+    footer = sorted([*kept, *stripes, *statistics], key=_by_number)
+    return evolve(first, footer=tuple(footer), metadata=first.metadata + second.metadata)
 
 
 def unframe(data: bytes, compression: int) -> bytes:
@@ -141,19 +169,16 @@ def _frame(data: bytes, block_bytes: int) -> bytes:
     return b"".join((len(c) << 1 | 1).to_bytes(3, "little") + c for c in chunks)
 
 
-def _retyped(footer: list[Part], lengths: Mapping[int, tuple[int, int]]) -> list[Part]:
-    column = -1
-    parts = []
-    for part in footer:
-        if part.number == _TYPES:
-            column += 1
-            if column in lengths:
-                kind, length = lengths[column]
-                kept = [p for p in decode(part.as_bytes) if p.number not in (_TYPE_KIND, _TYPE_LENGTH)]
-                head = [Part(_TYPE_KIND, VARINT, kind), Part(_TYPE_LENGTH, VARINT, length)]
-                part = Part(_TYPES, BYTES, encode(sorted(head + kept, key=_by_number)))
-        parts.append(part)
-    return parts
+def _moved(stripe: bytes, shift: int) -> bytes:
+    return encode(evolve(p, value=p.as_int + shift) if p.number == _STRIPE_OFFSET else p for p in decode(stripe))
+
+
+def _counted(first: bytes, second: bytes) -> bytes:
+    """The number of values and "has null" of two parts of a column together."""
+    parts = decode(first), decode(second)
+    values = sum(number(p, _STATISTICS_VALUES) for p in parts)
+    null = max(number(p, _STATISTICS_NULL, 1) for p in parts)
+    return encode([Part(_STATISTICS_VALUES, VARINT, values), Part(_STATISTICS_NULL, VARINT, null)])
 
 
 def _by_number(part: Part) -> int:
@@ -170,6 +195,11 @@ def _packed(part: Part) -> list[int]:
             numbers.append(sum((b & 0x7F) << 7 * i for i, b in enumerate(part.value[start : at + 1])))
             start = at + 1
     return numbers
+
+
+def _tail_bytes(end: bytes) -> int:
+    postscript, script_bytes = _postscript(end)
+    return script_bytes + number(postscript, _METADATA_LENGTH) + number(postscript, _FOOTER_LENGTH)
 
 
 def _postscript(end: bytes) -> tuple[tuple[Part, ...], int]:

@@ -1,18 +1,22 @@
 """OrcWriter: Arrow's ORC writer with the parts of the file's tail that it cannot say.
 
-Law: data is written once, by Arrow; only the footer is held back and rewritten. Statistics are those of the
-values as they will be read again.
+Law: data is written once, by Arrow (but for times that it cannot write); only the footer is held back and rewritten.
+Statistics are those of the values as they will be read again.
 Source: `OrcFileFormat`, `OrcBulkWriter`; docs/decisions says why it is done in this way.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.orc as orc
+import pyorc
 
 from paimon.adapters.formats.nested import rebuild
+from paimon.adapters.formats.orc.far_times import RowWriter, has_early_fractions
 from paimon.adapters.formats.orc.physical import character_lengths, from_physical, orc_schema, to_physical
-from paimon.adapters.formats.orc.tail import with_lengths
+from paimon.adapters.formats.orc.tail import ORC_HEADER, joined, retyped, split_tail, tail_bytes
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.stats.collect import collect, combine
 from paimon.domain.stats.simple_stats import ColumnStats
@@ -34,9 +38,12 @@ class OrcWriter:
     def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
         self._fields = request.fields
         self._schema = orc_schema(request.fields)
+        self._settings = _settings(request)
         self._sink = _HeldSink(sink)
-        self._writer = orc.ORCWriter(self._sink, **_settings(request))
+        self._writer = orc.ORCWriter(self._sink, **self._settings, batch_size=_WRITE_ROWS)
+        self._row_writer: RowWriter | None = None
         self._rows = 0
+        self._arrow_rows = 0
         self._pending_bytes = 0
         self._flushed_bytes = 0
         self._stats: list[ColumnStats] | None = None
@@ -49,19 +56,17 @@ class OrcWriter:
 
     def estimated_bytes(self) -> int:
         """Bytes in the sink, and a guess at what Arrow still holds of the current stripe."""
-        written = self._sink.tell()
+        written = self._sink.tell() + (self._row_writer.size_bytes() if self._row_writer else 0)
         ratio = written / self._flushed_bytes if self._flushed_bytes else _GUESSED_RATIO
         return written + int(self._pending_bytes * min(ratio, 1.0))
 
     def close(self) -> WrittenFile:
         """Finishes the file."""
-        if not self._rows:
+        if not self._arrow_rows:
             self._writer.write(self._schema.empty_table())
         self._sink.hold()
         self._writer.close()
-        lengths = character_lengths(self._fields)
-        tail = self._sink.held()
-        self._sink.release(with_lengths(tail, lengths) if lengths else tail)
+        self._sink.release(self._with_tail(self._sink.held()))
         size = self._sink.tell()
         self._sink.sink.close()
         unseen = [ColumnStats(null_count=0)] * len(self._fields)
@@ -77,14 +82,30 @@ class OrcWriter:
         nulls = [f.name for f, c in zip(self._fields, columns, strict=True) if c.null_count and not f.type.nullable]
         if nulls:
             raise InvalidRequest(f"null in a column that must not be null: {', '.join(nulls)}")
+        self._rows += batch.num_rows
+        self._collect(batch)
+        if self._row_writer or any(has_early_fractions(c, f.type) for c, f in zip(columns, self._fields, strict=True)):
+            # Once such times have been seen, the rest of the file goes this way: rows keep their order.
+            self._row_writer = self._row_writer or RowWriter(self._fields, _for_pyorc(self._settings))
+            self._row_writer.write(batch.columns)
+            return
         before = self._sink.tell()
         self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
-        self._rows += batch.num_rows
+        self._arrow_rows += batch.num_rows
         self._pending_bytes += batch.nbytes
         if self._sink.tell() > before:
             self._flushed_bytes += self._pending_bytes
             self._pending_bytes = 0
-        self._collect(batch)
+
+    def _with_tail(self, end: bytes) -> bytes:
+        """The held end of Arrow's file, the stripes of the other writer behind its own, and the tail of both."""
+        body, tail = split_tail(end)
+        if self._row_writer:
+            other, other_tail = split_tail(self._row_writer.close())
+            shift = self._sink.tell() - len(end) + len(body) - len(ORC_HEADER)
+            body += other[len(ORC_HEADER) :]
+            tail = joined(tail, other_tail, shift)
+        return body + tail_bytes(retyped(tail, character_lengths(self._fields)))
 
     def _collect(self, batch: pa.RecordBatch) -> None:
         types = [f.type for f in self._fields]
@@ -143,7 +164,7 @@ def _as_read(array: pa.Array, data_type: DataType) -> pa.Array:
     return from_physical(array, data_type) if isinstance(data_type, CharType) else array
 
 
-def _settings(request: WriteRequest) -> dict[str, object]:
+def _settings(request: WriteRequest) -> dict[str, Any]:
     codec = _CODECS.get(request.compression.lower(), request.compression.lower())
     if codec not in _KNOWN_CODECS:
         raise InvalidRequest(
@@ -159,5 +180,16 @@ def _settings(request: WriteRequest) -> dict[str, object]:
         "compression_block_size": int(options.get("orc.compress.size", _COMPRESS_BYTES)),
         "row_index_stride": int(options.get("orc.row.index.stride", 10_000)),
         "dictionary_key_size_threshold": float(options.get("orc.dictionary.key.threshold", 0)),
-        "batch_size": _WRITE_ROWS,
+    }
+
+
+def _for_pyorc(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same settings by pyorc's names."""
+    codec, strategy = settings["compression"], settings["compression_strategy"]
+    return {
+        "compression": pyorc.CompressionKind["NONE" if codec == "uncompressed" else codec.upper()],
+        "compression_strategy": pyorc.CompressionStrategy["SPEED" if strategy == "speed" else "COMPRESSION"],
+        "compression_block_size": settings["compression_block_size"],
+        "stripe_size": settings["stripe_size"],
+        "row_index_stride": settings["row_index_stride"],
     }
