@@ -8,14 +8,14 @@ only skips: rows that do not match may come. Source: `FormatReaderMapping`, `Key
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.columns.cast import cast
+from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of, only_columns, rename
@@ -79,7 +79,7 @@ def read_data_file(
     file: DataFileMeta,
     wanted: Sequence[DataField],
     predicate: Predicate | None = None,
-    deleted: Callable[[int, int], np.ndarray[Any, np.dtype[np.bool_]]] | None = None,
+    deleted: DeletionVector | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file.
@@ -97,12 +97,12 @@ def read_data_file(
     mappings = map_fields(wanted, _file_fields(bucket, file))
     constants = _constants(bucket, file, wanted)
     sources = tuple(m.source for m in mappings if m.source is not None and m.wanted.name not in constants)
-    skip = None if deleted else _file_predicate(bucket, file, predicate)
+    skip = _file_predicate(bucket, file, predicate) if deleted is None else None
     position = 0
     for rows, batch in _batches(bucket, file, sources, skip, batch_rows):
         assembled = _assemble(mappings, constants, batch, rows)
         if deleted is not None:
-            gone = deleted(position, rows)
+            gone = deleted.mask(position, rows)
             assembled = assembled.filter(pa.array(~gone)) if gone.any() else assembled
         position += rows
         yield assembled

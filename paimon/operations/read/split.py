@@ -18,6 +18,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
 from paimon.operations.read.data_file import Bucket, read_data_file
+from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.merge_read import MergeRead, live_rows
 from paimon.operations.read.projection import Projection, ReadPlan, output_schema, wanted_fields
 from paimon.ports.engine import Engine
@@ -44,11 +45,13 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
 def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
     bucket = Bucket.of(engine, table, split)
     wanted = wanted_fields(table.schema.fields, {*read.columns, *read.predicate_columns})
+    vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
 
     def read_file(
         file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None
     ) -> Iterator[pa.RecordBatch]:
-        return read_data_file(bucket, file, columns, predicate)
+        vector = read_vector(engine, vectors[file.file_name]) if file.file_name in vectors else None
+        return read_data_file(bucket, file, columns, predicate, vector)
 
     if not split.raw_convertible and table.schema.primary_keys:
         spec = MergeSpec.of(table.schema, table.options)
