@@ -25,6 +25,10 @@ from paimon.domain.types.data_types import DataField
 from paimon.ports.files import OutputFile
 
 
+def _fields(values: Iterable[DataField]) -> tuple[DataField, ...]:
+    return tuple(values)
+
+
 @frozen
 class ReadRequest:
     """What to read of a file.
@@ -46,9 +50,9 @@ class ReadRequest:
     """
 
     path: str
-    fields: tuple[DataField, ...] = field(converter=tuple)
+    fields: tuple[DataField, ...] = field(converter=_fields)
     predicate: Predicate | None = None
-    predicate_fields: tuple[DataField, ...] = field(converter=tuple, default=())
+    predicate_fields: tuple[DataField, ...] = field(converter=_fields, default=())
     batch_rows: int = 65_536
     row_range: tuple[int, int] | None = None
 
@@ -74,7 +78,7 @@ class WriteRequest:
     """
 
     path: str
-    fields: tuple[DataField, ...] = field(converter=tuple)
+    fields: tuple[DataField, ...] = field(converter=_fields)
     compression: str = "zstd"
     zstd_level: int = 1
     block_bytes: int | None = None

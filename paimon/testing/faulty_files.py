@@ -7,8 +7,10 @@ that is lost, a client that tried again by itself and then says "exists" of its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from types import TracebackType
 from typing import TypeVar
 
 import pyarrow as pa
@@ -38,6 +40,20 @@ FaultPlan = Callable[[str, str], Fault | None]
 """The fault of the next operation, given its name and path."""
 
 
+def numbered(faults: Mapping[int, Fault]) -> FaultPlan:
+    """The plan by which the n-th operation (from 0) has the fault of number n."""
+    count = iter(range(2**62))
+    return lambda operation, path: faults.get(next(count))
+
+
+def drawn_faults(
+    seed: int, operations: int, rate: float, kinds: Sequence[Fault] = tuple(Fault)
+) -> dict[int, Fault]:
+    """Faults for `numbered`: each of the first `operations` operations has one with probability `rate`."""
+    chance = random.Random(seed)
+    return {n: chance.choice(kinds) for n in range(operations) if chance.random() < rate}
+
+
 class FaultyFiles:
     """Wraps a FileIO; asks `plan` before each operation."""
 
@@ -60,8 +76,8 @@ class FaultyFiles:
         return self._do("open", path, lambda: self._inner.open(path))
 
     def create(self, path: str) -> OutputFile:
-        """See the port; the fault strikes at once, not at `close`."""
-        return self._do("create", path, lambda: self._inner.create(path))
+        """See the port; the file's `close` is an operation of its own."""
+        return self._do("create", path, lambda: _FaultyOutput(self, self._inner.create(path), path))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See the port."""
@@ -87,6 +103,11 @@ class FaultyFiles:
         """See the port."""
         self._do("delete", paths[0] if paths else "", lambda: self._inner.delete(paths))
 
+    @property
+    def dead(self) -> bool:
+        """Whether the simulated process is gone."""
+        return self._dead
+
     def _do(self, operation: str, path: str, act: Callable[[], T]) -> T:
         return self._struck(self._plan(operation, path), path, act)
 
@@ -103,3 +124,42 @@ class FaultyFiles:
         if fault is Fault.FAILS_AFTER:
             raise StorageError(path, "simulated failure after the fact")
         return answer
+
+
+class _FaultyOutput:
+    """A file whose `close` may fail; a dead process does not even abort."""
+
+    def __init__(self, files: FaultyFiles, inner: OutputFile, path: str) -> None:
+        self._files, self._inner, self._path = files, inner, path
+
+    def write(self, data: bytes) -> int:
+        return self._inner.write(data)
+
+    def tell(self) -> int:
+        return self._inner.tell()
+
+    def flush(self) -> None:
+        self._inner.flush()
+
+    def close(self) -> None:
+        if not self._inner.closed:
+            self._files._do("close", self._path, self._inner.close)
+
+    def abort(self) -> None:
+        if not self._files.dead:
+            self._inner.abort()
+
+    @property
+    def closed(self) -> bool:
+        return self._inner.closed
+
+    def __enter__(self) -> _FaultyOutput:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()

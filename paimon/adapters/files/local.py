@@ -84,8 +84,7 @@ class LocalFiles:
             with storage_errors(path):
                 name = local_path(path)
                 if os.path.isdir(name) and not os.path.islink(name):
-                    with contextlib.suppress(FileNotFoundError):
-                        os.rmdir(name)
+                    _remove_if_empty(name)
                 else:
                     _unlink(name)
 
@@ -161,6 +160,16 @@ def _link(temporary: str, final: str, path: str) -> PutOutcome:
 def _unlink(name: str) -> None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(name)
+
+
+def _remove_if_empty(directory: str) -> None:
+    try:
+        os.rmdir(directory)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
 
 
 def _entry_status(entry: os.DirEntry[str], directory: str) -> FileStatus | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,7 +50,7 @@ def rebuild(array: pa.Array, data_type: DataType, leaf: Leaf) -> pa.Array:
 
 def whole(array: pa.Array) -> pa.Array:
     """The same cells at offset 0: masks cannot be given for slices."""
-    return array if array.offset == 0 else pc.take(array, pa.array(range(len(array)), pa.int64()))
+    return array if array.offset == 0 else pc.take(array, np.arange(len(array)))
 
 
 def entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -62,7 +63,7 @@ def entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _struct(array: pa.Array, data_type: RowType, leaf: Leaf) -> pa.Array:
     array = whole(array)
-    children = dict(zip((f.name for f in array.type), array.flatten(), strict=True))
+    children = {f.name: array.field(i) for i, f in enumerate(array.type)}
     parts = [
         rebuild(children[f.name], f.type, leaf) if f.name in children else _absent(len(array), f.type, leaf)
         for f in data_type.fields

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.adapters.formats.nested import rebuild
+from paimon.adapters.formats.parquet.required import has_required_part, without_hidden_nulls
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField, DataType
@@ -37,6 +38,8 @@ def write_schema(fields: Iterable[DataField]) -> pa.Schema:
 
 def physical(array: pa.Array, data_type: DataType) -> pa.Array:
     """A canonical array in the form that `write_schema` asks for."""
+    if has_required_part(data_type):
+        array = without_hidden_nulls(array, data_type.with_nullable(True))
     return rebuild(array, data_type, _physical_leaf) if _changes(data_type) else array
 
 

@@ -7,6 +7,7 @@ texts. Source: `ParquetRowDataBuilder`, `ParquetSimpleStatsExtractor`.
 
 from __future__ import annotations
 
+import contextlib
 import io
 from typing import Any
 
@@ -38,11 +39,8 @@ class ParquetWriter:
         self._schema = write_schema(request.fields)
         self._block_bytes = _block_bytes(request)
         self._tail = _HeldTail(sink)
-        self._footers: list[pq.FileMetaData] = []
         self._told: list[list[ColumnStats | None]] = []
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._tail, "w"), self._schema, metadata_collector=self._footers, **_writer_options(request)
-        )
+        self._writer = pq.ParquetWriter(pa.PythonFile(self._tail, "w"), self._schema, **_writer_options(request))
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._row_count = 0
@@ -70,16 +68,17 @@ class ParquetWriter:
             self._pending = []
         self._tail.hold()
         self._writer.close()
-        self._sink.write(rewritten_tail(self._tail.held(), int96_leaves(self._fields)))
+        tail = self._tail.held()
+        self._sink.write(rewritten_tail(tail, int96_leaves(self._fields)))
         size = self._sink.tell()
         self._sink.close()
-        return WrittenFile(size, self._row_count, self._column_stats(self._footers[0]))
+        return WrittenFile(size, self._row_count, self._column_stats(pq.read_metadata(pa.BufferReader(tail))))
 
     def abort(self) -> None:
         """Leave nothing."""
         self._pending = []
         self._tail.hold()
-        if self._writer.is_open:
+        with contextlib.suppress(pa.ArrowException):  # a writer that failed once cannot finish
             self._writer.close()
         self._sink.abort()
 

@@ -1,0 +1,216 @@
+"""FsspecFiles: any file system that fsspec knows, by URL, as a FileIO.
+
+Law: a file is created if absent only by a primitive that the storage itself decides: an exclusive create, believed
+after a trial on this very storage (put twice, the second must lose). A storage without one is refused, unless the
+option `single-writer` says that nobody else writes. An error of a put is an unknown outcome. Source: `FileIO`,
+`ObjectStore` commit rules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.fs
+
+from paimon.adapters.files.fsspec_output import BufferedOutputFile, StagedOutputFile
+from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
+from paimon.ports.files import FileStatus, OutputFile, PutOutcome
+
+SINGLE_WRITER = "single-writer"
+_EXCLUSIVE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
+"""Schemes whose clients hand an exclusive create on to the storage (an `exists` before a write would not do)."""
+_MEMORY_LOCK = threading.Lock()
+_DELETE_THREADS = 16
+_TIME_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
+
+
+class FsspecFiles:
+    """Paths are URLs of one scheme.
+
+    Parameters
+    ----------
+    location : str
+        A URL; its scheme and host choose the file system.
+    storage : mapping
+        What fsspec's file system takes, and `single-writer` (true where no two writers ever meet).
+    """
+
+    def __init__(self, location: str, storage: Mapping[str, object] | None = None) -> None:
+        options = dict(storage or {})
+        self._single_writer = str(options.pop(SINGLE_WRITER, "false")).lower() == "true"
+        self._scheme = location.partition("://")[0]
+        try:
+            self._fs: Any = fsspec.core.url_to_fs(location, **options)[0]
+        except ImportError as error:
+            raise Unsupported(f"file system {self._scheme!r}", hint=str(error)) from error
+        except (ValueError, TypeError) as error:
+            raise InvalidRequest(f"{location!r} cannot be opened: {error}", subject=location) from error
+        self._in_memory = self._scheme == "memory"
+        self._trusted = False
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        with storage_errors(path):
+            return bytes(self._fs.cat_file(self._key(path)))
+
+    def open(self, path: str) -> pa.NativeFile:
+        """The file as a seekable Arrow file; ranges go to the storage as they are asked for."""
+        with storage_errors(path):
+            if self._in_memory:  # its open file would be shared by all readers, position included
+                return pa.BufferReader(self._fs.cat_file(self._key(path)))
+            handler = pyarrow.fs.FSSpecHandler(self._fs)
+            return pyarrow.fs.PyFileSystem(handler).open_input_file(self._key(path))
+
+    def create(self, path: str) -> OutputFile:
+        """A new file, visible at its `close`."""
+        with storage_errors(path, missing_is_error=True):
+            if self._in_memory:
+                return BufferedOutputFile(lambda data: self.replace(path, data))
+            self._make_parent(path)
+            return StagedOutputFile(self._fs.open(self._key(path), "wb", autocommit=False))
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create the file with this content unless it is there."""
+        self._check_exclusive(path)
+        with storage_errors(path, missing_is_error=True):
+            self._make_parent(path)
+        return self._put_new(self._key(path), path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Create the file or replace its content."""
+        with storage_errors(path, missing_is_error=True):
+            self._make_parent(path)
+            with self._memory_lock():
+                self._fs.pipe_file(self._key(path), data)
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Entries of a directory by name; none where it is missing."""
+        key = self._key(path)
+        with storage_errors(path):
+            self._fs.invalidate_cache(key)
+            try:
+                entries = self._fs.ls(key, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        found = [_status(path.rstrip("/") + "/" + _name(e["name"]), e) for e in entries if _is_below(e, key)]
+        return sorted(found, key=lambda s: s.name)
+
+    def status(self, path: str) -> FileStatus | None:
+        """What is at the path, None where nothing is."""
+        with storage_errors(path):
+            self._fs.invalidate_cache(self._key(path))
+            try:
+                return _status(path, self._fs.info(self._key(path)))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Remove files, and directories that are empty; what is missing is no error."""
+        if len(paths) <= 1 or self._in_memory:
+            for path in paths:
+                self._delete(path)
+            return
+        with ThreadPoolExecutor(_DELETE_THREADS, thread_name_prefix="paimon-delete") as pool:
+            list(pool.map(self._delete, paths))
+
+    def _key(self, path: str) -> str:
+        scheme, separator, _ = path.partition("://")
+        if not separator or scheme != self._scheme:
+            raise StorageError(path, f"is not a URL of {self._scheme}://")
+        return str(self._fs._strip_protocol(path))
+
+    def _make_parent(self, path: str) -> None:
+        """Only where directories are real; a store would take this for the wish to make a bucket."""
+        if self._scheme in ("file", "local", "hdfs", "sftp", "ssh", "smb"):
+            self._fs.makedirs(self._key(path).rpartition("/")[0], exist_ok=True)
+
+    def _memory_lock(self) -> contextlib.AbstractContextManager[object]:
+        return _MEMORY_LOCK if self._in_memory else contextlib.nullcontext()
+
+    def _check_exclusive(self, path: str) -> None:
+        if self._trusted or self._in_memory or self._single_writer:
+            return
+        reason = f"{self._scheme}:// has no exclusive create that this library trusts"
+        if self._scheme in _EXCLUSIVE:
+            trial = f"{path.rpartition('/')[0]}/.{uuid.uuid4()}.trial"
+            with storage_errors(path, missing_is_error=True):
+                self._make_parent(trial)
+            outcomes = [self._put_new(self._key(trial), trial, b"1"), self._put_new(self._key(trial), trial, b"2")]
+            self.delete([trial])
+            self._trusted = outcomes == [PutOutcome.CREATED, PutOutcome.EXISTS]
+            reason = "a trial showed that creating a file twice does not fail the second time"
+        if not self._trusted:
+            raise StorageError(path, reason, hint=f"set the storage option {SINGLE_WRITER!r} if nobody else writes")
+
+    def _put_new(self, key: str, path: str, data: bytes) -> PutOutcome:
+        try:
+            with self._memory_lock():
+                if (self._in_memory or self._single_writer) and self._fs.exists(key):
+                    return PutOutcome.EXISTS
+                if self._in_memory or (self._single_writer and self._scheme not in _EXCLUSIVE):
+                    self._fs.pipe_file(key, data)
+                else:
+                    self._fs.pipe_file(key, data, mode="create")
+        except FileExistsError:
+            return PutOutcome.EXISTS
+        except (PermissionError, NotImplementedError, TypeError) as error:
+            raise StorageError(path, str(error) or type(error).__name__) from error
+        except Exception:  # clients have errors of their own; whatever it was, the bytes may have arrived
+            return PutOutcome.UNKNOWN
+        return PutOutcome.CREATED
+
+    def _delete(self, path: str) -> None:
+        key = self._key(path)
+        with storage_errors(path):
+            try:
+                self._fs.rm_file(key)
+            except (FileNotFoundError, IsADirectoryError, PermissionError, KeyError):
+                if self._fs.isdir(key) and not self._fs.ls(key, detail=False):
+                    self._fs.rmdir(key)
+                elif self._fs.isfile(key):
+                    raise
+
+
+@contextlib.contextmanager
+def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
+    """Turn every error of a client into NotFound or StorageError."""
+    try:
+        yield
+    except PaimonError:
+        raise
+    except Exception as error:  # the border to clients of many makes
+        if isinstance(error, FileNotFoundError) and not missing_is_error:
+            raise NotFound("file", path) from error
+        raise StorageError(path, str(error) or type(error).__name__) from error
+
+
+def _name(key: str) -> str:
+    return key.rstrip("/").rpartition("/")[2]
+
+
+def _is_below(entry: Mapping[str, Any], key: str) -> bool:
+    """Stores list a directory's own marker, and a file as its own listing."""
+    return str(entry["name"]).strip("/") != key.strip("/")
+
+
+def _status(path: str, entry: Mapping[str, Any]) -> FileStatus:
+    is_directory = entry.get("type") == "directory"
+    return FileStatus(path, 0 if is_directory else int(entry.get("size") or 0), is_directory, _modified_millis(entry))
+
+
+def _modified_millis(entry: Mapping[str, Any]) -> int | None:
+    told = next((entry[k] for k in _TIME_KEYS if entry.get(k) is not None), None)
+    if isinstance(told, str):
+        with contextlib.suppress(ValueError):
+            told = datetime.fromisoformat(told.replace("Z", "+00:00"))
+    if isinstance(told, datetime):
+        return int(told.timestamp() * 1000)
+    return int(told * 1000) if isinstance(told, int | float) else None

@@ -1,0 +1,155 @@
+"""The contract of FileIO as tests.
+
+Law: an adapter is one iff a class derived from `FileIOContract`, whose `make_files` answers a fresh adapter and an
+empty root, passes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from paimon.domain.errors import NotFound, PaimonError
+from paimon.ports.files import FileIO, OutputFile, PutOutcome
+
+_RACERS = 8
+
+
+class FileIOContract:
+    """Derive, and answer `make_files`."""
+
+    def make_files(self) -> tuple[FileIO, str]:
+        """A fresh adapter, and the path of a directory that holds nothing (it need not exist)."""
+        raise NotImplementedError
+
+    def test_created_file_is_visible_at_close(self) -> None:
+        """Not before, and then whole."""
+        files, root = self.make_files()
+        path = f"{root}/a/b/data"
+        output = files.create(path)
+        assert output.write(b"one") == 3
+        output.write(b"two")
+        assert output.tell() == 6
+        assert files.status(path) is None
+        output.close()
+        output.close()
+        assert output.closed
+        assert files.read(path) == b"onetwo"
+
+    def test_aborted_file_leaves_nothing(self) -> None:
+        """Neither by `abort` nor by an exception."""
+        files, root = self.make_files()
+        output = files.create(f"{root}/x/aborted")
+        output.write(b"1" * 100_000)
+        output.abort()
+        refused(ZeroDivisionError, lambda: _fail_while_writing(files, f"{root}/x/failed"))
+        assert [s.name for s in files.list(f"{root}/x")] == []
+
+    def test_with_block_closes(self) -> None:
+        """Leaving the block makes the file visible."""
+        files, root = self.make_files()
+        with files.create(f"{root}/x") as output:
+            output.write(b"")
+        assert files.read(f"{root}/x") == b""
+
+    def test_arrow_reads_and_writes(self) -> None:
+        """Arrow takes the output as a sink, and what `open` answers is seekable."""
+        files, root = self.make_files()
+        table = pa.table({"a": list(range(1000))})
+        with files.create(f"{root}/t.arrow") as output, pa.ipc.new_file(_sink(output), table.schema) as writer:
+            writer.write_table(table)
+        source = files.open(f"{root}/t.arrow")
+        assert pa.ipc.open_file(source).read_all().equals(table)
+        source.seek(0)
+        assert source.read(6) == b"ARROW1"
+        assert source.size() == len(files.read(f"{root}/t.arrow"))
+
+    def test_put_if_absent(self) -> None:
+        """The first wins; an existing file is never changed."""
+        files, root = self.make_files()
+        path = f"{root}/snapshot/snapshot-1"
+        assert files.put_if_absent(path, b"first") is PutOutcome.CREATED
+        assert files.put_if_absent(path, b"second") is PutOutcome.EXISTS
+        assert files.read(path) == b"first"
+        assert [s.name for s in files.list(f"{root}/snapshot")] == ["snapshot-1"]
+
+    def test_put_if_absent_has_one_winner(self) -> None:
+        """Of racing threads exactly one creates the file, and its content stays."""
+        files, root = self.make_files()
+        with ThreadPoolExecutor(_RACERS) as pool:
+            for round_number in range(10):
+                path = f"{root}/r/{round_number}"
+                mine = [str(n).encode() * 10_000 for n in range(_RACERS)]
+                outcomes = list(pool.map(lambda data, p=path: files.put_if_absent(p, data), mine))
+                winners = [d for d, o in zip(mine, outcomes, strict=True) if o is PutOutcome.CREATED]
+                assert winners == [files.read(path)]
+                assert outcomes.count(PutOutcome.EXISTS) == _RACERS - 1
+
+    def test_replace(self) -> None:
+        """Creates and replaces."""
+        files, root = self.make_files()
+        files.replace(f"{root}/h/LATEST", b"1")
+        files.replace(f"{root}/h/LATEST", b"22")
+        assert files.read(f"{root}/h/LATEST") == b"22"
+
+    def test_missing_files(self) -> None:
+        """Reading is NotFound naming the path; listing is empty; there is no status."""
+        files, root = self.make_files()
+        path = f"{root}/nope-{uuid.uuid4()}"
+        for call in (files.read, files.open):
+            error = refused(NotFound, lambda do=call: do(path))  # type: ignore[misc]
+            assert isinstance(error, NotFound)
+            assert (error.kind, error.name) == ("file", path)
+        assert list(files.list(path)) == []
+        assert files.status(path) is None
+
+    def test_list_and_status(self) -> None:
+        """By name, with sizes, directories told from files."""
+        files, root = self.make_files()
+        for name in ("d/b", "d/a", "d/c/inner", "d/k=v w/x", "d/ä#%25"):
+            files.replace(f"{root}/{name}", name.encode())
+        found = [s for s in files.list(f"{root}/d") if not s.name.startswith(".")]
+        assert [(s.name, s.is_directory) for s in found] == [
+            ("a", False), ("b", False), ("c", True), ("k=v w", True), ("ä#%25", False),
+        ]  # fmt: skip
+        assert [s.path for s in found] == [f"{root}/d/{s.name}" for s in found]
+        status = files.status(f"{root}/d/b")
+        assert status is not None
+        assert (status.size, status.is_directory, status.path) == (3, False, f"{root}/d/b")
+        directory = files.status(f"{root}/d/c")
+        assert directory is not None
+        assert directory.is_directory
+
+    def test_delete_is_idempotent(self) -> None:
+        """Missing files are no error, others stay, a directory with content stays."""
+        files, root = self.make_files()
+        for name in "abc":
+            files.replace(f"{root}/d/{name}", b"x")
+        files.delete([f"{root}/d/a", f"{root}/d/missing", f"{root}/other/missing", f"{root}/d/b"])
+        files.delete([f"{root}/d/a"])
+        files.delete([])
+        assert [s.name for s in files.list(f"{root}/d")] == ["c"]
+
+
+def refused(kind: type[BaseException], call: Callable[[], object]) -> BaseException:
+    """The error of this kind that the call must raise."""
+    try:
+        call()
+    except kind as error:
+        return error
+    except PaimonError as error:
+        raise AssertionError(f"{kind.__name__} expected, not {error!r}") from error
+    raise AssertionError(f"{kind.__name__} expected")
+
+
+def _sink(output: OutputFile) -> pa.NativeFile:
+    return pa.PythonFile(output, "w")
+
+
+def _fail_while_writing(files: FileIO, path: str) -> None:
+    with files.create(path) as output:
+        output.write(b"half")
+        raise ZeroDivisionError

@@ -1,0 +1,143 @@
+"""The contract of FormatIO as tests, over drawn schemas and tables.
+
+Law: an adapter is one iff a class derived from `FormatIOContract`, whose `make_format` answers it, passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from paimon.domain.errors import CorruptTable, PaimonError
+from paimon.domain.row.values import to_values
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import DataField
+from paimon.ports.formats import FormatIO, ReadRequest, WriteRequest, WrittenFile
+from paimon.testing.contracts.files import refused
+from paimon.testing.memory_files import MemoryFiles
+from paimon.testing.strategies import arrow_tables, data_types, fields_of
+
+PATH = "/table/bucket-0/data-0"
+MODERATE = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def files_of(draw: st.DrawFn, file_format: str) -> tuple[tuple[DataField, ...], pa.Table]:
+    """Columns that a format can hold, and a table of them."""
+    kinds = data_types(file_format, max_depth=2)
+    fields = fields_of(draw(st.lists(kinds, min_size=1, max_size=4)))
+    return fields, draw(arrow_tables(fields, max_size=20))
+
+
+class FormatIOContract:
+    """Derive, and answer `make_format`."""
+
+    def make_format(self) -> FormatIO:
+        """The adapter."""
+        raise NotImplementedError
+
+    @MODERATE
+    @given(st.data())
+    def test_what_is_written_is_read(self, data: st.DataObject) -> None:
+        """All columns, then one column, then a range of rows; in batches within the bound."""
+        fields, table = data.draw(files_of(self.make_format().identifier))
+        files, written = self._write(fields, table)
+        assert written.row_count == table.num_rows
+        assert written.size_bytes == len(files.read(PATH))
+        self._check_read(files, fields, table, batch_rows=7)
+        self._check_read(files, fields[-1:], table)
+        low = data.draw(st.integers(0, table.num_rows))
+        high = data.draw(st.integers(low, table.num_rows))
+        self._check_read(files, fields, table.slice(low, high - low), row_range=(low, high))
+
+    @MODERATE
+    @given(st.data())
+    def test_statistics_bound_the_values(self, data: st.DataObject) -> None:
+        """Where a format tells bounds and null counts, they hold."""
+        fields, table = data.draw(files_of(self.make_format().identifier))
+        _, written = self._write(fields, table)
+        assert len(written.column_stats) == len(fields)
+        for column, stats in zip(fields, written.column_stats, strict=True):
+            values = to_values(table.column(column.name), column.type)
+            assert stats.null_count in (None, values.count(None))
+            present = [v for v in values if v is not None]
+            assert (stats.minimum is None) == (stats.maximum is None)
+            if stats.minimum is not None and not isinstance(column.type, dt.FloatType | dt.DoubleType):
+                assert stats.minimum <= min(present) and max(present) <= stats.maximum
+
+    def test_missing_and_pruned_columns(self) -> None:
+        """A column that the file lacks is null; a ROW may be read in part, its fields by name."""
+        format_io = self.make_format()
+        a, b = DataField(1, "a", dt.IntType()), DataField(2, "b", dt.VarCharType())
+        row = DataField(0, "r", dt.RowType((a, b)))
+        cells = [{"a": 1, "b": "x"}, None, {"a": None, "b": "y"}]
+        files, _ = self._write((row,), pa.table({"r": pa.array(cells, arrow_schema([row]).field(0).type)}))
+        wanted = (DataField(9, "new", dt.TimestampType(3)), DataField(0, "r", dt.RowType((b,))))
+        got = list(format_io.read(files.open(PATH), ReadRequest(PATH, wanted)))
+        assert pa.Table.from_batches(got).to_pylist() == [
+            {"new": None, "r": {"b": "x"}}, {"new": None, "r": None}, {"new": None, "r": {"b": "y"}},
+        ]  # fmt: skip
+
+    def test_rows_can_be_counted(self) -> None:
+        """With no column wanted, batches still have their lengths."""
+        fields = fields_of([dt.IntType()])
+        files, _ = self._write(fields, pa.table({"c0": pa.array(range(100), pa.int32())}))
+        batches = self.make_format().read(files.open(PATH), ReadRequest(PATH, (), batch_rows=30))
+        assert sum(b.num_rows for b in batches) == 100
+
+    def test_aborted_writer_leaves_nothing(self) -> None:
+        """Neither the file nor an open sink."""
+        files = MemoryFiles()
+        fields = fields_of([dt.IntType()])
+        writer = self.make_format().writer(files.create(PATH), WriteRequest(PATH, fields))
+        writer.write(pa.table({"c0": pa.array([1], pa.int32())}))
+        assert writer.estimated_bytes() >= 0
+        writer.abort()
+        assert files.contents == {}
+
+    @MODERATE
+    @given(st.data())
+    def test_broken_files_are_corrupt(self, data: st.DataObject) -> None:
+        """Truncated or mutated: CorruptTable naming the path, or the right number of rows; never a bare error."""
+        fields, table = data.draw(files_of(self.make_format().identifier))
+        files, _ = self._write(fields, table)
+        whole = files.read(PATH)
+        at = data.draw(st.integers(0, len(whole) - 1))
+        if data.draw(st.booleans()):
+            broken = whole[:at]
+            error = refused(CorruptTable, lambda: _drain(self.make_format(), broken, fields))
+            assert isinstance(error, CorruptTable)
+            assert error.path == PATH
+            return
+        broken = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
+        try:
+            _drain(self.make_format(), broken, fields)
+        except PaimonError as error:
+            assert PATH in str(error) or not isinstance(error, CorruptTable)
+
+    def _write(self, fields: Sequence[DataField], table: pa.Table) -> tuple[MemoryFiles, WrittenFile]:
+        files = MemoryFiles()
+        writer = self.make_format().writer(files.create(PATH), WriteRequest(PATH, fields))
+        for batch in table.to_batches(max_chunksize=6):
+            writer.write(batch)
+        return files, writer.close()
+
+    def _check_read(self, files: MemoryFiles, fields: Sequence[DataField], table: pa.Table, **more: Any) -> None:
+        request = ReadRequest(PATH, fields, **more)
+        batches = list(self.make_format().read(files.open(PATH), request))
+        schema = arrow_schema(fields)
+        assert all(b.schema.equals(schema) and 0 < b.num_rows <= request.batch_rows for b in batches)
+        got = pa.Table.from_batches(batches, schema)
+        got.validate(full=True)
+        for column in fields:
+            expected = to_values(table.column(column.name), column.type)
+            assert repr(to_values(got.column(column.name), column.type)) == repr(expected)  # NaN equals itself
+
+
+def _drain(format_io: FormatIO, data: bytes, fields: Sequence[DataField]) -> int:
+    return sum(b.num_rows for b in format_io.read(pa.BufferReader(data), ReadRequest(PATH, fields)))

@@ -1,0 +1,192 @@
+"""Every FileIO of the library keeps the contract; on local disk also between processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+import uuid
+from multiprocessing.synchronize import Barrier
+
+import pytest
+from object_store import ObjectStore, register
+
+from paimon.adapters.files.fsspec_files import FsspecFiles
+from paimon.adapters.files.local import LocalFiles
+from paimon.domain.errors import AlreadyExists, NotFound, StorageError
+from paimon.ports.files import FileIO, PutOutcome
+from paimon.testing.contracts import FileIOContract
+from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied, drawn_faults, numbered
+from paimon.testing.memory_files import MemoryFiles
+
+register()
+ROUNDS = 40
+PROCESSES = 6
+
+
+class TestLocalFiles(FileIOContract):
+    def make_files(self) -> tuple[FileIO, str]:
+        return LocalFiles(), os.path.join(tempfile.mkdtemp(), "root")
+
+
+class TestLocalFilesByUrl(FileIOContract):
+    def make_files(self) -> tuple[FileIO, str]:
+        return LocalFiles(), "file:" + os.path.join(tempfile.mkdtemp(), "root")
+
+
+class TestMemoryFiles(FileIOContract):
+    def make_files(self) -> tuple[FileIO, str]:
+        return MemoryFiles(), "/root"
+
+
+class TestFsspecMemory(FileIOContract):
+    def make_files(self) -> tuple[FileIO, str]:
+        root = f"memory://{uuid.uuid4()}/root"
+        return FsspecFiles(root), root
+
+
+class TestObjectStore(FileIOContract):
+    def make_files(self) -> tuple[FileIO, str]:
+        root = f"az://{uuid.uuid4()}/root"
+        return FsspecFiles(root), root
+
+
+class TestFaultyWithoutFaults(FileIOContract):
+    def make_files(self) -> tuple[FileIO, str]:
+        return FaultyFiles(MemoryFiles(), numbered({})), "/root"
+
+
+def _race(directory: str, me: int, barrier: Barrier, answers: multiprocessing.Queue) -> None:
+    files = LocalFiles()
+    for number in range(ROUNDS):
+        barrier.wait()
+        outcome = files.put_if_absent(f"{directory}/snapshot-{number}", f"{me}".encode() * 500)
+        answers.put((number, me, outcome is PutOutcome.CREATED))
+
+
+def test_racing_processes_have_one_winner_each_round(tmp_path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, answers = context.Barrier(PROCESSES), context.Queue()
+    racers = [context.Process(target=_race, args=(str(tmp_path), me, barrier, answers)) for me in range(PROCESSES)]
+    for racer in racers:
+        racer.start()
+    told = [answers.get(timeout=60) for _ in range(ROUNDS * PROCESSES)]
+    for racer in racers:
+        racer.join(60)
+    for number in range(ROUNDS):
+        winners = [me for n, me, won in told if n == number and won]
+        assert len(winners) == 1
+        assert (tmp_path / f"snapshot-{number}").read_bytes() == f"{winners[0]}".encode() * 500
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_local_directories_move_and_go(tmp_path) -> None:
+    files = LocalFiles()
+    files.replace(f"{tmp_path}/a/x/file", b"1")
+    files.move_directory(f"{tmp_path}/a", f"{tmp_path}/b/c")
+    assert files.read(f"{tmp_path}/b/c/x/file") == b"1"
+    files.make_directory(f"{tmp_path}/d/e")
+    with pytest.raises(AlreadyExists):
+        files.move_directory(f"{tmp_path}/b", f"{tmp_path}/d")
+    with pytest.raises(NotFound):
+        files.move_directory(f"{tmp_path}/nope", f"{tmp_path}/z")
+    files.delete([f"{tmp_path}/b", f"{tmp_path}/d/e"])
+    assert files.status(f"{tmp_path}/b") is not None
+    assert files.status(f"{tmp_path}/d/e") is None
+    files.delete_directory(f"{tmp_path}/b")
+    files.delete_directory(f"{tmp_path}/b")
+    assert files.status(f"{tmp_path}/b") is None
+
+
+def test_deleting_a_directory_does_not_follow_links(tmp_path) -> None:
+    files = LocalFiles()
+    files.replace(f"{tmp_path}/precious/file", b"1")
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "link").symlink_to(tmp_path / "precious")
+    files.delete_directory(f"{tmp_path}/table")
+    assert files.read(f"{tmp_path}/precious/file") == b"1"
+
+
+def test_local_errors_name_the_path(tmp_path) -> None:
+    files = LocalFiles()
+    files.replace(f"{tmp_path}/file", b"1")
+    for call in (
+        lambda: files.read(str(tmp_path)),
+        lambda: files.put_if_absent(f"{tmp_path}/file/below", b"1"),
+        lambda: files.create(f"{tmp_path}/file/below"),
+    ):
+        with pytest.raises(StorageError) as refusal:
+            call()
+        assert refusal.value.path.startswith(str(tmp_path))
+
+
+def test_a_storage_without_exclusive_create_is_refused(tmp_path) -> None:
+    files = FsspecFiles(f"file://{tmp_path}")
+    with pytest.raises(StorageError, match="single-writer"):
+        files.put_if_absent(f"file://{tmp_path}/y", b"1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_writer_may_say_so(tmp_path) -> None:
+    path = f"file://{tmp_path}/a/y"
+    files = FsspecFiles(path, {"single-writer": True})
+    assert files.put_if_absent(path, b"1") is PutOutcome.CREATED
+    assert files.put_if_absent(path, b"2") is PutOutcome.EXISTS
+    assert files.read(path) == b"1"
+    with files.create(f"file://{tmp_path}/b/z") as output:
+        output.write(b"data")
+    assert files.read(f"file://{tmp_path}/b/z") == b"data"
+
+
+def test_a_store_that_ignores_exclusive_create_fails_the_trial() -> None:
+    root = f"gcs://{uuid.uuid4()}"
+    files = FsspecFiles(root)
+    with pytest.raises(StorageError, match="trial"):
+        files.put_if_absent(f"{root}/y", b"1")
+    assert list(files.list(root)) == []
+
+
+def test_an_error_of_a_put_is_an_unknown_outcome(monkeypatch) -> None:
+    root = f"az://{uuid.uuid4()}"
+    files = FsspecFiles(root)
+    assert files.put_if_absent(f"{root}/x", b"1") is PutOutcome.CREATED
+    plain = ObjectStore.pipe_file
+
+    def times_out(self, path, value, mode="overwrite"):
+        plain(self, path, value, mode)
+        raise TimeoutError
+
+    monkeypatch.setattr(ObjectStore, "pipe_file", times_out)
+    assert files.put_if_absent(f"{root}/y", b"1") is PutOutcome.UNKNOWN
+    assert files.read(f"{root}/y") == b"1"
+
+
+def test_foreign_urls_are_refused() -> None:
+    with pytest.raises(StorageError):
+        FsspecFiles("memory://a").read("s3://bucket/key")
+
+
+def test_faults_come_where_they_are_planned() -> None:
+    inner = MemoryFiles()
+    plan = {0: Fault.FAILS, 1: Fault.TELLS_NOTHING, 2: Fault.SAYS_EXISTS, 4: Fault.FAILS, 6: Fault.DIES}
+    files = FaultyFiles(inner, numbered(plan))
+    with pytest.raises(StorageError):
+        files.put_if_absent("/a", b"1")
+    assert inner.contents == {}
+    assert files.put_if_absent("/a", b"1") is PutOutcome.UNKNOWN
+    assert files.put_if_absent("/b", b"2") is PutOutcome.EXISTS
+    assert inner.contents == {"/a": b"1", "/b": b"2"}
+    with pytest.raises(StorageError):
+        files.create("/c").close()
+    output = files.create("/c")
+    with pytest.raises(ProcessDied):
+        output.close()
+    output.abort()
+    with pytest.raises(ProcessDied):
+        files.read("/a")
+    assert inner.contents == {"/a": b"1", "/b": b"2"}
+
+
+def test_plans_are_drawn_by_seed() -> None:
+    assert drawn_faults(7, 1000, 0.03) == drawn_faults(7, 1000, 0.03)
+    assert 10 < len(drawn_faults(7, 1000, 0.03)) < 60
