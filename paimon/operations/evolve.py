@@ -78,12 +78,14 @@ def alter_table(engine: Engine, table: TableDefinition, changes: Sequence[Schema
 
 
 def _put(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
-    """Whether the schema was published; False: someone else was first."""
+    """Whether the schema was published; False: someone else was first.
+
+    Storage that tried again by itself says "exists" of our own file too, so the bytes decide.
+    """
     path, data = paths.schema(schema.id), schema_to_json(schema)
-    outcome = engine.files.put_if_absent(path, data)
-    if outcome is PutOutcome.UNKNOWN:
-        try:
-            return engine.files.read(path) == data
-        except NotFound as error:
-            raise StorageError(path, "the storage does not tell whether it was written", hint="try again") from error
-    return outcome is PutOutcome.CREATED
+    if engine.files.put_if_absent(path, data) is PutOutcome.CREATED:
+        return True
+    try:
+        return engine.files.read(path) == data
+    except NotFound as error:
+        raise StorageError(path, "the storage does not tell whether it was written", hint="try again") from error

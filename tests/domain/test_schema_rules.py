@@ -79,7 +79,8 @@ def test_a_declaration_is_normalised() -> None:
          "fields.c.aggregate-function": "nested-update"},
         "text", 7,
     )  # fmt: skip
-    assert schema.primary_keys == ("b", "a") and schema.partition_keys == ("b",) and schema.trimmed_primary_keys == ("a",)
+    assert (schema.primary_keys, schema.partition_keys) == (("b", "a"), ("b",))
+    assert schema.trimmed_primary_keys == schema.bucket_keys == ("a",)
     assert [f.type.nullable for f in schema.fields] == [False, True, False, True]
     assert [f.id for f in schema.fields] == [0, 1, 5, 6] and schema.highest_field_id == 6
     assert schema.options == {
