@@ -1,6 +1,7 @@
 """Block codecs of Avro files, by the names that Avro gives them, decompressing within a bound.
 
-Law: `decompress(codec, compress(codec, data), len(data)) == data`, and it never makes more than its limit. Source: Avro specification, "Required Codecs" and "Optional Codecs".
+Law: `decompress(codec, compress(codec, data), len(data)) == data`, and it never makes more than its limit.
+Source: Avro specification, "Required Codecs" and "Optional Codecs".
 """
 
 from __future__ import annotations

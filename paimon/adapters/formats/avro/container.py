@@ -40,12 +40,12 @@ class Header:
     @property
     def schema(self) -> str:
         """The writer's schema, as JSON text."""
-        return self.metadata.get("avro.schema", b"").decode()
+        return self.metadata["avro.schema"].decode()
 
     @property
     def codec(self) -> str:
         """Avro's name of the codec."""
-        return self.metadata.get("avro.codec", b"null").decode()
+        return self.metadata.get("avro.codec", b"null").decode("utf-8", "replace")
 
 
 def read_header(source: pa.NativeFile, path: str) -> Header:
@@ -59,8 +59,10 @@ def read_header(source: pa.NativeFile, path: str) -> Header:
         for _ in range(abs(count)):
             key = _text(source, path)
             metadata[key.decode("utf-8", "replace")] = _text(source, path)
-    if b"\xef\xbf\xbd" in metadata.get("avro.schema", b"\xef\xbf\xbd"):
-        raise CorruptTable(path, "has an Avro header without a schema")
+    try:
+        metadata["avro.schema"].decode()
+    except (KeyError, UnicodeDecodeError) as error:
+        raise CorruptTable(path, "has an Avro header without a readable schema") from error
     return Header(metadata, _exactly(source, SYNC_BYTES, path))
 
 

@@ -55,6 +55,13 @@ class DecodePlan:
 def decode_plan(schema_text: str, fields: tuple[DataField, ...], path: str) -> DecodePlan:
     """What to do for these columns of a file with this writer's schema."""
     node = checked_schema(schema_text, path)
+    try:
+        return _plan(node, fields, path)
+    except (pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise CorruptTable(path, f"has no readable Avro schema: {error!r}") from error
+
+
+def _plan(node: Any, fields: tuple[DataField, ...], path: str) -> DecodePlan:
     if not isinstance(node, dict) or node.get("type") != "record":
         raise CorruptTable(path, "is an Avro file of something else than records")
     places = {f["name"]: i for i, f in enumerate(node["fields"])}

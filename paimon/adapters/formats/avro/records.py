@@ -65,7 +65,7 @@ class _Schemas:
 
     def _record(self, node: Mapping[str, Any], depth: int) -> tuple[Any, bool]:
         fields, solid = [], False
-        for field in node.get("fields", ()):
+        for field in node["fields"]:
             inner, takes_bytes = self.plain(field["type"], depth + 1)
             fields.append({"name": field["name"], "type": inner})
             solid = solid or takes_bytes

@@ -1,0 +1,102 @@
+"""Many places in a buffer of Avro data, read in step: the columnar way through Avro.
+
+Law: nothing is read outside of the buffer; a place where the bytes are not what the schema says is marked dead and
+stays so, and what is read there means nothing. Source: Avro specification, "Binary Encoding".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from attrs import field, mutable
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_PADDING = 16
+_STOPS = np.uint64(0x8080_8080_8080_8080)
+_ONE = np.uint64(1)
+
+
+@mutable(eq=False)
+class Cursors:
+    """One place a candidate record: `places` move on as values are read, `dead` marks those that lost their way."""
+
+    data: npt.NDArray[np.uint8]
+    words: npt.NDArray[np.uint64]
+    limit: int
+    places: Integers
+    dead: Mask = field()
+
+    @classmethod
+    def at(cls, data: bytes, places: Integers) -> Cursors:
+        """Cursors at these places of the data."""
+        padded = np.frombuffer(data + bytes(_PADDING), dtype=np.uint8)
+        # Eight bytes from every place on, without a copy: overlapping words one byte apart.
+        words = np.ndarray((len(data) + 8,), dtype="<u8", buffer=padded.data, strides=(1,))
+        return cls(padded, words, len(data), places.copy(), np.zeros(len(places), dtype=bool))
+
+    def longs(self, rows: Integers) -> Integers:
+        """The numbers at the places of these rows."""
+        places = self.places[rows]
+        words = self.words[places]
+        if not bool((words & np.uint64(0x80)).any()):
+            self._advance(rows, places + 1)
+            return _zigzag(words & np.uint64(0x7F))
+        stops = ~words & _STOPS
+        last = stops & (~stops + _ONE)
+        values = _packed(words & ((last << _ONE) - _ONE))
+        short = stops != 0
+        sizes = np.full(len(rows), 8, dtype=np.int64)
+        sizes[short] = (np.log2(last[short].astype(np.float64)).astype(np.int64) + 1) >> 3
+        if not bool(short.all()):
+            self._long_tails(rows, places, values, sizes, np.flatnonzero(~short))
+        self._advance(rows, places + sizes)
+        return _zigzag(values)
+
+    def _long_tails(
+        self, rows: Integers, places: Integers, values: npt.NDArray[np.uint64], sizes: Integers, tails: Integers
+    ) -> None:
+        """Numbers of nine and ten bytes."""
+        at = np.minimum(places[tails] + 8, self.limit)
+        ninth, tenth = self.data[at].astype(np.uint64), self.data[at + 1].astype(np.uint64)
+        values[tails] = _packed(self.words[places[tails]]) | (ninth & np.uint64(0x7F)) << np.uint64(56)
+        more = ninth >= 0x80
+        values[tails[more]] |= (tenth[more] & _ONE) << np.uint64(63)
+        sizes[tails] = np.where(more, 10, 9)
+        self.kill(rows[tails[more & (tenth > 1)]])
+
+    def spans(self, rows: Integers) -> tuple[Integers, Integers]:
+        """Starts and lengths of the byte strings at the places of these rows."""
+        lengths = self.longs(rows)
+        starts = self.places[rows]
+        bad = (lengths < 0) | (lengths > self.limit - starts)
+        self.kill(rows[bad])
+        lengths[bad] = 0
+        self._advance(rows, starts + lengths)
+        return starts, lengths
+
+    def kill(self, rows: Integers) -> None:
+        """Mark rows whose bytes make no sense."""
+        self.dead[rows] = True
+
+    def _advance(self, rows: Integers, places: Integers) -> None:
+        beyond = places > self.limit
+        if bool(beyond.any()):
+            self.kill(rows[beyond])
+            places = np.minimum(places, self.limit)
+        self.places[rows] = places
+
+
+def _packed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Seven bits of each of eight bytes, low ones first."""
+    packed = words & np.uint64(0x7F)
+    for shift in range(1, 8):
+        packed |= (words >> np.uint64(shift)) & np.uint64(0x7F << 7 * shift)
+    return packed
+
+
+def _zigzag(values: npt.NDArray[np.uint64]) -> Integers:
+    signs = ~(values & _ONE) + _ONE
+    found: Integers = ((values >> _ONE) ^ signs).view(np.int64)
+    return found

@@ -1,0 +1,12 @@
+"""ORC keeps the contract of formats."""
+
+from __future__ import annotations
+
+from paimon.adapters.formats.orc import OrcFormat
+from paimon.ports.formats import FormatIO
+from paimon.testing.contracts import FormatIOContract
+
+
+class TestOrc(FormatIOContract):
+    def make_format(self) -> FormatIO:
+        return OrcFormat()
