@@ -7,19 +7,21 @@ nanoseconds are read another way. Source: `OrcFileFormat`, `OrcReaderFactory`.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.orc as orc
 from attrs import frozen
 
 from paimon.adapters.formats.nested import rebuild
-from paimon.adapters.formats.orc.bounds import holds_far_times
+from paimon.adapters.formats.orc.bounds import column_bounds, holds_far_times
 from paimon.adapters.formats.orc.far_times import read_column
 from paimon.adapters.formats.orc.physical import from_physical
 from paimon.adapters.formats.orc.tail import TIMESTAMP_KINDS, OrcTail, read_tail
 from paimon.adapters.formats.orc.writer import OrcWriter
 from paimon.domain.errors import CorruptTable
+from paimon.domain.predicate.pruning import may_match
+from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import NESTED_TYPES, CharType, DataField, DataType, RowType
 from paimon.ports.files import OutputFile
@@ -56,16 +58,34 @@ def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatc
     far = {f.name: read_column(source, f, request.path) for f in _far_columns(tail, request)}
     names = _selection(request.fields, stored, far)
     start, end = request.row_range or (0, sum(tail.stripe_rows))
+    chosen = _stripes_that_match(tail, request)
     first = 0
     for stripe, rows in enumerate(tail.stripe_rows):
         low, high = max(start - first, 0), min(end - first, rows)
         first += rows
         slow = {name: next(column) for name, column in far.items()}
-        if low < high:
+        if low < high and chosen[stripe]:
             columns = slow | (_arrow_columns(file, stripe, names) if names else {})
             batch = _canonical(columns, request.fields, rows)
             for at in range(low, high, request.batch_rows):
                 yield batch.slice(at, min(request.batch_rows, high - at))
+
+
+def _stripes_that_match(tail: OrcTail, request: ReadRequest) -> list[bool]:
+    """For each stripe, whether its statistics leave room for a row that the predicate selects."""
+    stripes, predicate, spans = tail.stripe_statistics, request.predicate, tail.spans
+    if predicate is None or len(stripes) != len(tail.stripe_rows):
+        return [True] * len(tail.stripe_rows)
+    types = {f.name: f.type for f in request.predicate_fields if f.name in spans}
+
+    def matches(statistics: Sequence[bytes], rows: int) -> bool:
+        def stats_of(column: str) -> ColumnStats | None:
+            found = types.get(column)
+            return None if found is None else column_bounds(statistics[spans[column].start], found, rows)
+
+        return may_match(predicate, stats_of, types, rows)
+
+    return [matches(s, rows) for s, rows in zip(stripes, tail.stripe_rows, strict=True)]
 
 
 def _arrow_columns(file: orc.ORCFile, stripe: int, names: list[str]) -> dict[str, pa.Array]:
