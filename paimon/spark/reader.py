@@ -13,18 +13,21 @@ from pyspark.sql.types import StructType
 
 from paimon.domain.predicate.expression import And, Predicate
 from paimon.domain.scan.splits import DataSplit
-from paimon.operations.read.split import read_split
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.read.split import ReadPlan, read_split
 from paimon.spark.filters import predicate_of
 from paimon.spark.types import arrow_schema_of, to_spark
 from paimon.table import Table
 
 
 class SplitPartition(InputPartition):
-    """One split of the plan."""
+    """One split of the plan, with all that reading it needs (Spark pickles the reader before it plans)."""
 
-    def __init__(self, split: DataSplit) -> None:
+    def __init__(self, table: TableDefinition, split: DataSplit, read: ReadPlan) -> None:
         super().__init__(None)
+        self.table = table
         self.split = split
+        self.read = read
 
 
 class PaimonReader(DataSourceReader):
@@ -49,9 +52,7 @@ class PaimonReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         scan = self._table.scan(columns=self._schema.fieldNames(), where=self._predicate)
-        self._pinned = scan.pinned.table
-        self._read_plan = scan.read_plan
-        return [SplitPartition(split) for split in scan.plan().splits]
+        return [SplitPartition(scan.pinned.table, split, scan.read_plan) for split in scan.plan().splits]
 
     @property
     def _predicate(self) -> Predicate | None:
@@ -62,5 +63,5 @@ class PaimonReader(DataSourceReader):
         if not isinstance(partition, SplitPartition):  # an empty plan still makes Spark read once
             yield pa.RecordBatch.from_pylist([], schema=schema)
             return
-        for batch in read_split(self._table.engine, self._pinned, partition.split, self._read_plan):
+        for batch in read_split(self._table.engine, partition.table, partition.split, partition.read):
             yield to_spark(batch, schema)

@@ -19,6 +19,7 @@ import paimon
 import paimon.spark
 from paimon.cli.flights import events, report, source, truth
 from paimon.domain.errors import CorruptTable
+from paimon.spark.types import spark_schema
 from paimon.table import Table
 
 FLIGHTS_DDL = """
@@ -61,7 +62,7 @@ def run(warehouse: Path, output: Path, commits: int, console: Console) -> None:
     table = _flights_table(catalog)
     for number, part in enumerate(stream, 1):
         with steps.step(f"commit {number} of {commits}: upsert {part.num_rows:,} events through Spark"):
-            paimon.spark.write(spark.createDataFrame(part), table, kind_column="op", commit_user="flights", commit_identifier=number)
+            paimon.spark.write(spark.createDataFrame(part, spark_schema(part.schema)), table, kind_column="op", commit_user="flights", commit_identifier=number)
     with steps.step("append weather and planes"):
         _append_tables(spark, catalog)
     _check(steps, spark, catalog, flights, stream)
@@ -90,7 +91,7 @@ def _append_tables(spark: SparkSession, catalog: paimon.Catalog) -> None:
     for name in ("weather", "planes"):
         rows = source.plain(name)
         table = catalog.create_table(f"flights.{name}", rows.schema)
-        paimon.spark.write(spark.createDataFrame(rows), table)
+        paimon.spark.write(spark.createDataFrame(rows, spark_schema(rows.schema)), table)
 
 
 def _check(steps: Steps, spark: SparkSession, catalog: paimon.Catalog, flights: pa.Table, stream: list[pa.Table]) -> None:

@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
@@ -34,13 +35,13 @@ def delays(flights: pa.Table) -> tuple[list[str], np.ndarray, dict[str, int]]:
 def show(console: Console, flights: pa.Table, airlines: dict[str, str]) -> None:
     """Print mean arrival delays by carrier and month; the redder, the later."""
     carriers, mean, counts = delays(flights)
-    grid = Grid(title="Mean arrival delay in minutes, New York 2013", header_style="bold")
-    grid.add_column("carrier")
-    grid.add_column("flights", justify="right")
-    for month in _MONTHS:
-        grid.add_column(month, justify="right")
+    grid = Grid(title="Mean arrival delay in minutes, New York 2013", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    room = max(2, min(28, console.width - 72))  # what the months leave over
+    grid.add_column("carrier"[:room], no_wrap=True)
+    for heading in ("flights", *_MONTHS):
+        grid.add_column(heading, justify="right", no_wrap=True)
     for row, carrier in enumerate(carriers):
-        name = f"{carrier} {airlines.get(carrier, '')}"[:28]
+        name = f"{carrier} {airlines.get(carrier, '')}"[:room]
         grid.add_row(name, f"{counts[carrier]:,}", *(_cell(value) for value in mean[row]))
     console.print(grid)
 
