@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from golden_tables import golden_directory
+
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.json import schema_from_json
 from paimon.domain.schema.table_schema import TableSchema

@@ -82,7 +82,7 @@ class TableWriter:
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         if isinstance(kinds, str):
             table, kinds = _without_kinds(table, kinds)
-        rows = conform(table, self._table.schema.fields, self._table.identifier)
+        rows = conform(table, self._table.schema.fields, f"table {self._table.identifier}")
         rows = self._accepted(rows, kinds)
         for piece in pieces(rows, self._limit):
             self._take(piece)

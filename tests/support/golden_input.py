@@ -1,0 +1,44 @@
+"""The rows that golden cases write, as Arrow tables with row kinds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paimon.domain.row.kinds import KIND_TEXTS
+from paimon.domain.row.literals import literal
+from paimon.domain.row.values import to_array
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import DataField, DataType
+
+
+def internal(value: Any, data_type: DataType) -> Any:
+    """The internal value of one in the cases' JSON rendering."""
+    match data_type:
+        case _ if value is None:
+            return None
+        case dt.BinaryType() | dt.VarBinaryType() | dt.BlobType():
+            return bytes.fromhex(value)
+        case dt.ArrayType(element=element) | dt.VectorType(element=element):
+            return [internal(v, element) for v in value]
+        case dt.MapType(key=key, value=item):
+            return [(internal(k, key), internal(v, item)) for k, v in value]
+        case dt.MultisetType(element=element):
+            return [(internal(k, element), v) for k, v in value]
+        case dt.RowType(fields=fields):
+            return tuple(internal(value.get(f.name), f.type) for f in fields)
+        case _:
+            return literal(value, data_type)
+
+
+def input_rows(path: Path, fields: Sequence[DataField]) -> tuple[pa.Table, pa.Int8Array]:
+    """The rows of a step, and their kinds."""
+    rows = [json.loads(line) for line in path.read_text("utf8").splitlines()]
+    columns = [to_array([internal(row.get(f.name), f.type) for row in rows], f.type) for f in fields]
+    kinds = [KIND_TEXTS.index(row.get("_ROW_KIND", "+I")) for row in rows]
+    return pa.Table.from_arrays(columns, schema=arrow_schema(fields)), pa.array(kinds, pa.int8())
