@@ -101,7 +101,11 @@ class _OpenFile:
         self._name = name
         path = join(directory, name)
         self._sink: OutputFile = engine.files.create(path)
-        self._writer: FormatWriter = engine.format(layout.format_name).writer(self._sink, layout.request(path))
+        try:
+            self._writer: FormatWriter = engine.format(layout.format_name).writer(self._sink, layout.request(path))
+        except BaseException:
+            self._sink.abort()
+            raise
         self._rows = 0
         self._deletes = 0
         self._keys: tuple[bytes, bytes] = (EMPTY_ROW, EMPTY_ROW)
