@@ -24,7 +24,7 @@ def test_a_file_of_the_same_schema_needs_nothing(schema: TableSchema) -> None:
 @given(schemas(max_depth=2), st.data())
 def test_every_wanted_field_comes_from_its_id_or_from_nowhere(schema: TableSchema, data: st.DataObject) -> None:
     """Against a file whose fields were renamed, dropped and shuffled at random."""
-    file_fields = _mangled(data.draw, schema.fields)
+    file_fields = data.draw(_mangled(schema.fields))
     held = {f.id: f for f in all_fields(file_fields)}
     for mapping in map_fields(schema.fields, file_fields):
         if mapping.source is None:
@@ -37,6 +37,7 @@ def test_every_wanted_field_comes_from_its_id_or_from_nowhere(schema: TableSchem
             assert same_values(mapping.source.type, mapping.wanted.type)
 
 
+@st.composite
 def _mangled(draw: st.DrawFn, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
     kept = []
     for column in draw(st.permutations(fields)):
@@ -44,7 +45,7 @@ def _mangled(draw: st.DrawFn, fields: tuple[DataField, ...]) -> tuple[DataField,
             continue
         data_type: DataType = column.type
         if isinstance(data_type, RowType):
-            data_type = evolve(data_type, fields=_mangled(draw, data_type.fields))
+            data_type = evolve(data_type, fields=draw(_mangled(data_type.fields)))
         kept.append(evolve(column, name=f"old_{column.name}", type=data_type))
     return tuple(kept)
 

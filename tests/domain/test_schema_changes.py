@@ -129,23 +129,20 @@ def _changes(draw: st.DrawFn, schema: TableSchema) -> SchemaChange:
     position = draw(st.sampled_from([Position.first(), Position.last(), Position.after(schema.names[0])]))
     key, value = draw(st.sampled_from([("bucket", "3"), ("bucket", "-1"), ("file.format", "orc"), ("x.y", "z")]))
     new_type = draw(data_types(max_depth=1))
-    return draw(
-        st.sampled_from(
-            [
-                ch.AddColumn(path, new_type, "text", position),
-                ch.RenameColumn(path, draw(_names)),
-                ch.DropColumn(path),
-                ch.SetColumnType(path, new_type),
-                ch.SetColumnNullability(path, draw(st.booleans())),
-                ch.SetColumnComment(path, "text"),
-                ch.SetColumnDefault(path, draw(st.none() | st.just("1"))),
-                ch.MoveColumn(path, position),
-                ch.SetOption(key, value),
-                ch.RemoveOption(key),
-                ch.SetComment("text"),
-            ]
-        )
-    )
+    possible: list[SchemaChange] = [
+        ch.AddColumn(path, new_type, "text", position),
+        ch.RenameColumn(path, draw(_names)),
+        ch.DropColumn(path),
+        ch.SetColumnType(path, new_type),
+        ch.SetColumnNullability(path, draw(st.booleans())),
+        ch.SetColumnComment(path, "text"),
+        ch.SetColumnDefault(path, draw(st.none() | st.just("1"))),
+        ch.MoveColumn(path, position),
+        ch.SetOption(key, value),
+        ch.RemoveOption(key),
+        ch.SetComment("text"),
+    ]
+    return draw(st.sampled_from(possible))
 
 
 @given(schemas(max_depth=2), st.booleans(), st.data())
