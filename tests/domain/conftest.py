@@ -24,7 +24,8 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
 
 def _is_foreign(arguments: tuple[object, ...]) -> bool:
     path = str(arguments[0])
-    harmless = path.endswith((".py", ".pyc", ".so")) or path.startswith(_ALLOWED) or "/.hypothesis" in path
+    code = path.endswith((".py", ".pyc", ".so")) or path.startswith("<")  # tracebacks look for sources named so
+    harmless = code or path.startswith(_ALLOWED) or "/.hypothesis" in path
     return not harmless and not isinstance(arguments[0], int) and not path.startswith(("/proc", "/usr", "/etc", "/dev"))
 
 

@@ -1,0 +1,156 @@
+"""The pure rules of commits: retries, what goes on from snapshot to snapshot, what an index manifest holds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paimon.domain.commit.entries import compacted, data_files, file_paths, written
+from paimon.domain.commit.index_entries import live_index_files
+from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
+from paimon.domain.commit.next_snapshot import (
+    NO_WATERMARK,
+    SnapshotContent,
+    Stamp,
+    WrittenList,
+    carried_watermark,
+    delta_rows,
+    next_snapshot,
+)
+from paimon.domain.commit.retry import RetryPolicy
+from paimon.domain.errors import CommitConflict
+from paimon.domain.manifest.entries import DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+
+LIST = WrittenList("l", 1)
+entries = st.builds(
+    ManifestEntry,
+    st.sampled_from(FileKind),
+    st.just(bytes(12)),
+    st.just(0),
+    st.just(1),
+    st.builds(DataFileMeta, st.text("ab", min_size=1, max_size=3), st.just(1), st.integers(0, 100)),
+)
+
+
+def snapshot(base: Snapshot | None, schema: int = 0, **content: object) -> Snapshot:
+    made = SnapshotContent(CommitKind.APPEND, LIST, LIST, **content)  # type: ignore[arg-type]
+    return next_snapshot(base, made, Stamp("u", 1, schema, "uuid", 5))
+
+
+@given(st.lists(st.lists(entries, max_size=4), max_size=5))
+def test_totals_add_up(deltas: list[list[ManifestEntry]]) -> None:
+    last: Snapshot | None = None
+    for delta in deltas:
+        last = snapshot(last, delta_rows=delta_rows(delta))
+    if last is not None:
+        assert last.id == len(deltas)
+        assert last.total_record_count == sum(map(delta_rows, deltas))
+
+
+@given(st.lists(st.none() | st.integers(-5, 5) | st.just(NO_WATERMARK), min_size=1))
+def test_the_watermark_is_the_highest_ever_given(given_ones: list[int | None]) -> None:
+    carried: int | None = None
+    for watermark in given_ones:
+        carried = carried_watermark(carried, watermark)
+    assert carried == max((w for w in given_ones if w not in (None, NO_WATERMARK)), default=None)
+
+
+def test_statistics_live_as_long_as_the_schema() -> None:
+    analysed = snapshot(None, delta_rows=0, statistics="stat")
+    assert snapshot(analysed, delta_rows=0).statistics == "stat"
+    assert snapshot(analysed, schema=1, delta_rows=0).statistics is None
+
+
+def test_changelog_counts_exist_only_with_a_changelog() -> None:
+    assert snapshot(None, delta_rows=1).changelog_record_count is None
+    assert snapshot(None, delta_rows=1, changelog_list=LIST, changelog_rows=0).changelog_record_count == 0
+
+
+@given(st.integers(0, 60), st.floats(0, 1, exclude_max=True))
+def test_waits_double_up_to_the_longest_and_vary_by_a_fifth(retry: int, chance: float) -> None:
+    wait = RetryPolicy().wait_millis(retry, chance)
+    plain = min(10 * 2**retry, 10_000)
+    assert plain <= wait <= 1.2 * plain
+
+
+def test_retries_end_by_count_and_by_time() -> None:
+    policy = RetryPolicy(max_retries=2, timeout_millis=100)
+    assert [policy.gives_up(n, 0) for n in (0, 1, 2)] == [False, False, True]
+    assert not policy.gives_up(0, 100) and policy.gives_up(0, 101)
+
+
+FILES = [DataFileMeta(n, 1, 1) for n in "abcdef"]
+
+
+def test_messages_become_two_changes_and_lose_nothing() -> None:
+    data = DataIncrement(new_files=FILES[:2], changelog_files=FILES[4:5])
+    compact = CompactIncrement(compact_before=FILES[:2], compact_after=FILES[2:3], changelog_files=FILES[5:6])
+    message = CommitMessage(bytes(12), 3, 4, "/t/bucket-3", data, compact)
+    first, second = written([message]), compacted([message])
+    assert (first.kind, second.kind) == (CommitKind.APPEND, CommitKind.COMPACT)
+    assert [(e.kind.name, e.file.file_name) for e in second.entries] == [("DELETE", "a"), ("DELETE", "b"), ("ADD", "c")]
+    assert [e.file.file_name for e in (*first.changelog, *second.changelog)] == ["e", "f"]
+    assert {(e.bucket, e.total_buckets) for e in (*first.entries, *second.entries)} == {(3, 4)}
+    assert (first.added_rows, first.added_files) == (2, 2)
+
+
+def test_deleting_files_makes_an_overwrite() -> None:
+    message = CommitMessage(bytes(12), 0, -1, "/t/bucket-0", DataIncrement(deleted_files=FILES[:1]))
+    assert written([message]).kind is CommitKind.OVERWRITE
+
+
+def test_an_upgraded_file_is_not_the_writers_to_delete() -> None:
+    upgraded = DataFileMeta("a", 1, 1, level=5)
+    message = CommitMessage(
+        bytes(12), 0, 1, "/t/b", DataIncrement(FILES[1:2]), CompactIncrement(FILES[:1], (upgraded, FILES[2]))
+    )
+    assert [f.file_name for f in data_files(message)] == ["b", "c"]
+
+
+def test_extra_files_lie_beside_their_file() -> None:
+    message = CommitMessage(bytes(12), 0, 1, "/t/b")
+    assert file_paths(message, DataFileMeta("x", 1, 1, extra_files=("x.index",))) == ["/t/b/x", "/t/b/x.index"]
+    outside = DataFileMeta("x", 1, 1, extra_files=("x.index",), external_path="/o/q/x")
+    assert file_paths(message, outside) == ["/o/q/x", "/o/q/x.index"]
+
+
+def index(kind: FileKind, name: str, bucket: int = 0, index_type: str = "HASH") -> IndexManifestEntry:
+    return IndexManifestEntry(kind, bytes(12), bucket, index_type, name, 1, 1)
+
+
+changes = st.lists(st.builds(index, st.sampled_from(FileKind), st.sampled_from("xyz"), st.integers(0, 1)), max_size=6)
+
+
+@given(st.lists(changes, max_size=4))
+def test_one_index_file_a_bucket_and_type_the_newest(history: list[list[IndexManifestEntry]]) -> None:
+    live: tuple[IndexManifestEntry, ...] = ()
+    expected: dict[int, str] = {}
+    for step in history:
+        live = live_index_files(live, step, bucketed=True)
+        for entry in step:
+            if entry.kind is FileKind.DELETE:
+                expected.pop(entry.bucket, None)
+        expected |= {e.bucket: e.file_name for e in step if e.kind is FileKind.ADD}
+    assert {e.bucket: e.file_name for e in live} == expected
+    assert len(live) == len(expected)
+
+
+@given(st.lists(changes, max_size=4))
+def test_without_buckets_vectors_cancel_by_name(history: list[list[IndexManifestEntry]]) -> None:
+    live: tuple[IndexManifestEntry, ...] = ()
+    names: set[str] = set()
+    for step in history:
+        vectors = [index(e.kind, e.file_name, 0, "DELETION_VECTORS") for e in step]
+        gone = [e.file_name for e in vectors if e.kind is FileKind.DELETE]
+        new = [e.file_name for e in vectors if e.kind is FileKind.ADD]
+        left = names - set(gone)
+        fits = set(gone) <= names and len(gone) == len(set(gone)) and len(set(new)) == len(new) and not left & set(new)
+        try:
+            live = live_index_files(live, vectors, bucketed=False)
+        except CommitConflict:
+            assert not fits
+            return
+        assert fits
+        names = left | set(new)
+        assert {e.file_name for e in live} == names
