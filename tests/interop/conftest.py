@@ -1,0 +1,75 @@
+"""The real Java Paimon beside the tests: started once, through py4j, with jars that Maven resolves.
+
+Without Java or Maven the tests marked `interop` are deselected, and the run says so; `REQUIRE_INTEROP=1` makes their
+absence a failure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from java_paimon import JavaPaimon
+
+HERE = Path(__file__).parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "paimon-lake-interop"
+TOOLS = ("java", "javac", "mvn")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    ours = [item for item in items if item.get_closest_marker("interop")]
+    if missing and ours and not required():
+        config.hook.pytest_deselected(items=ours)
+        items[:] = [item for item in items if item not in ours]
+        config.stash[MISSING] = f"{len(ours)} interop tests deselected: no {', '.join(missing)} on the path"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if note := config.stash.get(MISSING, None):
+        terminalreporter.write_line(note, yellow=True)
+
+
+MISSING = pytest.StashKey[str]()
+
+
+def required() -> bool:
+    return os.environ.get("REQUIRE_INTEROP") == "1"
+
+
+@pytest.fixture(scope="session")
+def java() -> Iterator[JavaPaimon]:
+    """Java's Paimon; skipped where Maven cannot resolve its jars, unless interop is required."""
+    try:
+        classpath = compiled()
+    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+        if required():
+            raise
+        pytest.skip(f"Java's Paimon cannot be had here: {error}")
+    with JavaPaimon(classpath) as paimon:
+        yield paimon
+
+
+def compiled() -> str:
+    """The class path: the resolved jars and our driver, compiled once for each version of its sources."""
+    sources = sorted((HERE / "java").glob("*.java"))
+    pom = HERE / "pom.xml"
+    version = hashlib.sha256(b"".join(p.read_bytes() for p in (pom, *sources))).hexdigest()[:16]
+    home = CACHE / version
+    jars, classes = home / "classpath", home / "classes"
+    if not jars.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        found = home / f"classpath.{os.getpid()}"
+        goal = ["dependency:build-classpath", f"-Dmdep.outputFile={found}"]
+        subprocess.run(["mvn", "-q", "-B", "-f", str(pom), *goal], check=True, capture_output=True)
+        found.rename(jars)
+    text = jars.read_text().strip()
+    if not (classes / "interop" / "TableDriver.class").exists():
+        command = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", text, "-d", str(classes), *map(str, sources)]
+        subprocess.run(command, check=True, capture_output=True)
+    return f"{classes}{os.pathsep}{text}"
