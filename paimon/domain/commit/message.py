@@ -6,31 +6,41 @@ Law: a message is plain data with a typed encoding (`codec`), never a pickle. So
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import field, frozen
 
 from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
+
+
+def _files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
+    return tuple(values)
+
+
+def _index_files(values: Iterable[IndexManifestEntry]) -> tuple[IndexManifestEntry, ...]:
+    return tuple(values)
 
 
 @frozen
 class DataIncrement:
     """What writing added (and, for copy-on-write, removed)."""
 
-    new_files: tuple[DataFileMeta, ...] = field(converter=tuple, default=())
-    deleted_files: tuple[DataFileMeta, ...] = field(converter=tuple, default=())
-    changelog_files: tuple[DataFileMeta, ...] = field(converter=tuple, default=())
-    new_index_files: tuple[IndexManifestEntry, ...] = field(converter=tuple, default=())
-    deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=tuple, default=())
+    new_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
+    deleted_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
+    changelog_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
+    new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_index_files, default=())
+    deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_index_files, default=())
 
 
 @frozen
 class CompactIncrement:
     """What compaction replaced."""
 
-    compact_before: tuple[DataFileMeta, ...] = field(converter=tuple, default=())
-    compact_after: tuple[DataFileMeta, ...] = field(converter=tuple, default=())
-    changelog_files: tuple[DataFileMeta, ...] = field(converter=tuple, default=())
-    new_index_files: tuple[IndexManifestEntry, ...] = field(converter=tuple, default=())
-    deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=tuple, default=())
+    compact_before: tuple[DataFileMeta, ...] = field(converter=_files, default=())
+    compact_after: tuple[DataFileMeta, ...] = field(converter=_files, default=())
+    changelog_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
+    new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_index_files, default=())
+    deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_index_files, default=())
 
 
 @frozen
