@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
+import uuid
 import weakref
 from collections.abc import Iterator
 
@@ -34,12 +36,11 @@ class LocalTempStore:
         self._parent = parent
         self._options = pa.ipc.IpcWriteOptions(compression=compression)
         self._directory: str | None = None
-        self._count = 0
+        self._lock = threading.Lock()
 
     def spill(self, table: pa.Table) -> str:
         """Write the table; the answer is its handle."""
-        self._count += 1
-        handle = os.path.join(self._own_directory(), f"spill-{self._count}-{id(table):x}.arrow")
+        handle = os.path.join(self._own_directory(), f"spill-{uuid.uuid4()}.arrow")
         try:
             with pa.OSFile(handle, "wb") as sink, pa.ipc.new_file(sink, table.schema, options=self._options) as writer:
                 writer.write_table(table, max_chunksize=_CHUNK_ROWS)
@@ -66,10 +67,11 @@ class LocalTempStore:
             os.unlink(handle)
 
     def _own_directory(self) -> str:
-        if self._directory is None:
-            self._directory = tempfile.mkdtemp(prefix="paimon-", dir=self._parent)
-            weakref.finalize(self, _remove, self._directory, os.getpid())
-        return self._directory
+        with self._lock:
+            if self._directory is None:
+                self._directory = tempfile.mkdtemp(prefix="paimon-", dir=self._parent)
+                weakref.finalize(self, _remove, self._directory, os.getpid())
+            return self._directory
 
 
 def _remove(directory: str, owner: int) -> None:

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from attrs import evolve, frozen
 
 from paimon.adapters.formats.parquet.selection import first_leaves
-from paimon.adapters.formats.parquet.statistics import chunk_stats, with_nan
+from paimon.adapters.formats.parquet.statistics import chunk_stats
+from paimon.domain.predicate.pruning import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.ports.formats import ReadRequest
 
@@ -58,6 +59,6 @@ def _may_match(chunk: pq.RowGroupMetaData, leaves: dict[str, int], request: Read
     def stats(name: str) -> ColumnStats | None:
         if name not in leaves or name not in types:
             return None
-        return with_nan(chunk_stats(chunk.column(leaves[name]), types[name]), types[name])
+        return chunk_stats(chunk.column(leaves[name]), types[name])
 
-    return True
+    return may_match(request.predicate, stats, types, chunk.num_rows)

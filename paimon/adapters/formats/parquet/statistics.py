@@ -19,8 +19,8 @@ from paimon.domain.types.data_types import DataType
 
 NAN = float("nan")
 NO_STATS = ColumnStats()
+_UNIT_NANOS = {"milliseconds": 1_000_000, "microseconds": 1_000, "nanoseconds": 1}
 _EXACT = Context(prec=50)
-_FLOATS = (dt.FloatType, dt.DoubleType)
 _UNBOUNDED = (*dt.BYTES_TYPES, dt.BlobType)
 
 
@@ -30,17 +30,14 @@ def chunk_stats(chunk: pq.ColumnChunkMetaData, data_type: DataType) -> ColumnSta
     if found is None or isinstance(data_type, (*dt.NESTED_TYPES, dt.VariantType)):
         return NO_STATS
     nulls = found.null_count if found.has_null_count else None
-    if not found.has_min_max or isinstance(data_type, _UNBOUNDED) or is_int96(data_type):
+    unbounded = isinstance(data_type, _UNBOUNDED) or is_int96(data_type) or _unknown_unit(found, data_type)
+    if not found.has_min_max or unbounded:
         return ColumnStats(None, None, nulls)
-    value = _reader_of(data_type)
-    return ColumnStats(value(found.min_raw), value(found.max_raw), nulls)
-
-
-def with_nan(stats: ColumnStats, data_type: DataType) -> ColumnStats:
-    """Bounds that hold where NaN may be present though the file does not tell."""
-    if isinstance(data_type, _FLOATS) and stats.minimum is not None:
-        return ColumnStats(stats.minimum, NAN, stats.null_count)
-    return stats
+    value = _reader_of(data_type, str(found.logical_type))
+    try:
+        return ColumnStats(value(found.min_raw), value(found.max_raw), nulls)
+    except UnicodeDecodeError:  # other writers cut long bounds inside of a character
+        return ColumnStats(None, None, nulls)
 
 
 def combined(parts: Iterable[ColumnStats], counts: Iterable[int]) -> ColumnStats:
@@ -61,15 +58,23 @@ def _nan_last(value: Any) -> tuple[bool, Any]:
     return (True, 0) if value != value else (False, value)
 
 
-def _reader_of(data_type: DataType) -> Callable[[Any], Any]:
+def _unknown_unit(found: pq.Statistics, data_type: DataType) -> bool:
+    """Whether the file holds times in a unit that Java would not have chosen."""
+    told = str(found.logical_type)
+    if isinstance(data_type, dt.TIMESTAMP_TYPES):
+        return not any(unit in told for unit in _UNIT_NANOS)
+    return isinstance(data_type, dt.TimeType) and "milliseconds" not in told
+
+
+def _reader_of(data_type: DataType, logical: str) -> Callable[[Any], Any]:
     match data_type:
         case dt.CharType() | dt.VarCharType():
             return _text
         case dt.DecimalType(scale=scale):
             return lambda raw: _decimal(raw, scale)
         case dt.TimestampType() | dt.LocalZonedTimestampType():
-            unit = 1_000_000 if data_type.precision <= 3 else 1_000
-            return lambda raw: raw * unit
+            nanos = next(n for unit, n in _UNIT_NANOS.items() if unit in logical)
+            return lambda raw: raw * nanos
     return lambda raw: raw
 
 
