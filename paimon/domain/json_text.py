@@ -53,7 +53,7 @@ def load_object(data: bytes, path: str) -> Members:
     """The JSON object that the file `path` holds."""
     try:
         text = data.decode("utf-8")
-        value = json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+        value = load_json(text)
     except (ValueError, RecursionError, ArithmeticError) as error:
         raise CorruptTable(path, f"is not JSON: {_first_line(error)}") from error
     if not isinstance(value, dict):
@@ -61,6 +61,11 @@ def load_object(data: bytes, path: str) -> Members:
     if "\\u" in text or "\\U" in text:
         _check_unicode(value, path)
     return Members(value, path)
+
+
+def load_json(text: str) -> Any:
+    """Any JSON value; numbers with a fraction are Decimals (ValueError for what is no JSON)."""
+    return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -88,6 +88,14 @@ def test_schemas_are_read_back(schema: Any, comment: str | None, unknown: dict[s
     assert schema_from_json(schema_to_json(full), "schema-0") == full
 
 
+@given(st.dictionaries(_text.map("x".__add__), _json, max_size=3))
+def test_unknown_members_of_fields_are_written_back(unknown: dict[str, Any]) -> None:
+    document = json.loads(FILES["schema-nested"])
+    document["fields"][4]["type"]["fields"][0] |= unknown
+    data = dump_json(document)
+    assert schema_to_json(schema_from_json(data, "schema-0")) == data
+
+
 @given(_snapshots)
 def test_snapshots_are_read_back(snapshot: Snapshot) -> None:
     assert snapshot_from_json(snapshot_to_json(snapshot), "snapshot-1") == snapshot

@@ -152,7 +152,8 @@ class MultisetType(DataType):
 class DataField:
     """A named, numbered column or nested field.
 
-    `id` is unique in a table for ever, which is what schema evolution goes by; `default_value` is SQL literal text.
+    `id` is unique in a table for ever, which is what schema evolution goes by; `default_value` is SQL literal text;
+    `unknown` keeps JSON members that this library does not know (name, JSON text), so that they are written back.
     """
 
     id: int
@@ -160,6 +161,7 @@ class DataField:
     type: DataType
     description: str | None = None
     default_value: str | None = None
+    unknown: tuple[tuple[str, str], ...] = ()
 
 
 def _fields(values: Iterable[DataField]) -> tuple[DataField, ...]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
-from paimon.domain.json_text import INT_MAX, Members
+from paimon.domain.json_text import INT_MAX, Members, dump_json, load_json
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.domain.types.text import MAX_DEPTH, format_type, parse_type
+
+_FIELD_MEMBERS = frozenset(("id", "name", "type", "description", "defaultValue"))
 
 
 def type_to_json(data_type: DataType) -> Any:
@@ -43,7 +45,7 @@ def field_to_json(column: DataField) -> dict[str, Any]:
         made["description"] = column.description
     if column.default_value is not None:
         made["defaultValue"] = column.default_value
-    return made
+    return {**made, **{name: load_json(text) for name, text in column.unknown}}
 
 
 def type_from_json(value: object, path: str) -> DataType:
@@ -65,6 +67,7 @@ def read_field_json(parent: Members, value: object, where: str, depth: int = 0) 
         _type(members, depth),
         members.optional_text("description"),
         members.optional_text("defaultValue"),
+        tuple((name, dump_json(value).decode()) for name, value in members.without(_FIELD_MEMBERS).items()),
     )
 
 
