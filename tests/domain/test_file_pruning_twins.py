@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.domain.manifest.bounds import exact_bounds
 from paimon.domain.manifest.codec import entry_to_record
-from paimon.domain.manifest.columns import ENTRY_TYPE, EntryColumns, entry_columns
+from paimon.domain.manifest.columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
 from paimon.domain.predicate.pruning import may_match
@@ -43,7 +43,8 @@ def entry(name: str, stats: Sequence[ColumnStats], types: Sequence[DataType], ro
 
 
 def columns_of(entries: Sequence[ManifestEntry]) -> EntryColumns:
-    return entry_columns([("manifest", pa.array([entry_to_record(e) for e in entries], ENTRY_TYPE))])
+    records = pa.array([entry_to_record(e) for e in entries], ENTRY_TYPE)
+    return entry_columns([ManifestRecords(("manifest",), (len(entries),), records)])
 
 
 def leaves(name: str, data_type: DataType) -> st.SearchStrategy[Predicate]:

@@ -8,8 +8,8 @@ Source: `AvroFileFormat`, `ObjectsFile`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 import fastavro
@@ -17,9 +17,12 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.adapters.formats.avro.codecs import avro_codec
+from paimon.adapters.formats.avro.columns import decode_columns
 from paimon.adapters.formats.avro.container import (
     MAGIC,
     SYNC_BYTES,
+    Block,
+    Header,
     block_bytes,
     header_bytes,
     read_blocks,
@@ -48,12 +51,39 @@ class AvroRecordIO:
 
     def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]:
         """All records of a file."""
-        limit = min(self.max_decoded_bytes, _SLACK_BYTES + _MAX_RATIO * len(data))
         if data[:4] == MAGIC:
-            return self._read_avro(data, path, limit)
+            return self._read_avro(data, path)
         if data[:4] == b"PAR1" or data[:3] == b"ORC":
-            return read_arrow_records(data, path, limit)
+            return read_arrow_records(data, path, self._limit(len(data)))
         raise CorruptTable(path, "is neither Avro nor Parquet nor ORC: its magic bytes are unknown")
+
+    def read_columns(
+        self, files: Sequence[tuple[str, bytes]], kind: pa.StructType
+    ) -> tuple[pa.StructArray, Sequence[int]]:
+        """The records of files as one array, and how many each file has."""
+        parts: list[pa.StructArray] = []
+        counts: list[int] = []
+        for schema, group in groupby(map(self._undecoded, files), key=lambda file: file.schema):
+            alike = list(group)
+            blocks = [block for file in alike for block in file.blocks]
+            found = None if schema is None else decode_columns(blocks, json.loads(schema), kind)
+            if found is not None:
+                parts.append(found)
+                counts.extend(sum(b.record_count for b in f.blocks) for f in alike)
+                continue
+            for file in alike:
+                parts.append(_array(self.read_records(file.data, file.path), kind, file.path))
+                counts.append(len(parts[-1]))
+        return (pa.concat_arrays(parts) if parts else pa.array([], kind)), counts
+
+    def _undecoded(self, file: tuple[str, bytes]) -> _Undecoded:
+        path, data = file
+        if data[:4] != MAGIC:
+            return _Undecoded(path, data)
+        source = pa.BufferReader(data)
+        header = read_header(source, path)
+        parsed_schema(header.schema, path)
+        return _Undecoded(path, data, header.schema, tuple(self._blocks(source, header, path, len(data))))
 
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
@@ -67,18 +97,40 @@ class AvroRecordIO:
             f"manifests cannot be written as {format_name!r}", subject=format_name, hint="use avro, parquet or orc"
         )
 
-    def _read_avro(self, data: bytes, path: str, limit: int) -> list[dict[str, Any]]:
+    def _read_avro(self, data: bytes, path: str) -> list[dict[str, Any]]:
         source = pa.BufferReader(data)
         header = read_header(source, path)
         schema = parsed_schema(header.schema, path)
-        records: list[dict[str, Any]] = []
-        decoded = 0
+        blocks = self._blocks(source, header, path, len(data))
+        return [record for block in blocks for record in decode(block, schema, path)]
+
+    def _blocks(self, source: pa.NativeFile, header: Header, path: str, size: int) -> Iterator[Block]:
+        limit, decoded = self._limit(size), 0
         for block in read_blocks(source, header, path, limit):
             decoded += len(block.data)
             if decoded > limit:
                 raise CorruptTable(path, f"decompresses to more than {limit} bytes")
-            records.extend(decode(block, schema, path))
-        return records
+            yield block
+
+    def _limit(self, size: int) -> int:
+        return min(self.max_decoded_bytes, _SLACK_BYTES + _MAX_RATIO * size)
+
+
+@frozen(eq=False)
+class _Undecoded:
+    """A file before its records are decoded; `schema` is None where it is not Avro."""
+
+    path: str
+    data: bytes
+    schema: str | None = None
+    blocks: tuple[Block, ...] = ()
+
+
+def _array(records: Sequence[Mapping[str, Any]], kind: pa.StructType, path: str) -> pa.StructArray:
+    try:
+        return pa.array(records, kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise CorruptTable(path, f"holds records of other types: {error}") from error
 
 
 def _avro_pieces(records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], codec: str) -> Iterable[bytes]:

@@ -86,16 +86,32 @@ class EntryColumns:
         )
 
 
-def entry_columns(manifests: Sequence[tuple[str, pa.StructArray]]) -> EntryColumns:
-    """The entries of manifests, given as (path, records of `ENTRY_TYPE`), checked.
+@frozen(eq=False)
+class ManifestRecords:
+    """Records of several manifests as one array of `ENTRY_TYPE`; `counts` are the records of each."""
+
+    paths: tuple[str, ...]
+    counts: tuple[int, ...]
+    records: pa.StructArray
+
+    def part(self, first: int, last: int) -> ManifestRecords:
+        """The manifests from position `first` up to, not including, `last`."""
+        start = sum(self.counts[:first])
+        counts = self.counts[first:last]
+        return ManifestRecords(self.paths[first:last], counts, self.records.slice(start, sum(counts)))
+
+
+def entry_columns(parts: Sequence[ManifestRecords]) -> EntryColumns:
+    """The entries of manifests, checked.
 
     Raises
     ------
     CorruptTable, Unsupported
         Naming the manifest at fault.
     """
-    records = pa.concat_arrays([r for _, r in manifests]) if manifests else pa.array([], ENTRY_TYPE)
-    _check(records, manifests)
+    arrays = [part.records for part in parts]
+    records = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays) if arrays else pa.array([], ENTRY_TYPE)
+    _check(records, parts)
     encoded = records.field("_PARTITION").dictionary_encode()
     return EntryColumns(
         kinds=_numbers(records.field("_KIND")),
@@ -107,16 +123,16 @@ def entry_columns(manifests: Sequence[tuple[str, pa.StructArray]]) -> EntryColum
     )
 
 
-def _check(records: pa.StructArray, manifests: Sequence[tuple[str, pa.StructArray]]) -> None:
+def _check(records: pa.StructArray, parts: Sequence[ManifestRecords]) -> None:
     versions = _numbers(records.field("_VERSION"), -1)
     if bool((versions != MANIFEST_VERSION).any()):
         row = int(np.flatnonzero(versions != MANIFEST_VERSION)[0])
         hint = "the table must be created anew" if versions[row] < MANIFEST_VERSION else "a newer release wrote it"
-        raise Unsupported(f"manifest version {versions[row]} in {_path_of(row, manifests)}", hint=hint)
+        raise Unsupported(f"manifest version {versions[row]} in {_path_of(row, parts)}", hint=hint)
     for what, good in _rules(records):
         if not bool(good.all()):
             row = int(np.flatnonzero(~good)[0])
-            raise CorruptTable(_path_of(row, manifests), f"{what} of entry {row} is missing or out of range")
+            raise CorruptTable(_path_of(row, parts), f"{what} of entry {row} is missing or out of range")
 
 
 def _rules(records: pa.StructArray) -> Iterator[tuple[str, Mask]]:
@@ -153,11 +169,12 @@ def _rules(records: pa.StructArray) -> Iterator[tuple[str, Mask]]:
     yield "_EXTRA_FILES", good
 
 
-def _path_of(row: int, manifests: Sequence[tuple[str, pa.StructArray]]) -> str:
-    for path, records in manifests:
-        if row < len(records):
-            return path
-        row -= len(records)
+def _path_of(row: int, parts: Sequence[ManifestRecords]) -> str:
+    for part in parts:
+        for path, count in zip(part.paths, part.counts, strict=True):
+            if row < count:
+                return path
+            row -= count
     raise IndexError(row)
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import pyarrow as pa
-
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.manifest.codec import entry_from_record, manifest_from_record
-from paimon.domain.manifest.columns import ENTRY_TYPE, entry_columns, files_at
+from paimon.domain.manifest.columns import ENTRY_TYPE, ManifestRecords, entry_columns, files_at
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.index_codec import index_entry_from_record
 from paimon.domain.manifest.merge import live_mask
@@ -62,22 +60,38 @@ def live_entries(
     ]
 
 
-def read_manifest_columns(
-    engine: Engine, table: TableDefinition, names: Sequence[str]
-) -> list[tuple[str, pa.StructArray]]:
-    """The entries of manifests as columns, each with its path; not yet checked."""
+def read_manifest_columns(engine: Engine, table: TableDefinition, names: Sequence[str]) -> list[ManifestRecords]:
+    """The entries of manifests as columns; not yet checked.
+
+    Manifests that are read together are decoded, kept and answered as one piece.
+    """
     paths = [table.paths.manifest(name) for name in names]
-    return [(path, _columns_of(engine, path)) for path in paths]
+    kept = {path: _kept(engine, path) for path in paths}
+    missing = [path for path in paths if kept[path] is None]
+    if missing:
+        records, counts = engine.records.read_columns([(path, _bytes_of(engine, path)) for path in missing], ENTRY_TYPE)
+        piece = ManifestRecords(tuple(missing), tuple(counts), records)
+        size = records.nbytes // len(missing)
+        for position, path in enumerate(missing):
+            kept[path] = (piece, position)
+            engine.cache.put(f"columns:{path}", (piece, position), size)
+    return _runs([found for path in paths if (found := kept[path]) is not None])
 
 
-def _columns_of(engine: Engine, path: str) -> pa.StructArray:
-    key = f"columns:{path}"
-    kept = engine.cache.get(key)
-    if isinstance(kept, pa.StructArray):
-        return kept
-    found = pa.array(engine.records.read_records(_bytes_of(engine, path), path), ENTRY_TYPE)
-    engine.cache.put(key, found, found.nbytes)
-    return found
+def _kept(engine: Engine, path: str) -> tuple[ManifestRecords, int] | None:
+    found = engine.cache.get(f"columns:{path}")
+    return found if isinstance(found, tuple) else None
+
+
+def _runs(places: Sequence[tuple[ManifestRecords, int]]) -> list[ManifestRecords]:
+    """Places in pieces as pieces: neighbours stay together."""
+    runs: list[tuple[ManifestRecords, int, int]] = []
+    for piece, position in places:
+        if runs and runs[-1][0] is piece and runs[-1][2] == position:
+            runs[-1] = (piece, runs[-1][1], position + 1)
+        else:
+            runs.append((piece, position, position + 1))
+    return [p if last - first == len(p.paths) else p.part(first, last) for p, first, last in runs]
 
 
 def _decoded(

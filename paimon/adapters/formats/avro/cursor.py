@@ -15,6 +15,7 @@ Mask = npt.NDArray[np.bool_]
 
 _PADDING = 16
 _STOPS = np.uint64(0x8080_8080_8080_8080)
+_TWO_STOPS = np.uint64(0x8080)
 _ONE = np.uint64(1)
 
 
@@ -40,9 +41,11 @@ class Cursors:
         """The numbers at the places of these rows."""
         places = self.places[rows]
         words = self.words[places]
-        if not bool((words & np.uint64(0x80)).any()):
-            self._advance(rows, places + 1)
-            return _zigzag(words & np.uint64(0x7F))
+        more = words & _TWO_STOPS
+        if not bool((more == _TWO_STOPS).any()):  # one or two bytes each
+            second = (more & np.uint64(0x80)) >> np.uint64(7)
+            self._advance(rows, places + second.astype(np.int64) + 1)
+            return _zigzag(words & np.uint64(0x7F) | (words >> _ONE & np.uint64(0x3F80)) * second)
         stops = ~words & _STOPS
         last = stops & (~stops + _ONE)
         values = _packed(words & ((last << _ONE) - _ONE))
