@@ -15,6 +15,7 @@ from commit_world import engine_on
 from golden_input import input_rows
 from golden_tables import golden_directory
 
+from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.formats.avro import AvroFormat
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.parquet import ParquetFormat
@@ -24,8 +25,13 @@ from paimon.domain.paths import TablePaths
 from paimon.domain.schema.json import schema_from_json, schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.commit import CommitRequest, commit
-from paimon.operations.read.manifests import data_manifests, live_entries
-from paimon.operations.read.snapshots import latest_snapshot
+from paimon.operations.read.manifests import (
+    data_manifests,
+    live_entries,
+    read_manifest,
+    read_manifest_list,
+)
+from paimon.operations.read.snapshots import latest_snapshot, snapshots
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine
 from paimon.testing.memory_files import MemoryFiles
@@ -51,8 +57,8 @@ OTHER_BOUNDS = [
 """Cases where our bounds hold and Java's do not (ORC pads CHAR and mistakes NaN), or zeros differ in their sign."""
 
 
-def replayed(case: str) -> list[dict[str, Any]]:
-    """The live files after the case's writes were done by us."""
+def replayed(case: str) -> tuple[Engine, TableDefinition]:
+    """The table after the case's writes were done by us."""
     engine = engine_on(MemoryFiles())
     engine = evolve(engine, formats={f.identifier: f for f in (AvroFormat(), OrcFormat(), ParquetFormat())})
     path = HOME / case / "table" / "schema" / "schema-0"
@@ -62,9 +68,19 @@ def replayed(case: str) -> list[dict[str, Any]]:
     steps = json.loads((HOME / case / "case.json").read_text("utf8"))["steps"]
     for number, step in enumerate(steps, 1):
         write(engine, table, HOME / case, step, number)
+    return engine, table
+
+
+def live_files(engine: Engine, table: TableDefinition) -> list[dict[str, Any]]:
     snapshot = latest_snapshot(engine, table.paths)
     assert snapshot is not None
     return [described(e) for e in live_entries(engine, table, data_manifests(engine, table, snapshot))]
+
+
+def changelog_files(engine: Engine, table: TableDefinition) -> list[dict[str, Any]]:
+    lists = [s.changelog_manifest_list for s in snapshots(engine, table.paths) if s.changelog_manifest_list]
+    manifests = [m.file_name for name in lists for m in read_manifest_list(engine, table, name)]
+    return [described(e) for name in manifests for e in read_manifest(engine, table, name)]
 
 
 def write(engine: Engine, table: TableDefinition, home: Any, step: Mapping[str, Any], number: int) -> None:
@@ -101,13 +117,21 @@ def described(entry: ManifestEntry) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_files_equal_javas(case: str) -> None:
-    found = replayed(case)
+    found = live_files(*replayed(case))
     lines = (HOME / case / "expected" / "meta.jsonl").read_text("utf8").splitlines()
     entries = [json.loads(line) for line in lines]
     names = [name for name in found[0] if compared(case, name, found[0])]
     expected = [{k: e[k] for k in names} for e in entries if e["entry"] == "data"]
     ours = [{k: f[k] for k in names} for f in found]
     assert sorted(map(json.dumps, ours)) == sorted(map(json.dumps, expected))
+
+
+@pytest.mark.parametrize("case", ["cl_input", "rowkind_field"])
+def test_changelog_files_equal_javas(case: str) -> None:
+    engine, table = replayed(case)
+    java = evolve(table, paths=TablePaths(str(HOME / case / "table")))
+    expected = changelog_files(engine_on(LocalFiles()), java)
+    assert expected and changelog_files(engine, table) == expected
 
 
 def compared(case: str, name: str, file: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ holds. A state machine. Source: `AbstractFileStoreWrite.WriterContainer`.
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from paimon.domain.commit.message import CommitMessage, DataIncrement
 from paimon.domain.errors import InvalidRequest
@@ -30,6 +31,7 @@ class BucketState:
         self.directory = directory
         self.next_sequence = next_sequence
         self.files: list[DataFileMeta] = []
+        self.changelog: list[DataFileMeta] = []
         self.rolling: RollingFiles | None = None
 
 
@@ -43,6 +45,7 @@ class Buckets:
         self._restored: Restored | None = NOTHING if ignore_previous else None
         self._numbers: dict[Address, int] = {}
         self._layout = FileLayout.of(table)
+        self._changelog_layout = FileLayout.of_changelog(table)
         self.states: list[BucketState] = []
 
     def numbers_of(self, addresses: list[Address], codes: Codes) -> Codes:
@@ -66,6 +69,16 @@ class Buckets:
             state.rolling = RollingFiles(self._engine, self._layout, state.directory, state.next_sequence)
         return state.rolling
 
+    def write_changelog(self, state: BucketState, rows: pa.Table) -> None:
+        """Writes rows as changelog files of the bucket."""
+        rolling = RollingFiles(self._engine, self._changelog_layout, state.directory)
+        try:
+            rolling.write(rows)
+            state.changelog += rolling.close()
+        except BaseException:
+            rolling.abort()
+            raise
+
     def finish(self, state: BucketState) -> None:
         """Closes the bucket's open files."""
         if state.rolling is not None:
@@ -77,21 +90,21 @@ class Buckets:
         found = [
             CommitMessage(
                 state.address.partition, state.address.bucket, self._total, state.directory,
-                DataIncrement(new_files=tuple(state.files)),
+                DataIncrement(new_files=tuple(state.files), changelog_files=tuple(state.changelog)),
             )
             for state in self.states
-            if state.files
+            if state.files or state.changelog
         ]  # fmt: skip
         for state in self.states:
-            state.files = []
+            state.files, state.changelog = [], []
         return found
 
     def abort(self) -> None:
         """Removes all files that were not handed out."""
         paths: list[str] = []
         for state in self.states:
-            paths += [join(state.directory, f.file_name) for f in state.files]
-            state.files = []
+            paths += [join(state.directory, f.file_name) for f in (*state.files, *state.changelog)]
+            state.files, state.changelog = [], []
             if state.rolling is not None:
                 state.rolling.abort()
                 state.rolling = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from paimon.domain.manifest.entries import FileSource
 from paimon.domain.schema.table_definition import TableDefinition
@@ -63,11 +63,26 @@ class FileLayout:
     @classmethod
     def of(cls, table: TableDefinition, level: int = 0, source: FileSource = FileSource.APPEND) -> FileLayout:
         """The layout of a table's data files on a level."""
+        return cls._of(table, level, source, table.options.file_format_at(level), table.options.compression_at(level))
+
+    @classmethod
+    def of_changelog(cls, table: TableDefinition) -> FileLayout:
+        """The layout of the changelog files that a writer makes."""
+        options = table.options
+        name = options.changelog_file_format or options.file_format_at(0)
+        compression = options.changelog_file_compression or options.compression_at(0)
+        data = cls._of(table, 0, FileSource.APPEND, name, compression)
+        stats = StatsRules.of(options, 0, name, changelog=True)
+        return evolve(data, prefix=options.changelog_file_prefix, stats=stats)
+
+    @classmethod
+    def _of(
+        cls, table: TableDefinition, level: int, source: FileSource, name: str, compression: str
+    ) -> FileLayout:
         schema, options = table.schema, table.options
         keys = schema.key_fields if schema.primary_keys else ()
         thin = options.data_file_thin_mode
         system = (*(() if thin else map(key_field, keys)), SEQUENCE_NUMBER, VALUE_KIND) if keys else ()
-        name, compression = options.file_format_at(level), options.compression_at(level)
         return cls(
             fields=(*system, *schema.fields),
             key_fields=keys,

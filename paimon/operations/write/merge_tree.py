@@ -7,15 +7,18 @@ Source: `MergeTreeWriter`, `SortBufferWriteBuffer`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 from attrs import evolve
 
 from paimon.domain.merge.columnar.merge import merge
+from paimon.domain.merge.columnar.order import groups_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.data_types import BigIntType, DataField
 from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER
-from paimon.operations.write.buckets import Buckets
+from paimon.operations.write.buckets import Buckets, BucketState
 from paimon.operations.write.buffer import WriteBuffer
 from paimon.operations.write.route import Codes
 
@@ -28,8 +31,11 @@ def flush_spec(spec: MergeSpec) -> MergeSpec:
     return evolve(spec, key_fields=(_BUCKET, *spec.key_fields), lookup=False, ignore_delete=False)
 
 
-def write_merged(buffer: WriteBuffer, buckets: Buckets, spec: MergeSpec) -> None:
-    """Merges all buffered rows (which have a `_VALUE_KIND` column) and writes them as level-0 files."""
+def write_merged(buffer: WriteBuffer, buckets: Buckets, spec: MergeSpec, input_changelog: bool = False) -> None:
+    """Merges all buffered rows (which have a `_VALUE_KIND` column) and writes them as level-0 files.
+
+    With `input_changelog` the rows as they came, ordered but not merged, become changelog files too.
+    """
     drained = buffer.drain()
     if drained is None:
         return
@@ -38,16 +44,24 @@ def write_merged(buffer: WriteBuffer, buckets: Buckets, spec: MergeSpec) -> None
     # Arrival stands for the sequence number: it ascends over all buckets, so that the merge need not sort by it.
     arrival = pa.array(np.arange(table.num_rows, dtype=np.int64))
     table = table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, pa.array(codes))
-    merged = merge(table, spec)
-    merged_codes = np.asarray(merged[_BUCKET.name])
-    place = merged.column_names.index(SEQUENCE_NUMBER.name)
-    given = pa.array(numbers[np.asarray(merged[SEQUENCE_NUMBER.name])])
-    merged = merged.set_column(place, SEQUENCE_NUMBER.name, given)
-    for code in np.unique(merged_codes).tolist():
-        start, end = np.searchsorted(merged_codes, [code, code + 1]).tolist()
-        state = buckets.states[code]
-        buckets.files_of(state).write(merged.slice(start, end - start))
+    if input_changelog:
+        raw = table.take(pa.array(groups_of(table, spec).order))
+        for state, rows in _by_bucket(raw, numbers, buckets):
+            buckets.write_changelog(state, rows)
+    for state, rows in _by_bucket(merge(table, spec), numbers, buckets):
+        buckets.files_of(state).write(rows)
         buckets.finish(state)
+
+
+def _by_bucket(ordered: pa.Table, numbers: Codes, buckets: Buckets) -> Iterator[tuple[BucketState, pa.Table]]:
+    """Ordered rows cut into buckets, with their own sequence numbers in place of their arrival."""
+    codes = np.asarray(ordered[_BUCKET.name])
+    place = ordered.column_names.index(SEQUENCE_NUMBER.name)
+    given = pa.array(numbers[np.asarray(ordered[SEQUENCE_NUMBER.name])])
+    ordered = ordered.set_column(place, SEQUENCE_NUMBER.name, given)
+    for code in np.unique(codes).tolist():
+        start, end = np.searchsorted(codes, [code, code + 1]).tolist()
+        yield buckets.states[code], ordered.slice(start, end - start)
 
 
 def _sequence_numbers(codes: Codes, buckets: Buckets) -> Codes:

@@ -58,6 +58,8 @@ class TableWriter:
         self._routing = Routing.of(schema, total, options.bucket_function)
         # Without buckets every writer begins at number 0: order by number means nothing there.
         self._buckets = Buckets(engine, table, total, ignore_previous or total < 1)
+        # Overwrites tell no changes.
+        self._input_changelog = options.changelog_producer == "input" and not ignore_previous
         limit = min(options.write_buffer_bytes, engine.memory.bytes)
         self._limit = limit if self._keyed else min(limit, _APPEND_BUFFER_BYTES)
         self._buffer = WriteBuffer(self._limit)
@@ -128,7 +130,7 @@ class TableWriter:
         if self._spec is None:
             write_appended(self._buffer, self._buckets)
         else:
-            write_merged(self._buffer, self._buckets, self._spec)
+            write_merged(self._buffer, self._buckets, self._spec, self._input_changelog)
 
 
 def _total_buckets(table: TableDefinition) -> int:
