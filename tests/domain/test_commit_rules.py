@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.commit.entries import compacted, data_files, file_paths, written
+from paimon.domain.commit.entries import Change, compacted, data_files, file_paths, written
 from paimon.domain.commit.index_entries import live_index_files
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.commit.next_snapshot import (
@@ -18,10 +20,12 @@ from paimon.domain.commit.next_snapshot import (
     next_snapshot,
 )
 from paimon.domain.commit.retry import RetryPolicy
+from paimon.domain.commit.row_ids import with_row_ids
 from paimon.domain.errors import CommitConflict
-from paimon.domain.manifest.entries import DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
+from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, IndexManifestEntry, ManifestEntry
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 
+SOURCE = FileSource.APPEND
 LIST = WrittenList("l", 1)
 entries = st.builds(
     ManifestEntry,
@@ -154,3 +158,32 @@ def test_without_buckets_vectors_cancel_by_name(history: list[list[IndexManifest
         assert fits
         names = left | set(new)
         assert {e.file_name for e in live} == names
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 5)), max_size=5), max_size=4), st.booleans())
+def test_row_ids_are_given_once_and_without_gaps(commits: list[list[tuple[str, int]]], by_partition: bool) -> None:
+    given_out: list[int] = []
+    free = 0
+    for number, files in enumerate(commits, 1):
+        added = tuple(
+            ManifestEntry(FileKind.ADD, p.encode(), 0, -1, DataFileMeta(f"{number}-{i}", 1, n, file_source=SOURCE))
+            for i, (p, n) in enumerate(files)
+        )
+        change, free = with_row_ids(Change(CommitKind.APPEND, added), free, number, by_partition)
+        for entry in change.entries:
+            assert entry.file.first_row_id is not None
+            assert (entry.file.min_sequence_number, entry.file.max_sequence_number) == (number, number)
+            given_out += range(entry.file.first_row_id, entry.file.first_row_id + entry.file.row_count)
+        partitions = [e.partition for e in change.entries]
+        assert not by_partition or len(set(partitions)) == sum(a != b for a, b in pairwise([b"", *partitions]))
+    assert given_out == list(range(free))
+
+
+def test_files_beside_a_main_file_share_its_ids() -> None:
+    names = [("m", 4), ("x.blob", 3), ("y.blob", 1), ("n", 2), ("z.blob", 2)]
+    files = [DataFileMeta(n, 1, r, file_source=SOURCE) for n, r in names]
+    kept = DataFileMeta("k", 1, 9, first_row_id=77, file_source=SOURCE)
+    entries = tuple(ManifestEntry(FileKind.ADD, b"", 0, -1, f) for f in (*files, kept))
+    change, free = with_row_ids(Change(CommitKind.APPEND, entries), 10, 1, True)
+    assert [e.file.first_row_id for e in change.entries] == [10, 10, 13, 14, 14, 77]
+    assert free == 16

@@ -13,10 +13,11 @@ from attrs import field, frozen
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, delta_rows, next_snapshot
 from paimon.domain.commit.retry import RetryPolicy
+from paimon.domain.commit.row_ids import with_row_ids
 from paimon.domain.errors import CommitConflict, CommitUncertain, CorruptTable, StorageError
 from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import published_since
 from paimon.operations.commit.manifests import ManifestWriter
@@ -101,7 +102,8 @@ class Attempts:
             if done is not None:
                 self._writer.discard()
                 return Published(done, change, retries)
-            snapshot = self._written(base, change)
+            change, next_row_id = self._tracked(base, change)
+            snapshot = self._written(base, change, next_row_id)
         except BaseException as error:
             self._writer.discard()
             if isinstance(error, CorruptTable) and self._expired(latest):
@@ -133,7 +135,15 @@ class Attempts:
         """Whether the base went while it was read: others were faster, and its files are missing for a good reason."""
         return base is not None and find_snapshot(self._engine, self._table.paths, base.id) is None
 
-    def _written(self, base: CommitBase, change: Change) -> Snapshot:
+    def _tracked(self, base: CommitBase, change: Change) -> tuple[Change, int]:
+        """The change as it goes into manifests: with row ids, where the table's rows have them."""
+        options = self._table.options
+        if not options.row_tracking_enabled or change.kind is CommitKind.COMPACT:
+            return change, base.next_row_id
+        snapshot_id = base.snapshot.id + 1 if base.snapshot else 1
+        return with_row_ids(change, base.next_row_id, snapshot_id, options.row_tracking_partition_group)
+
+    def _written(self, base: CommitBase, change: Change, next_row_id: int) -> Snapshot:
         signature = self._signature
         delta, changelog = self._delta_manifests(change)
         content = SnapshotContent(
@@ -147,7 +157,7 @@ class Attempts:
             statistics=signature.statistics,
             watermark=signature.watermark,
             properties=signature.properties,
-            next_row_id=base.next_row_id,
+            next_row_id=next_row_id,
             operation=signature.operation,
         )
         stamp = Stamp(
