@@ -4,8 +4,8 @@
     python3 dev.py flights [OPTIONS]     run the flights pipeline on local Spark (see --help)
     python3 dev.py tests [PYTEST ARGS]   run all tests and fences
 
-Each makes its own virtual environment in `.venv` (another place: PAIMON_VENV), installs what it needs by pip with pip's own settings,
-and installs again only when pyproject.toml has changed.
+Each makes its own virtual environment in `.venv` (another place: PAIMON_VENV), installs what it needs by pip with
+pip's own settings, and installs again only when pyproject.toml has changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXTRAS = {"flights": "demo", "tests": "test"}
 
 def main(arguments: list[str]) -> int:
     """Run the command; its exit code is answered."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036  (this file is what an older Python runs first)
         print(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}", file=sys.stderr)
         return 2
     if not arguments or arguments[0] not in EXTRAS:

@@ -1,4 +1,4 @@
-"""Makes an append table with 20,000 files in 100 partitions, by 200 commits of 100 one-row files: `many_files.py FOLDER`."""
+"""Makes an append table of 20,000 one-row files in 100 partitions, by 200 commits: `many_files.py FOLDER`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def main(folder: str) -> None:
     table = catalog.create_table("b.t", columns, partition_keys=["p"], options={"write-only": "true"})
     for commit in range(COMMITS):
         values = [commit * PARTITIONS + p for p in range(PARTITIONS)]
-        table.write(pa.table({"p": pa.array(range(PARTITIONS), pa.int32()), "v": values, "text": [f"row {v}" for v in values]}))
+        table.write(
+            pa.table({"p": pa.array(range(PARTITIONS), pa.int32()), "v": values, "text": [f"row {v}" for v in values]})
+        )
         print(f"\r{commit + 1} of {COMMITS} commits", end="", file=sys.stderr)
     print(file=sys.stderr)
 

@@ -2,10 +2,12 @@
 
     python benchmarks/run.py                    everything (about half an hour on 2 cores)
     python benchmarks/run.py scan lookup        the groups named
-    python benchmarks/run.py --peer PYTHON      a Python that has pypaimon and pypaimon-rust (default: made in .venv-peer)
+    python benchmarks/run.py --peer PYTHON      a Python that has pypaimon and pypaimon-rust (default: made in
+    .venv-peer)
 
-Each figure is CPU seconds of a process of its own, median of `--repeat` runs, the libraries in turn; what counts are the ratios to
-the plain-file limit, printed behind each figure. Scans read the tables that this library wrote, so all read the same files.
+Each figure is CPU seconds of a process of its own, median of `--repeat` runs, the libraries in turn; what counts are
+the ratios to the plain-file limit, printed behind each figure. Scans read the tables that this library wrote, so all
+read the same files.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ class Bench:
             slow = [t for t in times if t > 3 * first]
             print(
                 f"{'commit latency, ' + library:34} first 100: {first:.1f} ms   last 100 of {len(times)}: {last:.1f} ms"
-                f" = {last / first:.2f}x   {len(slow)} commits over 3x (median {statistics.median(slow or [0]):.0f} ms)",
+                f" = {last / first:.2f}x   {len(slow)} over 3x (median {statistics.median(slow or [0]):.0f} ms)",
                 flush=True,
             )
 

@@ -38,7 +38,9 @@ class Ours:
 
         self._paimon = paimon
 
-    def make(self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]) -> Any:
+    def make(
+        self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]
+    ) -> Any:
         catalog = self._paimon.connect(folder)
         catalog.create_database("b", exist_ok=True)
         return catalog.create_table("b.t", schema, primary_keys=keys, partition_keys=partitions, options=options)
@@ -70,7 +72,9 @@ class Peer:
         switches = ("scan.native-plan.enabled", "read.native.enabled", "write.native.enabled", "commit.native.enabled")
         self._native = dict.fromkeys(switches, "true") if native else {}
 
-    def make(self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]) -> Any:
+    def make(
+        self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]
+    ) -> Any:
         catalog = self._pypaimon.CatalogFactory.create({"warehouse": str(folder)})
         catalog.create_database("b", True)
         made = self._pypaimon.Schema.from_pyarrow_schema(schema, partitions, keys, {**options, **self._native})

@@ -1,7 +1,7 @@
 """The Apache Paimon table format in Python.
 
-Tables that Java Paimon reads, and Java's tables read: append tables, and primary-key tables that are an LSM tree per bucket, with
-snapshots on a file system or an object store.
+Tables that Java Paimon reads, and Java's tables read: append tables, and primary-key tables that are an LSM tree per
+bucket, with snapshots on a file system or an object store.
 
 >>> import paimon
 >>> catalog = paimon.connect("lake")                                                       # doctest: +SKIP

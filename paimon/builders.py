@@ -288,5 +288,3 @@ class StreamTableCommit:
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
         """Those identifiers that this user has not committed yet."""
         return self.inner.filter_committed(identifiers)
-
-

@@ -122,7 +122,9 @@ class Catalog:
             if exist_ok:
                 return self.table(name)
             raise AlreadyExists("table", name, hint="pass exist_ok=True to take the one that is there")
-        defaults = {k.removeprefix(_DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(_DEFAULT_OPTION)}
+        defaults = {
+            k.removeprefix(_DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(_DEFAULT_OPTION)
+        }
         create_table(
             self.engine,
             paths,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from paimon.adapters.cache import LruCache
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
@@ -44,8 +45,8 @@ def connect(warehouse: str | os.PathLike[str], **options: object) -> Catalog:
     warehouse : str or path
         A local directory, or a URL of a file system that fsspec knows (``"memory://lake"``, ``"s3://bucket/lake"``).
     **options
-        Catalog options (``table-default.X``), storage options of the file system (``storage={…}``), ``memory-budget`` (such as
-        ``"512 mb"``) and ``threads``. Underscores in option names may stand for dashes.
+        Catalog options (``table-default.X``), storage options of the file system (``storage={…}``), ``memory-budget``
+        (such as ``"512 mb"``) and ``threads``. Underscores in option names may stand for dashes.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def location_of(path: str | os.PathLike[str]) -> str:
         text = "/" + text.removeprefix("file:").lstrip("/")
     if "://" in text:
         return text.rstrip("/")
-    return os.path.abspath(os.path.expanduser(text))
+    return os.path.abspath(Path(text).expanduser())  # noqa: PTH100  (links stay as they are named)
 
 
 def _files(location: str, storage: Mapping[str, object]) -> FileIO:

@@ -1,6 +1,7 @@
 """Scan: a lazy, pinned read of a table.
 
-Law: the snapshot is pinned when the scan is first planned, and all that is asked of one scan is answered at that snapshot.
+Law: the snapshot is pinned when the scan is first planned, and all that is asked of one scan is answered at that
+snapshot.
 """
 
 from __future__ import annotations

@@ -110,8 +110,8 @@ class Table:
         limit : int
             At most so many rows.
         snapshot, tag, timestamp
-            Time travel, at most one: a snapshot id, a tag's name, or a time (epoch milliseconds, ISO text, datetime): the last snapshot at or
-            before it.
+            Time travel, at most one: a snapshot id, a tag's name, or a time (epoch milliseconds, ISO text, datetime):
+            the last snapshot at or before it.
         """
         return Scan(
             self.engine,
@@ -174,8 +174,9 @@ class Table:
     ) -> WriteResult:
         """Replace rows in one commit.
 
-        `partition` names the partitions that are replaced (``{"day": "2026-01-01"}``; ``{}`` the whole table). Without it, the partitions that
-        `data` holds are replaced, or the whole table where it has no partitions (`dynamic-partition-overwrite` false: all partitions).
+        `partition` names the partitions that are replaced (``{"day": "2026-01-01"}``; ``{}`` the whole table). Without
+        it, the partitions that `data` holds are replaced, or the whole table where it has no partitions
+        (`dynamic-partition-overwrite` false: all partitions).
         """
         builder = self.new_batch_write_builder(commit_user).overwrite(partition)
         with builder.new_write() as writer:
@@ -199,9 +200,7 @@ class Table:
     def alter(self, *changes: SchemaChange) -> Table:
         """Change columns or options (see `paimon.domain.schema.changes`); answers the table at its new schema."""
         schema = alter_table(self.engine, self.definition, changes)
-        return evolve(
-            self, definition=evolve(self.definition, schema=schema, options=TableOptions.of(schema.options))
-        )
+        return evolve(self, definition=evolve(self.definition, schema=schema, options=TableOptions.of(schema.options)))
 
     def system_table(self, name: str) -> SystemTable:
         """A system table, such as ``"files"`` or ``"snapshots"``."""

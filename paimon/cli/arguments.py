@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paimon.domain.errors import InvalidRequest
@@ -73,7 +74,7 @@ def names_of(text: str | None) -> list[str] | None:
 
 def is_path(name: str) -> bool:
     """Whether a TABLE argument is a path rather than database.table."""
-    return "/" in name or os.sep in name or os.path.isdir(name.partition("$")[0])
+    return "/" in name or os.sep in name or Path(name.partition("$")[0]).is_dir()
 
 
 def opened(given: argparse.Namespace) -> Table | SystemTable:

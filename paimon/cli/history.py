@@ -11,7 +11,9 @@ from paimon.cli.output import print_records
 
 def add_commands(commands: Commands) -> None:
     """Add this noun's commands."""
-    snapshots = command(commands, "snapshots", "list the snapshots of a table", "paimon snapshots lake/default.db/orders")
+    snapshots = command(
+        commands, "snapshots", "list the snapshots of a table", "paimon snapshots lake/default.db/orders"
+    )
     add_table(snapshots)
     add_output(snapshots)
     snapshots.set_defaults(run=_snapshots)

@@ -1,6 +1,7 @@
 """Files that `paimon write` reads.
 
-Law: a file becomes Arrow tables with the file's own types; text formats are read with the table's types where they can be.
+Law: a file becomes Arrow tables with the file's own types; text formats are read with the table's types where they can
+be.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def read_file(name: str, format_name: str | None, schema: pa.Schema | None = Non
     chosen = format_name or _ENDINGS.get(path.suffix.lower())
     if chosen is None:
         raise InvalidRequest(
-            f"{name}: the ending {path.suffix!r} names no known format", subject=name, hint="pass --format csv|json|parquet|orc|arrow"
+            f"{name}: the ending {path.suffix!r} names no known format",
+            subject=name,
+            hint="pass --format csv|json|parquet|orc|arrow",
         )
     try:
         return [_READERS[chosen](path, schema)]

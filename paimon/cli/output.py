@@ -85,7 +85,9 @@ def _print_csv(reader: pa.RecordBatchReader) -> None:
     nested = [f.name for f in reader.schema if pa.types.is_nested(f.type) or pa.types.is_binary(f.type)]
     if nested:
         raise InvalidRequest(
-            f"column {nested[0]!r} has no CSV form", subject=nested[0], hint="leave it out by --columns, or use --output json"
+            f"column {nested[0]!r} has no CSV form",
+            subject=nested[0],
+            hint="leave it out by --columns, or use --output json",
         )
     with csv.CSVWriter(sys.stdout.buffer, reader.schema) as writer:
         for batch in reader:

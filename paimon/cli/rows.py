@@ -19,7 +19,7 @@ def add_commands(commands: Commands) -> None:
         commands,
         "cat",
         "print rows of a table",
-        "paimon cat lake/default.db/orders --where \"amount > 5\" --columns id,amount --output json",
+        'paimon cat lake/default.db/orders --where "amount > 5" --columns id,amount --output json',
     )
     _add_reading(cat)
     cat.add_argument("-n", "--limit", type=int, help="at most so many rows")
@@ -29,13 +29,20 @@ def add_commands(commands: Commands) -> None:
     head.add_argument("-n", "--limit", type=int, default=10, help="how many rows (default: 10)")
     head.set_defaults(run=_cat)
     write = command(
-        commands, "write", "write rows of files to a table, in one commit", "paimon write lake/default.db/orders orders.csv"
+        commands,
+        "write",
+        "write rows of files to a table, in one commit",
+        "paimon write lake/default.db/orders orders.csv",
     )
     add_table(write)
-    write.add_argument("files", nargs="+", metavar="FILE", help="CSV, JSON lines, Parquet, ORC or Arrow (by the ending)")
+    write.add_argument(
+        "files", nargs="+", metavar="FILE", help="CSV, JSON lines, Parquet, ORC or Arrow (by the ending)"
+    )
     write.add_argument("--format", choices=["csv", "json", "parquet", "orc", "arrow"], help="instead of the ending")
     write.add_argument("--kind-column", metavar="NAME", help="a column with row kinds (+I -U +U -D), not stored")
-    write.add_argument("--overwrite", action="store_true", help="replace the partitions (or the table) that are written")
+    write.add_argument(
+        "--overwrite", action="store_true", help="replace the partitions (or the table) that are written"
+    )
     add_option(write, "a table option for this write alone")
     add_output(write)
     write.set_defaults(run=_write)
@@ -44,7 +51,9 @@ def add_commands(commands: Commands) -> None:
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     add_table(parser)
     parser.add_argument("--columns", metavar="A,B", help="columns to print, in order; a.b is a nested field")
-    parser.add_argument("--where", metavar="CONDITION", help="SQL condition, such as \"amount > 5 AND day = '2026-01-01'\"")
+    parser.add_argument(
+        "--where", metavar="CONDITION", help="SQL condition, such as \"amount > 5 AND day = '2026-01-01'\""
+    )
     parser.add_argument("--snapshot", type=int, metavar="ID", help="read at this snapshot")
     parser.add_argument("--tag", metavar="NAME", help="read at this tag")
     parser.add_argument("--timestamp", metavar="TIME", help="read at the last snapshot up to this time")
@@ -75,10 +84,7 @@ def _cat(given: argparse.Namespace) -> None:
 def _write(given: argparse.Namespace) -> None:
     table = opened_table(given)
     data = [batch for file in given.files for batch in read_file(file, given.format, table.arrow_schema)]
-    if given.overwrite:
-        result = table.overwrite(data)
-    else:
-        result = table.write(data, kind_column=given.kind_column)
+    result = table.overwrite(data) if given.overwrite else table.write(data, kind_column=given.kind_column)
     record = {"snapshots": list(result.snapshot_ids), "rows": result.rows, "files": result.files}
     if given.output == "json":
         print_records([record], "json")

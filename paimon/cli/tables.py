@@ -34,12 +34,14 @@ def add_commands(commands: Commands) -> None:
         commands,
         "create",
         "make a table",
-        'paimon create lake/default.db/orders --columns "id BIGINT NOT NULL, v STRING" --primary-key id --option bucket=2',
+        'paimon create lake/default.db/orders --columns "id BIGINT NOT NULL" --primary-key id --option bucket=2',
     )
     add_table(create)
     columns = create.add_mutually_exclusive_group(required=True)
     columns.add_argument("--columns", metavar="DDL", help='a column list: "id BIGINT NOT NULL, name STRING"')
-    columns.add_argument("--like", metavar="FILE", help="take the columns of a CSV, JSON lines, Parquet, ORC or Arrow file")
+    columns.add_argument(
+        "--like", metavar="FILE", help="take the columns of a CSV, JSON lines, Parquet, ORC or Arrow file"
+    )
     create.add_argument("--primary-key", metavar="A,B", help="primary-key columns")
     create.add_argument("--partition-by", metavar="A,B", help="partition columns")
     create.add_argument("--comment", help="what the table is about")
@@ -52,7 +54,10 @@ def add_commands(commands: Commands) -> None:
     add_output(listing)
     listing.set_defaults(run=_ls)
     show = command(
-        commands, "show", "show a table: schema, options, partitions, files by bucket and level", "paimon show lake/default.db/orders"
+        commands,
+        "show",
+        "show a table: schema, options, partitions, files by bucket and level",
+        "paimon show lake/default.db/orders",
     )
     add_table(show)
     add_output(show)

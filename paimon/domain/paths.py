@@ -1,12 +1,14 @@
 """Where a table keeps what: every path of a table is made here.
 
 Law: a name taken from a file or from a caller becomes part of a path only after `segment` accepted it as a single
-path segment; a path taken as a whole (external paths) only after `check_within`. Source: `FileStorePathFactory`, the managers.
+path segment; a path taken as a whole (external paths) only after `check_within`. Source: `FileStorePathFactory`, the
+managers.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 
 from attrs import frozen
@@ -14,6 +16,7 @@ from attrs import frozen
 from paimon.domain.errors import CorruptTable, InvalidRequest
 
 MAIN_BRANCH = "main"
+_BAD_CHARACTER = re.compile(r"[/\\\x00-\x1f\x7f]")
 
 
 def segment(name: str, what: str = "name") -> str:
@@ -21,8 +24,7 @@ def segment(name: str, what: str = "name") -> str:
 
     Refused: empty, ``.``, ``..``, a slash or backslash, control characters, a NUL.
     """
-    bad = not name or name in (".", "..") or any(c in "/\\" or ord(c) < 32 or ord(c) == 127 for c in name)
-    if bad:
+    if not name or name in (".", "..") or _BAD_CHARACTER.search(name):
         raise InvalidRequest(
             f"{what} {name!r} is not a single path segment", subject=name, hint="use a name without path parts"
         )
@@ -52,7 +54,8 @@ def check_within(path: str, roots: Sequence[str], source: str) -> str:
         if clean and scheme == root_scheme and (rest + "/").startswith(root_rest.rstrip("/") + "/"):
             return path
     raise CorruptTable(
-        source, f"names {path!r}, which lies outside the table and the allowed roots",
+        source,
+        f"names {path!r}, which lies outside the table and the allowed roots",
         hint="pass allowed_roots=[…] if that place is to be trusted",
     )
 

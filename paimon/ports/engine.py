@@ -32,8 +32,8 @@ class MemoryBudget:
 class Engine:
     """The ports; `formats` by identifier (``"parquet"``, ``"orc"``, ``"avro"``).
 
-    `recipe` is a picklable function and its arguments that build such an engine in another process; an engine without one
-    does not travel.
+    `recipe` is a picklable function and its arguments that build such an engine in another process; an engine without
+    one does not travel.
     """
 
     files: FileIO

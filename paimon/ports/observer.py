@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Observer(Protocol):
-    """`progress` says that `done` of `total` (None: unknown) units of `activity` are finished; `count` adds to a metric."""
+    """`progress`: `done` of `total` (None: unknown) units of `activity` are finished; `count` adds to a metric."""
 
     def progress(self, activity: str, done: int, total: int | None = None) -> None: ...
     def count(self, metric: str, value: int) -> None: ...

@@ -1,7 +1,7 @@
 """Spark's pushed filters as predicates.
 
-Law: a filter is taken only where our answer is exactly Spark's; floating columns are left to Spark, whose zeros are equal while
-the format's are not.
+Law: a filter is taken only where our answer is exactly Spark's; floating columns are left to Spark, whose zeros are
+equal while the format's are not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the options of the data source mean.
 
-Law: Spark lower-cases option names; those of the format are lower-case already, so everything that is not the source's own is
-a dynamic option of the table.
+Law: Spark lower-cases option names; those of the format are lower-case already, so everything that is not the source's
+own is a dynamic option of the table.
 """
 
 from __future__ import annotations

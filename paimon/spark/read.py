@@ -25,8 +25,8 @@ def read(
 ) -> DataFrame:
     """A Spark data frame of a table.
 
-    Spark cannot prune columns of a Python data source by itself, so name those that you need in `columns`. The snapshot is pinned
-    now, and all uses of the data frame see it.
+    Spark cannot prune columns of a Python data source by itself, so name those that you need in `columns`. The
+    snapshot is pinned now, and all uses of the data frame see it.
 
     Parameters
     ----------

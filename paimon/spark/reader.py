@@ -1,6 +1,7 @@
 """Reading on executors: splits are Spark's partitions.
 
-Law: the plan is made once on the driver, at one snapshot; a task reads its splits with `read_split`, as embedded reads do.
+Law: the plan is made once on the driver, at one snapshot; a task reads its splits with `read_split`, as embedded reads
+do.
 """
 
 from __future__ import annotations

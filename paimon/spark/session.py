@@ -35,7 +35,11 @@ def session(
     # Workers would take any `python3` of the PATH, which may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(app_name)
-    defaults = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+    defaults = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
     for key, value in (defaults | dict(config or {})).items():
         builder = builder.config(key, value)
     return register(builder.getOrCreate())

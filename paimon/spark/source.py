@@ -1,6 +1,7 @@
 """The PySpark data source `paimon`.
 
-Law: each part is a pickled value between Spark's planner, its executors and its committer; nothing is shared but what is pickled here.
+Law: each part is a pickled value between Spark's planner, its executors and its committer; nothing is shared but what
+is pickled here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Arrow as Spark wants it.
 
-Law: Spark checks that batches have exactly the Arrow types that it derives from its own schema: microsecond timestamps, 64-bit times,
-instants in UTC; so each column is cast to those and nothing else is changed.
+Law: Spark checks that batches have exactly the Arrow types that it derives from its own schema: microsecond
+timestamps, 64-bit times, instants in UTC; so each column is cast to those and nothing else is changed.
 """
 
 from __future__ import annotations

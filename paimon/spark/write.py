@@ -1,4 +1,5 @@
-"""The comfortable way to write: rows are routed to their bucket on the executors, one writer a bucket, one atomic commit.
+"""The comfortable way to write: rows are routed to their bucket on the executors, one writer a bucket, one atomic
+commit.
 
 Law: the bucket of a row is computed by the same function that the embedded writer uses.
 """

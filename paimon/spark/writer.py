@@ -1,7 +1,7 @@
 """Writing on executors, committing on the driver.
 
-Law: a task writes with the same writer as embedded code and answers encoded commit messages; one commit publishes them all. An abort
-deletes nothing that a snapshot may hold. Failed and repeated tasks leave at most orphan files.
+Law: a task writes with the same writer as embedded code and answers encoded commit messages; one commit publishes them
+all. An abort deletes nothing that a snapshot may hold. Failed and repeated tasks leave at most orphan files.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def _one_writer_a_bucket(messages: Sequence[CommitMessage]) -> None:
         place = (message.partition, message.bucket)
         if place in seen:
             raise InvalidRequest(
-                f"two tasks wrote bucket {message.bucket} of one partition", hint="write with paimon.spark.write(df, table)"
+                f"two tasks wrote bucket {message.bucket} of one partition",
+                hint="write with paimon.spark.write(df, table)",
             )
         seen.add(place)

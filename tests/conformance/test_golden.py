@@ -27,9 +27,7 @@ def answer(read: GoldenRead) -> list[str]:
     return rows_of(result, types)
 
 
-@pytest.mark.parametrize(
-    "read", [r for r in READS if unreached(r) is None], ids=lambda r: f"{r.case}-{r.name}"
-)
+@pytest.mark.parametrize("read", [r for r in READS if unreached(r) is None], ids=lambda r: f"{r.case}-{r.name}")
 def test_reads_as_java_reads(read: GoldenRead) -> None:
     assert answer(read) == read.rows()
 

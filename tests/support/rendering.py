@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
+
 from paimon.domain.row.values import to_values
 from paimon.domain.types.data_types import (
     ArrayType,

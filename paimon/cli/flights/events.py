@@ -1,13 +1,15 @@
 """The change stream: what an airport would have told, in the order in which it arrived.
 
-A flight is scheduled, departs and arrives, or is cancelled. Each event holds the whole row as known then, and a version that says
-which state is newer; one event in twelve arrives late, some so late that newer ones of the same flight came commits before. Some
-flights are announced by mistake and withdrawn: a delete.
+A flight is scheduled, departs and arrives, or is cancelled. Each event holds the whole row as known then, and a
+version that says which state is newer; one event in twelve arrives late, some so late that newer ones of the same
+flight came commits before. Some flights are announced by mistake and withdrawn: a delete.
 
 Law: the stream is a pure function of the flights and of one seed.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +41,7 @@ def change_stream(flights: pa.Table, seed: int = 13) -> pa.Table:
 def commits(stream: pa.Table, count: int) -> list[pa.Table]:
     """The stream cut into commits of about equal size."""
     bounds = np.linspace(0, stream.num_rows, count + 1).astype(int)
-    return [stream.slice(a, b - a) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [stream.slice(a, b - a) for a, b in pairwise(bounds)]
 
 
 def _event(

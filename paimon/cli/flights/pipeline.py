@@ -1,6 +1,7 @@
 """The pipeline itself, step by step, each with what it proves.
 
-Law: rows go in through Spark and come back twice, through Spark and embedded; both must equal the truth, or the run fails.
+Law: rows go in through Spark and come back twice, through Spark and embedded; both must equal the truth, or the run
+fails.
 """
 
 from __future__ import annotations
@@ -62,7 +63,13 @@ def run(warehouse: Path, output: Path, commits: int, console: Console) -> None:
     table = _flights_table(catalog)
     for number, part in enumerate(stream, 1):
         with steps.step(f"commit {number} of {commits}: upsert {part.num_rows:,} events through Spark"):
-            paimon.spark.write(spark.createDataFrame(part, spark_schema(part.schema)), table, kind_column="op", commit_user="flights", commit_identifier=number)
+            paimon.spark.write(
+                spark.createDataFrame(part, spark_schema(part.schema)),
+                table,
+                kind_column="op",
+                commit_user="flights",
+                commit_identifier=number,
+            )
     with steps.step("append weather and planes"):
         _append_tables(spark, catalog)
     _check(steps, spark, catalog, flights, stream)
@@ -94,7 +101,9 @@ def _append_tables(spark: SparkSession, catalog: paimon.Catalog) -> None:
         paimon.spark.write(spark.createDataFrame(rows, spark_schema(rows.schema)), table)
 
 
-def _check(steps: Steps, spark: SparkSession, catalog: paimon.Catalog, flights: pa.Table, stream: list[pa.Table]) -> None:
+def _check(
+    steps: Steps, spark: SparkSession, catalog: paimon.Catalog, flights: pa.Table, stream: list[pa.Table]
+) -> None:
     table = catalog.table("flights.flights")
     with steps.step("read back embedded, and compare with the source"):
         wanted = truth.final_state(flights)

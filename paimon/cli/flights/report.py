@@ -15,9 +15,9 @@ from rich.text import Text
 
 mpl.use("Agg")
 
-import matplotlib.pyplot as plt  # noqa: E402  (the backend must be chosen first)
+import matplotlib.pyplot as plt
 
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 def delays(flights: pa.Table) -> tuple[list[str], np.ndarray, dict[str, int]]:
@@ -35,7 +35,9 @@ def delays(flights: pa.Table) -> tuple[list[str], np.ndarray, dict[str, int]]:
 def show(console: Console, flights: pa.Table, airlines: dict[str, str]) -> None:
     """Print mean arrival delays by carrier and month; the redder, the later."""
     carriers, mean, counts = delays(flights)
-    grid = Grid(title="Mean arrival delay in minutes, New York 2013", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    grid = Grid(
+        title="Mean arrival delay in minutes, New York 2013", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
+    )
     room = max(2, min(28, console.width - 72))  # what the months leave over
     grid.add_column("carrier"[:room], no_wrap=True)
     for heading in ("flights", *_MONTHS):
@@ -50,7 +52,7 @@ def _cell(minutes: float) -> Text:
     if np.isnan(minutes):
         return Text("·", style="dim")
     style = "green" if minutes < 0 else "default" if minutes < 10 else "yellow" if minutes < 20 else "bold red"
-    return Text(f"{minutes:.0f}", style=style)
+    return Text(f"{round(minutes)}", style=style)
 
 
 def plot(flights: pa.Table, airlines: dict[str, str], path: Path) -> None:
@@ -62,7 +64,7 @@ def plot(flights: pa.Table, airlines: dict[str, str], path: Path) -> None:
     axes.set_yticks(range(len(carriers)), [f"{airlines.get(c, c)} ({counts[c]:,})" for c in carriers])
     for (row, column), value in np.ndenumerate(mean):
         if not np.isnan(value):
-            axes.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=8)
+            axes.text(column, row, f"{round(value)}", ha="center", va="center", fontsize=8)
     axes.set_title("Mean arrival delay by carrier and month, flights from New York 2013")
     figure.colorbar(image, label="minutes")
     figure.savefig(path, dpi=120)

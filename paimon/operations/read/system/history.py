@@ -1,7 +1,7 @@
 """System tables about a table's history: `snapshots`, `schemas`, `options`, `tags`, `consumers`.
 
-Law: columns and their order are Java's; times are the local wall clock without a zone. Source: `SnapshotsTable`, `SchemasTable`,
-`OptionsTable`, `TagsTable`.
+Law: columns and their order are Java's; times are the local wall clock without a zone. Source: `SnapshotsTable`,
+`SchemasTable`, `OptionsTable`, `TagsTable`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,192 @@
+"""Spark reads and writes what embedded code reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import paimon
+import paimon.spark
+from paimon.spark.options import source_options
+from paimon.spark.types import spark_schema
+from paimon.spark.writer import EncodedMessages, PaimonWriter
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+DDL = "id BIGINT NOT NULL, day STRING NOT NULL, amount INT, note STRING"
+
+
+def orders(catalog: paimon.Catalog, **options: object) -> paimon.Table:
+    return catalog.create_table(
+        "db.orders", DDL, primary_keys=["id", "day"], partition_keys=["day"], options={"bucket": 3, **options}
+    )
+
+
+def rows(start: int, stop: int, note: str) -> pa.Table:
+    ids = list(range(start, stop))
+    days = [f"2026-01-0{1 + i % 3}" for i in ids]
+    return pa.table({"id": ids, "day": days, "amount": pa.array(ids, pa.int32()), "note": [note] * len(ids)})
+
+
+def by_id(table: pa.Table) -> list[dict[str, object]]:
+    return table.sort_by("id").to_pylist()
+
+
+def test_upserts_routed_through_spark_read_the_same_everywhere(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    paimon.spark.write(spark.createDataFrame(rows(0, 200, "a")).repartition(5), table)
+    paimon.spark.write(spark.createDataFrame(rows(100, 300, "b")).repartition(4), table, tasks=3)
+    wanted = by_id(pa.concat_tables([rows(0, 100, "a"), rows(100, 300, "b")]))
+    assert by_id(table.scan().to_arrow()) == wanted
+    assert by_id(paimon.spark.read(spark, table).toArrow()) == wanted
+    assert [s.commit_kind.value for s in table.snapshots()] == ["APPEND", "APPEND"]
+    files = [(s.partition, s.bucket, len(s.files)) for s in table.scan(snapshot=1).plan().splits]
+    assert all(count == 1 for _, _, count in files), "each bucket is written by one task"
+
+
+def test_columns_filters_and_time_travel(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    table.write(rows(0, 50, "old"))
+    table.write(rows(0, 50, "new"))
+    frame = paimon.spark.read(spark, table, columns=["note", "id"], where="id >= 10 AND note LIKE 'n%'")
+    assert frame.columns == ["note", "id"]
+    assert by_id(frame.toArrow()) == [{"note": "new", "id": i} for i in range(10, 50)]
+    plain = spark.read.format("paimon").option("scan.snapshot-id", "1").load(table.location)
+    assert plain.where("day = '2026-01-01' AND amount < 9").select("note").distinct().collect() == [("old",)]
+    assert paimon.spark.read(spark, table, snapshot=1).where("id = 7").toArrow().num_rows == 1
+
+
+def test_a_data_frame_keeps_its_snapshot(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    table.write(rows(0, 10, "a"))
+    frame = paimon.spark.read(spark, table)
+    table.write(rows(10, 20, "b"))
+    assert frame.count() == 10
+
+
+def test_every_type_survives(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    ddl = """
+        id INT NOT NULL, b BOOLEAN, ti TINYINT, si SMALLINT, l BIGINT, f FLOAT, d DOUBLE, dec DECIMAL(20, 4),
+        c CHAR(3), v VARCHAR(5), s STRING, bin BYTES, dt DATE, t TIME(3), ts TIMESTAMP(6),
+        tz TIMESTAMP(3) WITH LOCAL TIME ZONE, a ARRAY<INT>, m MAP<STRING, BIGINT>, r ROW<x INT, y ARRAY<STRING>>
+    """
+    table = catalog.create_table("db.types", ddl)
+    row = {
+        "id": 1, "b": True, "ti": -1, "si": 300, "l": 2**40, "f": 0.5, "d": 1e300, "c": "abc", "v": "hello", "s": "λ",
+        "dec": Decimal("12345678901234.5678"), "bin": b"\x00\xff", "dt": date(2026, 1, 31), "t": time(23, 59, 59, 123000),
+        "ts": datetime(2026, 1, 1, 1, 2, 3, 456789), "tz": datetime(2026, 1, 1, tzinfo=UTC), "a": [1, None],
+        "m": [("k", 9)],
+        "r": {"x": 5, "y": ["z"]},
+    }  # fmt: skip
+    table.write([row, {"id": 2}])
+    back = paimon.spark.read(spark, table)
+    assert back.schema == spark_schema(table.arrow_schema)
+    copy = catalog.create_table("db.copy", ddl)
+    paimon.spark.write(back, copy)
+    assert copy.scan().to_arrow().sort_by("id").to_pylist() == table.scan().to_arrow().sort_by("id").to_pylist()
+
+
+def test_empty_tables_and_empty_frames(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    assert paimon.spark.read(spark, table).count() == 0
+    paimon.spark.write(spark.createDataFrame(rows(0, 0, "")), table)
+    assert table.snapshots() == []
+
+
+def test_append_tables_take_the_standard_way_and_keyed_ones_refuse_it(
+    spark: SparkSession, catalog: paimon.Catalog
+) -> None:
+    plain = catalog.create_table("db.plain", DDL)
+    frame = spark.createDataFrame(rows(0, 30, "x"))
+    frame.write.format("paimon").mode("append").save(plain.location)
+    assert plain.scan().count() == 30
+    with pytest.raises(PySparkException, match=r"paimon\.spark\.write"):
+        frame.write.format("paimon").mode("append").save(orders(catalog).location)
+
+
+def test_overwrite_replaces_the_partitions_that_are_written(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    table.write(rows(0, 30, "old"))
+    fresh = rows(0, 3, "new").filter(pa.array([True, False, False]))
+    paimon.spark.write(spark.createDataFrame(fresh), table, mode="overwrite")
+    assert {(r["day"], r["note"]) for r in table.scan().to_arrow().to_pylist()} == {
+        ("2026-01-01", "new"), ("2026-01-02", "old"), ("2026-01-03", "old"),
+    }  # fmt: skip
+
+
+def test_deletes_travel_as_row_kinds(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    table.write(rows(0, 10, "a"))
+    changes = rows(0, 5, "gone").append_column("op", pa.array(["-D"] * 5))
+    paimon.spark.write(spark.createDataFrame(changes), table, kind_column="op")
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(5, 10))
+
+
+def test_a_repeated_job_commits_once(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.plain", DDL)
+    for _ in range(2):
+        paimon.spark.write(spark.createDataFrame(rows(0, 9, "x")), table, commit_user="job", commit_identifier=7)
+    assert table.scan().count() == 9
+    assert len(table.snapshots()) == 1
+
+
+def test_failed_tasks_are_tried_again_and_never_double_rows(
+    spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path
+) -> None:
+    table = orders(catalog)
+    frame = spark.createDataFrame(rows(0, 300, "once"))
+    tripped = str(tmp_path / "tripped")
+
+    def trip_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() == 0:
+            Path(f"{tripped}-{context.partitionId()}").touch()
+            raise RuntimeError("this task fails at its first attempt")
+
+    # The failure comes after the writer has taken all rows: what that attempt wrote must not count.
+    routed = frame.repartition(2).sortWithinPartitions("id").mapInArrow(trip_once, frame.schema)
+    paimon.spark.write(routed, table)
+    assert list(tmp_path.glob("tripped-*"))
+    assert table.scan().count() == 300
+    assert len(table.snapshots()) == 1
+
+
+def writer_of(table: paimon.Table) -> PaimonWriter:
+    return PaimonWriter(table, source_options({"path": table.location, "paimon.routed": "true"}), False)
+
+
+def test_an_abort_after_the_publish_deletes_nothing(catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    writer = writer_of(table)
+    message = writer.write(iter(rows(0, 20, "kept").to_batches()))
+    writer.commit([message])
+    writer.abort([message, None])
+    assert table.scan().count() == 20
+
+
+def test_an_abort_without_a_publish_removes_the_files(catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    writer = writer_of(table)
+    message = writer.write(iter(rows(0, 20, "dropped").to_batches()))
+    assert list(Path(table.location).rglob("*.parquet"))
+    writer.abort([message])
+    assert not list(Path(table.location).rglob("*.parquet"))
+    assert isinstance(message, EncodedMessages)
+
+
+def test_two_tasks_for_one_bucket_are_refused(catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    writer = writer_of(table)
+    twice = [writer.write(iter(rows(0, 20, "x").to_batches())) for _ in range(2)]
+    with pytest.raises(paimon.InvalidRequest, match="two tasks wrote bucket"):
+        writer.commit(twice)
+    assert table.snapshots() == []
