@@ -40,10 +40,6 @@ from paimon.domain.types.data_types import (
 )
 
 
-class Truncated(ValueError):
-    """A part of the row lies outside of it."""
-
-
 def row_values(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
     """The fields of a BinaryRow that begins at the first byte; ValueError or struct.error where it is damaged."""
     start = null_area_bytes(len(types))
@@ -123,13 +119,13 @@ def scaled(number: int, scale: int) -> Decimal:
 def _int(data: bytes, at: int) -> int:
     found: int = struct.unpack_from("<i", data, at)[0]
     if found < 0:
-        raise Truncated("a length is negative")
+        raise ValueError("a length is negative")
     return found
 
 
 def _part(data: bytes, at: int, length: int) -> bytes:
     if at < 0 or length < 0 or at + length > len(data):
-        raise Truncated(f"bytes {at} to {at + length} of {len(data)}")
+        raise ValueError(f"bytes {at} to {at + length} of {len(data)}")
     return data[at : at + length]
 
 

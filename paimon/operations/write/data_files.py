@@ -135,8 +135,8 @@ class _OpenFile:
     def _note_keyed(self, piece: pa.Table) -> None:
         numbers = np.asarray(piece[SEQUENCE_NUMBER.name])
         low, high = int(numbers.min()), int(numbers.max())
-        ends = piece.take(pa.array([0, piece.num_rows - 1]))
-        columns = [ends[f.name].combine_chunks() for f in self._layout.key_fields]
+        ends = piece.select([f.name for f in self._layout.key_fields]).take(pa.array([0, piece.num_rows - 1]))
+        columns = [column.combine_chunks() for column in ends.columns]
         first, last = serialize_rows(columns, [f.type for f in self._layout.key_fields])
         if self._rows:
             first = self._keys[0]

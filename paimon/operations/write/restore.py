@@ -65,6 +65,7 @@ def restore(engine: Engine, table: TableDefinition) -> Restored:
     partitions, buckets = live.partitions[order], live.buckets[order]
     starts = np.flatnonzero(np.r_[True, (np.diff(partitions) != 0) | (np.diff(buckets) != 0)])
     largest = np.maximum.reduceat(live.number("_MAX_SEQUENCE_NUMBER")[order], starts)
+    totals = live.total_buckets[order][starts]
     rows = live.partition_rows
     return Restored(
         {
@@ -73,6 +74,6 @@ def restore(engine: Engine, table: TableDefinition) -> Restored:
                 partitions[starts].tolist(), buckets[starts].tolist(), largest.tolist(), strict=True
             )
         },
-        {rows[p]: total for p, total in zip(live.partitions.tolist(), live.total_buckets.tolist(), strict=True)},
+        {rows[p]: total for p, total in zip(partitions[starts].tolist(), totals.tolist(), strict=True)},
         floor,
     )

@@ -37,7 +37,7 @@ class TableWriter:
     engine : Engine
     table : TableDefinition
     commit_user : str
-        Who will commit; told for symmetry with other engines.
+        Who will commit. (Only dynamic buckets will need it: their writers share work by user.)
     ignore_previous : bool
         For overwrites: sequence numbers begin anew, and partitions may have had another number of buckets.
 
@@ -52,7 +52,6 @@ class TableWriter:
     ) -> None:
         schema, options = table.schema, table.options
         self._table = table
-        self._commit_user = commit_user
         self._keyed = bool(schema.primary_keys)
         total = _total_buckets(table)
         self._routing = Routing.of(schema, total, options.bucket_function)
