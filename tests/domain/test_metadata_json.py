@@ -34,6 +34,7 @@ SNAPSHOTS = [name for name in FILES if name not in (*SCHEMAS, *TAGS)]
 OLD = ("schema-version1", "snapshot-of-0.7")
 
 _long = st.integers(-(2**63), 2**63 - 1)
+_count = st.integers(0, 2**63 - 1)
 _text = st.text(max_size=8)
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | _text | st.decimals(allow_nan=False, allow_infinity=False, places=3),
@@ -51,16 +52,16 @@ _snapshots = st.builds(
     commit_identifier=_long,
     commit_kind=st.sampled_from(CommitKind),
     time_millis=_long,
-    total_record_count=st.none() | _long,
+    total_record_count=st.none() | _count,
     delta_record_count=st.none() | _long,
-    changelog_record_count=st.none() | _long,
+    changelog_record_count=st.none() | _count,
     base_manifest_list_size=st.none() | st.integers(0, 2**40),
     changelog_manifest_list=st.none() | _text,
     index_manifest=st.none() | _text,
     watermark=st.none() | _long,
     statistics=st.none() | _text,
     properties=st.dictionaries(_text, _text, max_size=2),
-    next_row_id=st.none() | _long,
+    next_row_id=st.none() | _count,
     uuid=st.none() | _text,
     operation=st.none() | _text,
     unknown=st.dictionaries(_text.map("x".__add__), _json, max_size=2),

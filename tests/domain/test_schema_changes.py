@@ -175,7 +175,7 @@ def _key_ids(schema: TableSchema) -> list[int]:
 def test_a_list_of_changes_is_all_or_nothing() -> None:
     schema = BASES["app"]
     with pytest.raises(NotFound, match="did you mean"):
-        apply_changes(schema, [ch.AddColumn("z", parse_type("INT")), ch.DropColumn("sek")], False)
+        apply_changes(schema, [ch.AddColumn("z", "INT"), ch.DropColumn("sek")], False)
     assert apply_changes(schema, [ch.SetComment(schema.comment)], True) is schema
 
 

@@ -20,6 +20,7 @@ from paimon.domain.schema.json import NEWEST_VERSION
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.validate import check_schema
 from paimon.domain.types.data_types import DataType
+from paimon.domain.types.text import parse_type
 
 __all__ = [
     "AddColumn",
@@ -44,6 +45,10 @@ def _path(value: str | Sequence[str]) -> Path:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def _type(value: DataType | str) -> DataType:
+    return parse_type(value) if isinstance(value, str) else value
+
+
 @frozen
 class AddColumn:
     """A new column, or a new field of a nested row.
@@ -53,14 +58,14 @@ class AddColumn:
     path : str or sequence of str
         The column's name; for nested fields all names from the column down, with ``element``, ``key`` or ``value``
         where an array or map is entered: ``("items", "element", "price")``.
-    type : DataType
+    type : DataType or str
         Must be nullable: old rows have no value.
     position : Position, optional
         Where among its siblings; last by default.
     """
 
     path: Path = field(converter=_path)
-    type: DataType
+    type: DataType = field(converter=_type)
     comment: str | None = None
     position: Position | None = None
 
@@ -85,7 +90,7 @@ class SetColumnType:
     """Another type; `keep_nullability` leaves null as it was allowed before."""
 
     path: Path = field(converter=_path)
-    type: DataType
+    type: DataType = field(converter=_type)
     keep_nullability: bool = True
 
 

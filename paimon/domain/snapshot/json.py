@@ -79,31 +79,30 @@ def _snapshot(members: Members) -> Snapshot:
     version = 1 if version is None else version
     if not 1 <= version <= NEWEST_VERSION:
         raise Unsupported(f"snapshot version {version} in {members.path}", hint=f"known are 1 to {NEWEST_VERSION}")
-    size = LONG_MAX
     return Snapshot(
         version=version,
         uuid=members.optional_text("uuid"),
         id=members.integer("id", 1),
         schema_id=members.integer("schemaId", 0),
         base_manifest_list=members.text("baseManifestList"),
-        base_manifest_list_size=members.optional_integer("baseManifestListSize", 0, size),
+        base_manifest_list_size=members.optional_integer("baseManifestListSize", 0),
         delta_manifest_list=members.text("deltaManifestList"),
-        delta_manifest_list_size=members.optional_integer("deltaManifestListSize", 0, size),
+        delta_manifest_list_size=members.optional_integer("deltaManifestListSize", 0),
         changelog_manifest_list=members.optional_text("changelogManifestList"),
-        changelog_manifest_list_size=members.optional_integer("changelogManifestListSize", 0, size),
+        changelog_manifest_list_size=members.optional_integer("changelogManifestListSize", 0),
         index_manifest=members.optional_text("indexManifest"),
         commit_user=members.text("commitUser"),
         writer_version=members.optional_text("writerVersion"),
         commit_identifier=members.integer("commitIdentifier"),
         commit_kind=_commit_kind(members),
         time_millis=members.integer("timeMillis"),
-        total_record_count=members.optional_integer("totalRecordCount"),
+        total_record_count=members.optional_integer("totalRecordCount", 0),
         delta_record_count=members.optional_integer("deltaRecordCount"),
-        changelog_record_count=members.optional_integer("changelogRecordCount"),
+        changelog_record_count=members.optional_integer("changelogRecordCount", 0),
         watermark=members.optional_integer("watermark"),
         statistics=members.optional_text("statistics"),
         properties=members.text_map("properties"),
-        next_row_id=members.optional_integer("nextRowId"),
+        next_row_id=members.optional_integer("nextRowId", 0),
         operation=members.optional_text("operation"),
         unknown=members.without(frozenset((*_MEMBERS, *_TAG_MEMBERS))),
     )
