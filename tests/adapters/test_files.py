@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
+import stat
 import tempfile
 import uuid
 from multiprocessing.synchronize import Barrier
@@ -96,6 +98,47 @@ def test_local_directories_move_and_go(tmp_path) -> None:
     files.delete_directory(f"{tmp_path}/b")
     files.delete_directory(f"{tmp_path}/b")
     assert files.status(f"{tmp_path}/b") is None
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch, failing: str) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    files = LocalFiles()
+    output = files.create(f"{tmp_path}/data")
+    output.write(b"1")
+    monkeypatch.setattr(os, failing, full)
+    with pytest.raises(StorageError, match="No space left") as refusal:
+        output.close()
+    assert refusal.value.path == f"{tmp_path}/data"
+    if failing == "fsync":
+        with pytest.raises(StorageError):
+            files.put_if_absent(f"{tmp_path}/snapshot-1", b"1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_may_not_last_is_an_unknown_outcome(tmp_path, monkeypatch) -> None:
+    files, plain = LocalFiles(), os.fsync
+
+    def no_directories(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", no_directories)
+    assert files.put_if_absent(f"{tmp_path}/snapshot-1", b"1") is PutOutcome.UNKNOWN
+    assert files.read(f"{tmp_path}/snapshot-1") == b"1"
+
+
+def test_a_disk_without_hard_links_is_refused(tmp_path, monkeypatch) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(StorageError, match="hard links"):
+        LocalFiles().put_if_absent(f"{tmp_path}/snapshot-1", b"1")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_deleting_a_directory_does_not_follow_links(tmp_path) -> None:

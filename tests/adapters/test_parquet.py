@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.formats.parquet import ParquetFormat
-from paimon.adapters.formats.parquet.thrift import decode, encode
-from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
+from paimon.adapters.formats.parquet.thrift import decode, decode_head, encode, encode_head
+from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
 from paimon.domain.predicate.expression import And, Compare, IsNull, Operator, Or
 from paimon.domain.predicate.reference import matches
 from paimon.domain.row.binary_row import deserialize
@@ -217,6 +217,8 @@ def test_footers_survive_the_rewriting() -> None:
         data = file.read_bytes()
         footer = data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
         assert encode(decode(footer)) == footer
+        for last in (2, 4):
+            assert encode_head(*decode_head(footer, last)) == footer
 
 
 def test_compression_and_page_options() -> None:
@@ -247,6 +249,67 @@ def test_a_visible_null_in_a_required_part_is_refused() -> None:
     assert read(written(fields, hidden)[0], fields).to_pylist() == hidden.to_pylist()
     with pytest.raises(InvalidRequest):
         written(fields, pa.Table.from_arrays([pa.array([{"a": None}], kind)], schema=arrow_schema(fields)))
+
+
+def test_missing_variants_are_null() -> None:
+    fields = fields_of([dt.VariantType()])
+    cells_of_c0 = [None, {"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}, None]
+    table = pa.Table.from_arrays([pa.array(cells_of_c0, arrow_schema(fields).field(0).type)], schema=arrow_schema(fields))
+    assert read(written(fields, table)[0], fields).to_pylist() == table.to_pylist()
+
+
+def test_a_null_in_a_required_column_is_refused() -> None:
+    fields = fields_of([dt.IntType(nullable=False)])
+    with pytest.raises(InvalidRequest, match=PATH):
+        written(fields, pa.Table.from_arrays([pa.array([None], pa.int32())], schema=arrow_schema(fields)))
+
+
+def test_storage_errors_come_through_as_they_are() -> None:
+    fields = fields_of([dt.VarBinaryType()])
+    table = pa.Table.from_arrays([pa.array([b"x" * 1000])], schema=arrow_schema(fields))
+    sink = _Full(MemoryFiles().create(PATH))
+    with pytest.raises(StorageError, match="full"):
+        writer = FORMAT.writer(sink, WriteRequest(PATH, fields))
+        writer.write(table)
+        writer.close()
+    writer.abort()
+    source = pa.PythonFile(_Broken(), "r")
+    with pytest.raises(StorageError, match="gone"):
+        list(FORMAT.read(source, ReadRequest(PATH, fields)))
+
+
+class _Full:
+    """A sink that takes little."""
+
+    def __init__(self, inner) -> None:
+        self.inner, self.left = inner, 100
+
+    def write(self, data: bytes) -> int:
+        self.left -= len(data)
+        if self.left < 0:
+            raise StorageError(PATH, "the disk is full")
+        return self.inner.write(data)
+
+    def __getattr__(self, name: str):
+        return getattr(self.inner, name)
+
+
+class _Broken:
+    """A source whose storage went away."""
+
+    closed = False
+
+    def seek(self, *_: int) -> int:
+        return 0
+
+    def tell(self) -> int:
+        return 1_000
+
+    def read(self, size: int = -1) -> bytes:
+        raise StorageError(PATH, "the storage is gone")
+
+    def close(self) -> None:
+        pass
 
 
 def test_files_of_other_writers() -> None:

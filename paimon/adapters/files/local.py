@@ -12,12 +12,18 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from paimon.adapters.files.local_output import LocalOutputFile, make_durable, open_temporary, sync_directory
-from paimon.domain.errors import AlreadyExists, NotFound, StorageError
+from paimon.adapters.files.local_output import (
+    LocalOutputFile,
+    make_durable,
+    open_temporary,
+    storage_errors,
+    sync_directory,
+)
+from paimon.domain.errors import AlreadyExists, StorageError
 from paimon.ports.files import FileStatus, OutputFile, PutOutcome
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
@@ -40,7 +46,7 @@ class LocalFiles:
     def create(self, path: str) -> OutputFile:
         """A new file, visible at its `close`."""
         with storage_errors(path, missing_is_error=True):
-            return LocalOutputFile(local_path(path))
+            return LocalOutputFile(path, local_path(path))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with this content unless it is there; a StorageError means that nothing was created."""
@@ -56,7 +62,7 @@ class LocalFiles:
 
     def replace(self, path: str, data: bytes) -> None:
         """Create the file or replace its content, in one step."""
-        with storage_errors(path, missing_is_error=True), LocalOutputFile(local_path(path)) as file:
+        with storage_errors(path, missing_is_error=True), LocalOutputFile(path, local_path(path)) as file:
             file.write(data)
 
     def list(self, path: str) -> Sequence[FileStatus]:
@@ -107,17 +113,6 @@ class LocalFiles:
         """Remove a directory with all that it holds; links are removed, not followed."""
         with storage_errors(path), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(local_path(path))
-
-
-@contextlib.contextmanager
-def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-    """Turn the system's errors into NotFound and StorageError; with `missing_is_error` into StorageError only."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, FileNotFoundError | NotADirectoryError) and not missing_is_error:
-            raise NotFound("file", path) from error
-        raise StorageError(path, error.strerror or str(error)) from error
 
 
 def local_path(path: str) -> str:

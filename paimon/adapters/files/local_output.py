@@ -9,20 +9,28 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from collections.abc import Iterator
 from types import TracebackType
 from typing import BinaryIO
 
+from paimon.domain.errors import NotFound, StorageError
+
 
 class LocalOutputFile:
-    """See `paimon.ports.files.OutputFile`; also a file object as far as Arrow and others need one."""
+    """See `paimon.ports.files.OutputFile`; also a file object as far as Arrow and others need one.
 
-    def __init__(self, final: str) -> None:
+    `path` is what errors name, `final` the place on this disk.
+    """
+
+    def __init__(self, path: str, final: str) -> None:
+        self._path = path
         self._final = final
         self._temporary, self._file = open_temporary(final)
 
     def write(self, data: bytes) -> int:
         """Append bytes (any buffer)."""
-        return self._file.write(data)
+        with storage_errors(self._path, missing_is_error=True):
+            return self._file.write(data)
 
     def tell(self) -> int:
         """Bytes written."""
@@ -30,21 +38,23 @@ class LocalOutputFile:
 
     def flush(self) -> None:
         """Hand buffered bytes to the system; nothing becomes visible."""
-        self._file.flush()
+        with storage_errors(self._path, missing_is_error=True):
+            self._file.flush()
 
     def close(self) -> None:
         """Make the file durable and visible."""
         if self._file.closed:
             return
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            os.replace(self._temporary, self._final)
-        except BaseException:
-            self.abort()
-            raise
-        sync_directory(os.path.dirname(self._final))
+        with storage_errors(self._path, missing_is_error=True):
+            try:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+                os.replace(self._temporary, self._final)
+            except BaseException:
+                self.abort()
+                raise
+            sync_directory(os.path.dirname(self._final))
 
     def abort(self) -> None:
         """Leave nothing."""
@@ -81,6 +91,17 @@ class LocalOutputFile:
             self.close()
         else:
             self.abort()
+
+
+@contextlib.contextmanager
+def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
+    """Turn the system's errors into NotFound and StorageError; with `missing_is_error` into StorageError only."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not missing_is_error:
+            raise NotFound("file", path) from error
+        raise StorageError(path, error.strerror or str(error)) from error
 
 
 def open_temporary(final: str) -> tuple[str, BinaryIO]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Set
 
-from paimon.adapters.formats.parquet.thrift import BINARY, I32, STRUCT, TRUE, ThriftStruct, decode, encode
+from paimon.adapters.formats.parquet.thrift import BINARY, I32, STRUCT, TRUE, ThriftStruct, decode_head, encode_head
 
 MAGIC = b"PAR1"
 MESSAGE = b"paimon_schema"
@@ -38,13 +38,12 @@ def rewritten_tail(tail: bytes, int96_leaves: Set[int]) -> bytes:
     """
     length = struct.unpack("<I", tail[-8:-4])[0]
     start = len(tail) - 8 - length
-    footer = decode(tail[start:-8])
+    footer, rest = decode_head(tail[start:-8], _ROW_GROUPS if int96_leaves else _SCHEMA)
     _describe(footer.get(_SCHEMA).values, int96_leaves)
-    if int96_leaves:
+    for leaf in int96_leaves:
         for group in footer.get(_ROW_GROUPS).values:
-            for leaf in int96_leaves:
-                _chunk_as_int96(group.get(_COLUMNS).values[leaf])
-    data = encode(footer)
+            _chunk_as_int96(group.get(_COLUMNS).values[leaf])
+    data = encode_head(footer, rest)
     return tail[:start] + data + struct.pack("<I", len(data)) + MAGIC
 
 

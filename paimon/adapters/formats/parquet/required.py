@@ -14,6 +14,8 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
 
+_REQUIRED_BYTES = dt.VarBinaryType(nullable=False)
+
 
 def has_required_part(data_type: DataType) -> bool:
     """Whether something inside of the type is NOT NULL and can lie under a null."""
@@ -31,9 +33,9 @@ def without_hidden_nulls(array: pa.Array, data_type: DataType, visible: pa.Array
         raise InvalidRequest("a part of a nested column is null though its type is NOT NULL")
     mask = array.is_null() if array.null_count and not required else None
     match data_type:
-        case dt.RowType(fields=fields):
+        case dt.RowType() | dt.VariantType():
             inner = array.is_valid() if visible is None else pc.and_(array.is_valid(), visible)
-            parts = [without_hidden_nulls(array.field(i), f.type, inner) for i, f in enumerate(fields)]
+            parts = [without_hidden_nulls(array.field(i), p, inner) for i, p in enumerate(_parts(data_type))]
             return pa.StructArray.from_arrays(parts, fields=list(array.type), mask=mask)
         case dt.ArrayType(element=element):
             values = without_hidden_nulls(array.values, element)
@@ -50,6 +52,8 @@ def _parts(data_type: DataType) -> list[DataType]:
     match data_type:
         case dt.RowType(fields=fields):
             return [f.type for f in fields]
+        case dt.VariantType():
+            return [_REQUIRED_BYTES, _REQUIRED_BYTES]
         case dt.ArrayType(element=element):
             return [element]
         case dt.MapType(value=value):

@@ -56,6 +56,20 @@ def encode(value: ThriftStruct) -> bytes:
     return bytes(out)
 
 
+def decode_head(data: bytes, last: int) -> tuple[ThriftStruct, bytes]:
+    """The members up to number `last`, which must be there, and the bytes of what follows, undecoded."""
+    source = _Source(data)
+    members = _members(source, 0, last)
+    if last not in members:
+        raise ValueError(f"the footer has no member {last}")
+    return ThriftStruct(members), source.rest()
+
+
+def encode_head(value: ThriftStruct, rest: bytes) -> bytes:
+    """The counterpart of `decode_head`."""
+    return encode(value)[:-1] + rest
+
+
 class _Source:
     """Bytes and a position."""
 
@@ -74,6 +88,9 @@ class _Source:
         self._at += count
         return piece
 
+    def rest(self) -> bytes:
+        return self._data[self._at :]
+
     def varint(self) -> int:
         value = shift = 0
         while True:
@@ -91,13 +108,19 @@ class _Source:
 def _struct(source: _Source, depth: int) -> ThriftStruct:
     if depth > _MAX_DEPTH:
         raise ValueError("the footer nests too deeply")
+    return ThriftStruct(_members(source, depth))
+
+
+def _members(source: _Source, depth: int, last: int | None = None) -> dict[int, tuple[int, Any]]:
     members: dict[int, tuple[int, Any]] = {}
     number = 0
     while head := source.byte():
         number = number + (head >> 4) if head >> 4 else source.zigzag()
         kind = head & 0x0F
         members[number] = (TRUE, kind == TRUE) if kind in (TRUE, FALSE) else (kind, _value(source, kind, depth))
-    return ThriftStruct(members)
+        if number == last:
+            break
+    return members
 
 
 def _value(source: _Source, kind: int, depth: int) -> Any:

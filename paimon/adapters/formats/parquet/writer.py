@@ -19,6 +19,7 @@ from paimon.adapters.formats.parquet.compression import codec
 from paimon.adapters.formats.parquet.footer import rewritten_tail
 from paimon.adapters.formats.parquet.schema import int96_leaves, leaf_types, physical, write_schema
 from paimon.adapters.formats.parquet.statistics import NAN, chunk_stats, combined
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.parse import parse_bool, parse_memory
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
@@ -35,6 +36,7 @@ class ParquetWriter:
 
     def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
         self._sink = sink
+        self._path = request.path
         self._fields = request.fields
         self._schema = write_schema(request.fields)
         self._block_bytes = _block_bytes(request)
@@ -100,7 +102,11 @@ class ParquetWriter:
             for i, (f, kind) in enumerate(zip(self._fields, self._schema, strict=True))
         ]
         self._told.append([_beyond_footer(table.column(i), f.type) for i, f in enumerate(self._fields)])
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=table.num_rows)
+        stored = pa.Table.from_arrays(columns, schema=self._schema)
+        try:
+            self._writer.write_table(stored, row_group_size=table.num_rows)
+        except pa.ArrowInvalid as error:
+            raise InvalidRequest(f"{self._path}: these rows cannot be written as Parquet: {error}") from error
         self._stored_share = (self._tail.tell() - before) / max(1, table.nbytes)
 
     def _column_stats(self, footer: pq.FileMetaData) -> tuple[ColumnStats, ...]:
