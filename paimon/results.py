@@ -39,7 +39,8 @@ class Results:
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a pandas DataFrame; `options` go to `pyarrow.Table.to_pandas`."""
-        return self.to_arrow().to_pandas(**options)
+        frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a polars DataFrame (needs the extra ``polars``)."""

@@ -7,6 +7,7 @@ equal while the format's are not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pyspark.sql.datasource import (
     EqualTo,
@@ -80,30 +81,28 @@ def _column(pushed: Filter, fields: Mapping[str, DataField]) -> str | None:
     path = getattr(pushed, "attribute", ())
     if len(path) != 1 or path[0] not in fields:
         return None
-    null_test = isinstance(pushed, IsNull | IsNotNull)
+    null_test = isinstance(pushed, (IsNull, IsNotNull))
     return path[0] if null_test or isinstance(fields[path[0]].type, _EXACT) else None
 
 
-def _compare(name: str, pushed: Filter) -> e.Predicate:
-    return e.Compare(name, _COMPARES[type(pushed)], pushed.value)  # type: ignore[attr-defined]
+def _compare(name: str, pushed: Any) -> e.Predicate:
+    return e.Compare(name, _COMPARES[type(pushed)], pushed.value)
 
 
-def _in(name: str, pushed: Filter) -> e.Predicate:
-    assert isinstance(pushed, In)
+def _in(name: str, pushed: Any) -> e.Predicate:
     return e.In(name, tuple(pushed.value))
 
 
-def _is_null(name: str, pushed: Filter) -> e.Predicate:
+def _is_null(name: str, pushed: Any) -> e.Predicate:
     return e.IsNull(name, negated=isinstance(pushed, IsNotNull))
 
 
-def _starts_with(name: str, pushed: Filter) -> e.Predicate:
-    assert isinstance(pushed, StringStartsWith)
+def _starts_with(name: str, pushed: Any) -> e.Predicate:
     quoted = pushed.value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return e.Like(name, quoted + "%", escape="\\")
 
 
-_BUILDERS: Mapping[type[Filter], Callable[[str, Filter], e.Predicate]] = {
+_BUILDERS: Mapping[type[Filter], Callable[[str, Any], e.Predicate]] = {
     **dict.fromkeys(_COMPARES, _compare),
     In: _in,
     IsNull: _is_null,

@@ -5,7 +5,7 @@ Law: operations take `(engine, table, …)`; a TableDefinition has no behaviour 
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import frozen
 
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
@@ -23,7 +23,7 @@ class TableDefinition:
     paths: TablePaths
     schema: TableSchema
     options: TableOptions
-    allowed_roots: tuple[str, ...] = field(converter=tuple, default=())
+    allowed_roots: tuple[str, ...] = ()
 
     @property
     def branch(self) -> str:

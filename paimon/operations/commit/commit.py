@@ -7,14 +7,14 @@ identifier of its own happens once; a published write is never reported as a fai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import evolve, field, frozen
 
 from paimon.domain.commit.conflicts import check_conflicts, check_strict, needs_check, without_known
 from paimon.domain.commit.entries import Change, check_places, compacted, written
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.commit.overwrite import PartitionFilter, overwriting
+from paimon.domain.commit.overwrite import overwriting, partitions_of_spec, partitions_written
 from paimon.domain.errors import CommitConflict
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -26,6 +26,10 @@ from paimon.ports.engine import Engine
 
 __all__ = ["CommitRequest", "CommitResult", "commit", "committed"]
 _POSTPONE = -2
+
+
+def _messages(values: Iterable[CommitMessage]) -> tuple[CommitMessage, ...]:
+    return tuple(values)
 
 
 @frozen(hash=False)
@@ -56,7 +60,7 @@ class CommitRequest:
         What the snapshot says it was (``"DELETE"``, ``"UPDATE"`` …); by default WRITE, OVERWRITE or TRUNCATE.
     """
 
-    messages: tuple[CommitMessage, ...] = field(converter=tuple)
+    messages: tuple[CommitMessage, ...] = field(converter=_messages)
     commit_user: str
     identifier: int = BATCH_COMMIT_IDENTIFIER
     overwrite: Mapping[str, object] | None = None
@@ -168,8 +172,8 @@ def _append_on(table: TableDefinition, change: Change) -> ChangeOn:
 
 
 def _overwrite_on(table: TableDefinition, request: CommitRequest, change: Change) -> ChangeOn:
-    only = frozenset(e.partition for e in change.entries) if request.dynamic_overwrite else None
-    meant = PartitionFilter(table, request.overwrite or {}, only)
+    dynamic = request.dynamic_overwrite
+    meant = partitions_written(change) if dynamic else partitions_of_spec(table, request.overwrite or {})
     meant.check_holds(change)
     postpone = table.options.bucket == _POSTPONE
     return lambda base: overwriting(change, base.live(meant), base.index_files, meant, postpone)
