@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import InvalidRequest
@@ -19,42 +19,48 @@ from paimon.domain.partition.spec import parse_spec
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind
+from paimon.domain.types.data_types import DataField
 
 _POSTPONED = -2
 
 
+@frozen
 class PartitionFilter:
-    """Which partitions an overwrite means: all, those that match a spec, or those given."""
+    """Which partitions an overwrite means: those in `only` where that is given, else those that match the spec."""
 
-    def __init__(
-        self, table: TableDefinition, spec: Mapping[str, object], only: frozenset[bytes] | None = None
-    ) -> None:
-        fields = table.schema.partition_fields
-        self._types = [f.type for f in fields]
-        self._names = [f.name for f in fields]
-        default_name = table.options.get("partition.default-name") or "__DEFAULT_PARTITION__"
-        self._spec: Mapping[str, Any] = parse_spec(spec, fields, default_name)
-        self._only = only
-        self._known: dict[bytes, bool] = {}
+    fields: tuple[DataField, ...]
+    spec: tuple[tuple[str, Any], ...] = ()
+    only: frozenset[bytes] | None = None
 
     def __call__(self, partition: bytes) -> bool:
         """Whether this partition is meant."""
-        if self._only is not None:
-            return partition in self._only
-        if partition not in self._known:
-            values = dict(zip(self._names, deserialize(partition, self._types), strict=True))
-            self._known[partition] = all(values[name] == wanted for name, wanted in self._spec.items())
-        return self._known[partition]
+        if self.only is not None:
+            return partition in self.only
+        row = deserialize(partition, [f.type for f in self.fields])
+        values = dict(zip([f.name for f in self.fields], row, strict=True))
+        return all(values[name] == wanted for name, wanted in self.spec)
 
     def check_holds(self, change: Change) -> None:
         """Refuse new files outside the partitions meant."""
         for entry in change.entries:
             if not self(entry.partition):
                 raise InvalidRequest(
-                    f"file {entry.file.file_name} lies outside the partition that is overwritten: {dict(self._spec)}",
+                    f"file {entry.file.file_name} lies outside the partition that is overwritten: {dict(self.spec)}",
                     subject=entry.file.file_name,
                     hint="write only rows of that partition, or name the partition that the rows belong to",
                 )
+
+
+def partitions_of_spec(table: TableDefinition, spec: Mapping[str, object]) -> PartitionFilter:
+    """The partitions that a static spec names (some of the partition columns; none: all partitions)."""
+    fields = table.schema.partition_fields
+    default_name = table.options.get("partition.default-name") or "__DEFAULT_PARTITION__"
+    return PartitionFilter(fields, tuple(parse_spec(spec, fields, default_name).items()))
+
+
+def partitions_written(change: Change) -> PartitionFilter:
+    """The partitions that the change brings files of."""
+    return PartitionFilter((), (), frozenset(e.partition for e in change.entries))
 
 
 def overwriting(

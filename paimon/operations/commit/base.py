@@ -62,8 +62,9 @@ class CommitBase:
         return self._live(near, partitions.__contains__)
 
     def _live(self, manifests: Iterable[ManifestFileMeta], meant: Callable[[bytes], bool]) -> list[ManifestEntry]:
-        found = (e for m in manifests for e in read_manifest(self._engine, self._table, m.file_name))
-        return live_files(e for e in found if meant(e.partition))
+        found = [e for m in manifests for e in read_manifest(self._engine, self._table, m.file_name)]
+        wanted = {partition: meant(partition) for partition in {e.partition for e in found}}
+        return live_files(e for e in found if wanted[e.partition])
 
     def index_manifest_after(self, change: Change, writer: ManifestWriter) -> str | None:
         """The name of the index manifest that holds after the change: the base's own where no index file changes."""
