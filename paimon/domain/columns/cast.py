@@ -1,0 +1,138 @@
+"""Values of one type as values of another: what a reader does with files from before a type change.
+
+Law: equal to Java's casts, value by value, save where the modules beside this one say otherwise; nested ROWs go by
+field id, at every depth. A cast that has no rule is Unsupported. Source: `CastExecutors` and its rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.columns import cast_numbers, cast_text, cast_times, nested
+from paimon.domain.columns.cast_parse import parsed
+from paimon.domain.errors import Unsupported
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import DataType
+from paimon.domain.types.text import format_type
+
+_NUMBERS = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType)
+_TIMES = (dt.DateType, dt.TimeType, *dt.TIMESTAMP_TYPES)
+
+
+def cast(array: pa.Array | pa.ChunkedArray, source: DataType, target: DataType) -> pa.Array | pa.ChunkedArray:
+    """A canonical array of `source` as a canonical array of `target`.
+
+    Raises
+    ------
+    Unsupported
+        If there is no such cast.
+    InvalidRequest
+        If a text is no value of the target (Java fails there too).
+    """
+    kind = arrow_type(target)
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array([cast(chunk, source, target) for chunk in array.chunks], kind)
+    if array.null_count == len(array):
+        return pa.nulls(len(array), kind)
+    made = _cast(array, source, target)
+    return made if made.type.equals(kind) else made.cast(kind)
+
+
+def _cast(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    kind = arrow_type(target)
+    match source, target:
+        case dt.RowType(), dt.RowType():
+            return _row(array, source, target)
+        case dt.ArrayType(element=given), dt.ArrayType(element=wanted):
+            return nested.rebuilt_list(array, cast(nested.list_values(array), given, wanted), kind)
+        case dt.VectorType(element=given), dt.VectorType(element=wanted):
+            return nested.rebuilt_vector(array, cast(nested.list_values(array), given, wanted), kind)
+        case dt.MapType(), dt.MapType():
+            keys, items = nested.map_entries(array)
+            made = cast(keys, source.key, target.key), cast(items, source.value, target.value)
+            return nested.rebuilt_map(array, *made, kind)
+        case dt.MultisetType(element=given), dt.MultisetType(element=wanted):
+            keys, counts = nested.map_entries(array)
+            return nested.rebuilt_map(array, cast(keys, given, wanted), counts, kind)
+    if source.with_nullable(True) == target.with_nullable(True):
+        return array
+    return _atomic(array, source, target)
+
+
+def _row(array: pa.StructArray, source: dt.RowType, target: dt.RowType) -> pa.StructArray:
+    held_fields = zip(source.fields, nested.struct_children(array), strict=True)
+    given = {field.id: (field, child) for field, child in held_fields}
+    children = []
+    for field in target.fields:
+        if field.id in given:
+            held, child = given[field.id]
+            children.append(cast(child, held.type, field.type))
+        else:
+            children.append(pa.nulls(len(array), arrow_type(field.type)))
+    return nested.rebuilt_struct(array, children, arrow_type(target))
+
+
+def _atomic(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    if isinstance(target, dt.CHARACTER_TYPES):
+        return _to_text(array, source, target)
+    if isinstance(target, dt.BYTES_TYPES) and isinstance(source, (*dt.CHARACTER_TYPES, *dt.BYTES_TYPES)):
+        return cast_text.sized_bytes(array.cast(pa.binary()), target)
+    if isinstance(target, (*_NUMBERS, *_TIMES, dt.BooleanType)):
+        if isinstance(source, dt.CHARACTER_TYPES):
+            return parsed(array, target)
+        if isinstance(target, _TIMES):
+            return _to_time(array, source, target)
+        if isinstance(source, (*_NUMBERS, dt.BooleanType, *dt.TIMESTAMP_TYPES)):
+            return _to_number(array, source, target)
+    raise _no_rule(source, target)
+
+
+def _no_rule(source: DataType, target: DataType) -> Unsupported:
+    return Unsupported(f"reading {format_type(source)} as {format_type(target)}", hint="change the column's type back")
+
+
+def _to_number(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    kind = arrow_type(target)
+    if isinstance(source, dt.TIMESTAMP_TYPES):
+        if isinstance(target, dt.IntType | dt.BigIntType):
+            return cast_times.to_seconds(array, kind)
+        raise _no_rule(source, target)
+    match target:
+        case dt.BooleanType():
+            if not isinstance(source, dt.INTEGER_TYPES):
+                raise _no_rule(source, target)
+            return cast_numbers.to_boolean(array)
+        case dt.DecimalType():
+            return cast_numbers.to_decimal(array, kind)
+        case dt.FloatType() | dt.DoubleType():
+            return cast_numbers.to_floating(array, kind)
+    return cast_numbers.to_integer(array, kind)
+
+
+def _to_time(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    of_timestamp = isinstance(source, dt.TIMESTAMP_TYPES)
+    match target:
+        case dt.TimestampType() | dt.LocalZonedTimestampType():
+            if isinstance(source, (*_TIMES, dt.IntType, dt.BigIntType)):
+                return cast_times.to_timestamp(array, target)
+        case dt.DateType() if of_timestamp:
+            return cast_times.to_date(array, zoned=isinstance(source, dt.LocalZonedTimestampType))
+        case dt.TimeType() if of_timestamp or isinstance(source, dt.TimeType):
+            return cast_times.to_time(array)
+    raise _no_rule(source, target)
+
+
+def _to_text(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    if isinstance(source, dt.BYTES_TYPES):
+        return cast_text.text_of(array, source)  # Java does not cut these
+    if isinstance(source, dt.ArrayType):
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
+        parts = cast(nested.list_values(array), source.element, dt.VarCharType())
+        return cast_text.sized_text(cast_text.joined(lengths, parts, array.is_valid()), target)
+    if isinstance(source, (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)):
+        raise _no_rule(source, target)
+    text = array if isinstance(source, dt.CHARACTER_TYPES) else cast_text.text_of(array, source)
+    return cast_text.sized_text(text, target)

@@ -1,0 +1,125 @@
+"""Casts from texts.
+
+Law: what Java reads is read; a text that is no value of the type is refused by name, as Java refuses the read. Into
+DECIMAL, what does not fit is null. Source: `BinaryStringUtils`, `DateTimeUtils`.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.columns.cast_numbers import fitted
+from paimon.domain.columns.parse_times import pattern_of, times_of
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import DataType
+from paimon.domain.types.text import format_type
+
+_WIDE = 76
+_TRUE = pa.array(["t", "true", "y", "yes", "1"])
+_FALSE = pa.array(["f", "false", "n", "no", "0"])
+_WHOLE = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_FLOATING = r"^[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)$"
+
+
+def _checked(array: pa.Array, good: pa.Array, target: DataType) -> None:
+    bad = array.filter(pc.invert(pc.fill_null(good, True)))
+    if len(bad):
+        raise InvalidRequest(
+            f"the text {bad[0].as_py()!r} is no {format_type(target.with_nullable(True))}", subject=bad[0].as_py(),
+            hint="the column's type was changed, but its older texts are of another form: change it back",
+        )
+
+
+def parsed(array: pa.Array, target: DataType) -> pa.Array:
+    """Texts as values of a type that holds no other types."""
+    match target:
+        case dt.BooleanType():
+            return _boolean(array, target)
+        case dt.FloatType() | dt.DoubleType():
+            return _floating(array, target)
+        case dt.DecimalType():
+            return _decimal(array, target)
+        case _ if isinstance(target, dt.INTEGER_TYPES):
+            return _integer(array, target)
+    return _time(array, target)
+
+
+def _boolean(array: pa.Array, target: DataType) -> pa.Array:
+    words = pc.utf8_lower(array)
+    true, false = pc.is_in(words, value_set=_TRUE), pc.is_in(words, value_set=_FALSE)
+    _checked(array, pc.or_(pc.or_(true, false), pc.is_null(array)), target)
+    return pc.if_else(array.is_null(), pa.scalar(None, pa.bool_()), true)
+
+
+def _integer(array: pa.Array, target: DataType) -> pa.Array:
+    kind = arrow_type(target)
+    _checked(array, pc.match_substring_regex(array, _WHOLE), target)
+    short = pc.replace_substring_regex(array, r"^\+?(-?)0*([0-9]*)(\..*)?$", r"\10\2")
+    _checked(array, pc.less_equal(pc.utf8_length(short), 20), target)
+    wide = short.cast(pa.decimal128(38, 0))
+    info = np.iinfo(kind.to_pandas_dtype())
+    fits = pc.and_(
+        pc.greater_equal(wide, pa.scalar(int(info.min), pa.decimal128(38, 0))),
+        pc.less_equal(wide, pa.scalar(int(info.max), pa.decimal128(38, 0))),
+    )
+    _checked(array, fits, target)
+    return short.cast(pa.int64()).cast(kind)
+
+
+def _floating(array: pa.Array, target: DataType) -> pa.Array:
+    trimmed = pc.utf8_trim_whitespace(array)
+    _checked(array, pc.match_substring_regex(trimmed, _FLOATING), target)
+    plain = pc.replace_substring_regex(trimmed, r"[fFdD]$", "")
+    plain = pc.replace_substring_regex(plain, r"^\+", "")
+    kind = arrow_type(target)
+    try:
+        return plain.cast(kind)
+    except pa.ArrowInvalid:  # out of range, which Java makes infinite or zero
+        values = np.array([0.0 if v is None else float(v) for v in plain.to_pylist()])
+        return pa.array(values, mask=np.asarray(array.is_null())).cast(kind, safe=False)
+
+
+def _decimal(array: pa.Array, target: dt.DecimalType) -> pa.Array:
+    _checked(array, pc.match_substring_regex(array, _NUMBER), target)
+    kind = arrow_type(target)
+    try:
+        return fitted(array.cast(pa.decimal256(_WIDE, _WIDE // 2)), kind)
+    except pa.ArrowInvalid:  # some have more digits than the widest Arrow type
+        values = [None if text is None else _exactly_rounded(Decimal(text), kind) for text in array.to_pylist()]
+        return pa.array(values, kind)
+
+
+def _exactly_rounded(number: Decimal, kind: pa.Decimal128Type) -> Decimal | None:
+    if number.adjusted() >= kind.precision:
+        return None
+    if number.adjusted() < -kind.scale - 1:
+        return Decimal(0)
+    digits = Context(prec=len(number.as_tuple().digits) + 2 * _WIDE, rounding=ROUND_HALF_UP)
+    rounded = number.quantize(Decimal(1).scaleb(-kind.scale), context=digits)
+    return rounded if rounded.adjusted() < kind.precision - kind.scale or not rounded else None
+
+
+def _time(array: pa.Array, target: DataType) -> pa.Array:
+    """Days and times; bare numbers are days, milliseconds, or units of the timestamp's precision since 1970."""
+    bare = pc.fill_null(pc.match_substring_regex(array, r"^-?[0-9]{1,9}$"), False)
+    if not pc.any(bare).as_py():
+        return _formed_time(array, target)
+    missing = pa.scalar(None, pa.string())
+    numbers = pc.if_else(bare, array, missing).cast(pa.int64())
+    kind = arrow_type(target)
+    counted = numbers.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.int32()).cast(kind)
+    return pc.coalesce(counted, _formed_time(pc.if_else(bare, missing, array), target))
+
+
+def _formed_time(array: pa.Array, target: DataType) -> pa.Array:
+    _checked(array, pc.match_substring_regex(array, pattern_of(target)), target)
+    made, real = times_of(array, target)
+    _checked(array, pc.or_(real, array.is_null()), target)
+    return made

@@ -1,0 +1,104 @@
+"""Casts to texts and bytes, and their lengths.
+
+Law: values are written as Java writes them (``1.0E10``, ``2024-01-01 00:00:00.000``, ``[1, 2]``); texts are cut to
+CHAR(n) and VARCHAR(n) by characters, and CHAR is filled with blanks; BINARY is cut or filled with zeros.
+Source: `BinaryStringUtils.toCharacterString`, the `…ToStringCastRule`s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.columns.java_text import java_floating
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import MAX_LENGTH, DataType
+
+
+def sized_text(array: pa.Array, target: DataType) -> pa.Array:
+    """Texts as long as the type wants them."""
+    if not isinstance(target, dt.CHARACTER_TYPES) or target.length == MAX_LENGTH:
+        return array
+    cut = pc.utf8_slice_codeunits(array, 0, target.length)
+    return pc.utf8_rpad(cut, target.length, " ") if isinstance(target, dt.CharType) else cut
+
+
+def sized_bytes(array: pa.Array, target: DataType) -> pa.Array:
+    """Bytes as long as the type wants them."""
+    if not isinstance(target, dt.BYTES_TYPES) or target.length == MAX_LENGTH:
+        return array
+    cut = pc.binary_slice(array, 0, target.length)
+    if not isinstance(target, dt.BinaryType):
+        return cut
+    lengths = pc.binary_length(cut)
+    if pc.all(pc.equal(lengths, target.length)).as_py() is not False:
+        return cut
+    padding = pa.array([bytes(n) for n in range(target.length + 1)], pa.binary())
+    zeros = padding.take(pc.subtract(pa.scalar(target.length, pa.int32()), lengths))
+    return pc.binary_join_element_wise(cut, zeros, b"")
+
+
+def text_of(array: pa.Array, source: DataType) -> pa.Array:
+    """The text of each value of a type that holds no other types."""
+    match source:
+        case dt.FloatType() | dt.DoubleType():
+            return _floating(array)
+        case dt.DecimalType():
+            return _decimal(array)
+        case dt.TimeType(precision=precision):
+            return _time(array.cast(pa.string()), precision)
+        case dt.TimestampType(precision=precision) | dt.LocalZonedTimestampType(precision=precision):
+            naive = array.cast(pa.int64()).cast(pa.timestamp(array.type.unit))
+            surplus = -precision % 3 if precision else 0
+            text = naive.cast(pa.string())
+            return pc.utf8_slice_codeunits(text, 0, -surplus) if surplus else text
+        case _ if isinstance(source, dt.BYTES_TYPES):
+            return _from_utf8(array)
+    return array.cast(pa.string())
+
+
+def _floating(array: pa.Array) -> pa.Array:
+    encoded = array.dictionary_encode()
+    numbers = encoded.dictionary.to_numpy(zero_copy_only=False)
+    return pa.array([java_floating(v) for v in numbers], pa.string()).take(encoded.indices)
+
+
+def _decimal(array: pa.Array) -> pa.Array:
+    """Digits with a point; Arrow would write small numbers with an exponent."""
+    scale = array.type.scale
+    whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(array), array.buffers(), offset=array.offset)
+    digits = whole.cast(pa.string())
+    if scale == 0:
+        return digits
+    negative = pc.starts_with(digits, "-")
+    digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
+    text = pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale), "."
+    )
+    return pc.if_else(negative, pc.binary_join_element_wise("-", text, ""), text)
+
+
+def _time(text: pa.Array, precision: int) -> pa.Array:
+    """Java prints as many digits as the precision has, without trailing zeros, but one at least."""
+    if precision == 0:
+        return pc.utf8_slice_codeunits(text, 0, 8)
+    cut = pc.utf8_slice_codeunits(text, 0, 9 + min(precision, 3))
+    return pc.replace_substring_regex(cut, r"(\.\d\d*?)0*$", r"\1")
+
+
+def _from_utf8(array: pa.Array) -> pa.Array:
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if v is None else v.decode("utf-8", "replace") for v in array.to_pylist()], pa.string())
+
+
+def joined(lengths: np.ndarray[tuple[int], np.dtype[np.int64]], parts: pa.Array, valid: pa.Array) -> pa.Array:
+    """Element texts of lists as ``[a, b]``."""
+    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    texts = pc.fill_null(parts, "null")
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)
+    inner = pc.binary_join(lists, ", ")
+    whole = pc.binary_join_element_wise("[", inner, "]", "")
+    return pc.if_else(valid, whole, pa.scalar(None, pa.string()))

@@ -1,0 +1,90 @@
+"""Casts between dates, times of day, timestamps and seconds.
+
+Law: as Java: timestamps are milliseconds and the nanoseconds inside one; a cut to three digits or fewer goes towards
+1970, a finer one towards the past; a day of a TIMESTAMP before 1970 is cut towards 1970 too. Local time is UTC here.
+A time of day is never negative, where Java's would be. What the target's unit cannot hold becomes null.
+Source: `TimestampToTimestampCastRule`, `TimestampToDateCastRule`, `DateTimeUtils`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import LocalZonedTimestampType, TimestampType
+
+Integers = npt.NDArray[np.int64]
+TimestampKind = TimestampType | LocalZonedTimestampType
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_MILLIS_PER_DAY = 86_400_000
+
+
+def _integers(array: pa.Array) -> Integers:
+    width = pa.int32() if array.type.bit_width == 32 else pa.int64()
+    return np.asarray(array.cast(width).fill_null(0)).astype(np.int64)
+
+
+def _made(values: Integers, like: pa.Array, target: pa.DataType, lost: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    nulls = np.asarray(like.is_null())
+    mask = nulls if lost is None else nulls | lost
+    width = pa.int32() if target.bit_width == 32 else pa.int64()
+    return pa.array(values, mask=mask).cast(width, safe=False).cast(target)
+
+
+def _towards_zero(values: Integers, divisor: int) -> Integers:
+    return np.where(values < 0, -(-values // divisor), values // divisor)
+
+
+def _millis(array: pa.Array) -> Integers:
+    """Milliseconds of timestamps, dates, times and seconds (as whole numbers)."""
+    values = _integers(array)
+    if pa.types.is_timestamp(array.type):
+        rate = _PER_SECOND[array.type.unit]
+        return values * (1000 // rate) if rate <= 1000 else values // (rate // 1000)
+    if pa.types.is_date(array.type):
+        return values * _MILLIS_PER_DAY
+    return values if pa.types.is_time(array.type) else values * 1000
+
+
+def to_timestamp(array: pa.Array, target: TimestampKind) -> pa.Array:
+    """Timestamps of another precision, days, times of 1970-01-01, or seconds as timestamps."""
+    kind = arrow_type(target)
+    if target.precision <= 3:
+        step = 10 ** (3 - target.precision)
+        millis = _towards_zero(_millis(array), step) * step
+        return _made(millis // 1000 if kind.unit == "s" else millis, array, kind)
+    rate = _PER_SECOND[kind.unit]
+    fine = pa.types.is_timestamp(array.type) and _PER_SECOND[array.type.unit] > 1000
+    values = _integers(array) if fine else _millis(array)
+    given = _PER_SECOND[array.type.unit] if fine else 1000
+    if given > rate:
+        values, factor = values // (given // rate), 1
+    else:
+        factor = rate // given
+    limit = (2**63 - 1) // factor
+    lost = (values > limit) | (values < -limit)
+    step = 10 ** ((6 if kind.unit == "us" else 9) - target.precision)
+    scaled = np.where(lost, 0, values) * factor
+    return _made(scaled // step * step, array, kind, lost)
+
+
+def to_date(array: pa.Array, zoned: bool) -> pa.Array:
+    """The day of a timestamp."""
+    millis = _millis(array)
+    days = millis // _MILLIS_PER_DAY if zoned else _towards_zero(millis, _MILLIS_PER_DAY)
+    return _made(days, array, pa.date32())
+
+
+def to_time(array: pa.Array) -> pa.Array:
+    """The time of day of a timestamp; times of day stay."""
+    if pa.types.is_time(array.type):
+        return array
+    return _made(_millis(array) % _MILLIS_PER_DAY, array, pa.time32("ms"))
+
+
+def to_seconds(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Whole seconds since 1970 of a timestamp; INT wraps."""
+    return _made(_towards_zero(_millis(array), 1000), array, pa.int64()).cast(target, safe=False)

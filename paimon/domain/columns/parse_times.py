@@ -1,0 +1,88 @@
+"""Texts as days, times of day and timestamps.
+
+Law: a day is ``year-month-day`` (what follows a blank is left out), a time ``hour:minute[:second[.fraction]]``, a
+timestamp both, apart by a blank or a `T` (the time may be missing); what does not exist is refused.
+Source: `DateTimeUtils`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.columns.cast_times import to_timestamp
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataType
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_DAY = r"(?P<year>[0-9]{1,4})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
+_CLOCK = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+_NANOS_PER_SECOND = 1_000_000_000
+
+
+def pattern_of(target: DataType) -> str:
+    """The form that texts of a type have."""
+    if isinstance(target, dt.DateType):
+        return rf"^\s*{_DAY}\s*(?: .*)?$"
+    if isinstance(target, dt.TimeType):
+        return rf"^{_CLOCK}$"
+    return rf"^{_DAY}(?:[ T]{_CLOCK})?$"
+
+
+def times_of(array: pa.Array, target: DataType) -> tuple[pa.Array, pa.Array]:
+    """The values of texts that have the form, and whether each exists."""
+    parts = pc.extract_regex(array, pattern_of(target))
+    nulls = np.asarray(array.is_null())
+    if isinstance(target, dt.TimeType):
+        seconds, nanos, good = _clock(parts)
+        millis, good = seconds * 1000 + nanos // 1_000_000, good & (seconds < 86_400)
+        return pa.array(millis, pa.int64(), mask=nulls | ~good).cast(pa.int32()).cast(pa.time32("ms")), pa.array(good)
+    days, good = _days(parts, clamped=not isinstance(target, dt.DateType))
+    if isinstance(target, dt.DateType):
+        return pa.array(days, pa.int64(), mask=nulls | ~good).cast(pa.int32()).cast(pa.date32()), pa.array(good)
+    assert isinstance(target, dt.TimestampType | dt.LocalZonedTimestampType)
+    seconds, nanos, real = _clock(parts)
+    good &= real
+    return _moments(days * 86_400 + seconds, nanos, nulls | ~good, target), pa.array(good)
+
+
+def _moments(
+    seconds: Integers, nanos: Integers, mask: Flags, target: dt.TimestampType | dt.LocalZonedTimestampType
+) -> pa.Array:
+    if target.precision <= 6:
+        micros = pa.array(seconds * 1_000_000 + nanos // 1_000, mask=mask).cast(pa.timestamp("us"))
+        return to_timestamp(micros, target)
+    limit = (2**63 - 1) // _NANOS_PER_SECOND
+    far = (seconds >= limit) | (seconds <= -limit)
+    whole = np.where(far, 0, seconds) * _NANOS_PER_SECOND + nanos
+    return to_timestamp(pa.array(whole, mask=mask | far).cast(pa.timestamp("ns")), target)
+
+
+def _number(parts: pa.StructArray, name: str) -> Integers:
+    text = pc.struct_field(parts, [name])
+    filled = pc.if_else(pc.fill_null(pc.equal(text, ""), True), "0", text)
+    return np.asarray(filled.cast(pa.int64()))
+
+
+def _days(parts: pa.StructArray, clamped: bool) -> tuple[Integers, Flags]:
+    """Epoch days, and which exist; where `clamped` (Java's timestamps), the 30th of a shorter month is its last day."""
+    year, month, day = (_number(parts, name) for name in ("year", "month", "day"))
+    good = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    months = (year - 1970) * 12 + np.where(good, month - 1, 0)
+    first = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    after = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    days = first + np.where(good, day - 1, 0)
+    return np.minimum(days, after - 1), good & (clamped | (days < after))
+
+
+def _clock(parts: pa.StructArray) -> tuple[Integers, Integers, Flags]:
+    hour, minute, second = (_number(parts, name) for name in ("hour", "minute", "second"))
+    fraction = pc.utf8_rpad(pc.fill_null(pc.struct_field(parts, ["fraction"]), ""), 9, "0")
+    nanos = np.asarray(fraction.cast(pa.int64()))
+    seconds = (hour * 60 + minute) * 60 + second
+    midnight = (hour == 24) & (seconds == 86_400) & (nanos == 0)  # 24:00 ends a day
+    return seconds, nanos, ((hour < 24) | midnight) & (minute < 60) & (second < 60)
