@@ -80,7 +80,7 @@ RECORDS = st.lists(
 )
 
 
-@given(st.lists(RECORDS, max_size=4), st.booleans(), st.sampled_from([{}, {"file.format": "parquet"}]))
+@given(st.lists(RECORDS, max_size=4), st.booleans(), st.sampled_from([{}, {"file.format": "parquet"}, {"write-buffer-spillable": "false"}]))
 @settings(max_examples=40)
 def test_of_each_key_the_last_record_is_stored(writes, one_row_buffers, options):
     on, table = engine(), evolve(PK, options=PK.options.with_values(options))
@@ -112,6 +112,8 @@ def test_of_each_key_the_last_record_is_stored(writes, one_row_buffers, options)
                 found[p, row["k"]] = newer
         for file in message.data.new_files:
             check_metadata(on, table, message, file)
+        if table.options.write_buffer_spillable:
+            assert len(message.data.new_files) == 1
     assert found == last
     assert writer.prepare_commit() == []
 

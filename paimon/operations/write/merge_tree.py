@@ -1,7 +1,7 @@
-"""Writing primary-key tables: a full buffer is merged per key and becomes level-0 files.
+"""Writing primary-key tables: what was buffered is merged per key and becomes level-0 files.
 
-Law: one flush orders and merges the rows of all its buckets at once, the bucket being the first column of the key;
-each record keeps the sequence number that it got on arrival, so gaps are normal.
+Law: all rows between two flushes are merged at once, whatever had to be spilled, the bucket being the first column of
+the key; each record keeps the sequence number that it got on arrival, so gaps are normal.
 Source: `MergeTreeWriter`, `SortBufferWriteBuffer`.
 """
 
@@ -16,49 +16,133 @@ from attrs import evolve
 from paimon.domain.merge.columnar.merge import merge
 from paimon.domain.merge.columnar.order import groups_of
 from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.merge.windows import Piece, windows
 from paimon.domain.types.data_types import BigIntType, DataField
 from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER
 from paimon.operations.write.buckets import Buckets, BucketState
 from paimon.operations.write.buffer import WriteBuffer
 from paimon.operations.write.route import Codes
+from paimon.ports.engine import Engine
 
 _BUCKET = DataField(0, KEY_PREFIX, BigIntType(nullable=False))
 """The number of a row's bucket among the writer's, as a key column: no column of a table has such a name."""
+_BATCH_ROWS = 16_384
+"""Rows read back at a time from each spilled run."""
 
 
-def flush_spec(spec: MergeSpec) -> MergeSpec:
-    """The table's merge, for a buffer with rows of several buckets: no level is known, deletes are filtered before."""
-    return evolve(spec, key_fields=(_BUCKET, *spec.key_fields), lookup=False, ignore_delete=False)
+class MergeTreeWriter:
+    """Buffers rows of all buckets, spills them ordered, and merges them into files: a state machine.
 
-
-def write_merged(buffer: WriteBuffer, buckets: Buckets, spec: MergeSpec, input_changelog: bool = False) -> None:
-    """Merges all buffered rows (which have a `_VALUE_KIND` column) and writes them as level-0 files.
-
-    With `input_changelog` the rows as they came, ordered but not merged, become changelog files too.
+    Parameters
+    ----------
+    spec : MergeSpec
+        The table's merge.
+    limit_bytes : int
+        What may be held in memory.
+    spill_bytes : int
+        What may be spilled before files are written; 0: nothing.
+    input_changelog : bool
+        Whether the rows as they came, ordered but not merged, become changelog files too.
     """
-    drained = buffer.drain()
-    if drained is None:
-        return
-    table, codes = drained
-    numbers = _sequence_numbers(codes, buckets)
-    # Arrival stands for the sequence number: it ascends over all buckets, so that the merge need not sort by it.
-    arrival = pa.array(np.arange(table.num_rows, dtype=np.int64))
-    table = table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, pa.array(codes))
-    if input_changelog:
-        raw = table.take(pa.array(groups_of(table, spec).order))
-        for state, rows in _by_bucket(raw, numbers, buckets):
-            buckets.write_changelog(state, rows)
-    for state, rows in _by_bucket(merge(table, spec), numbers, buckets):
-        buckets.files_of(state).write(rows)
-        buckets.finish(state)
+
+    def __init__(
+        self,
+        engine: Engine,
+        buckets: Buckets,
+        spec: MergeSpec,
+        limit_bytes: int,
+        spill_bytes: int,
+        input_changelog: bool,
+    ) -> None:
+        self._engine = engine
+        self._buckets = buckets
+        # No level is known here, and dropped deletes never come.
+        self._spec = evolve(spec, key_fields=(_BUCKET, *spec.key_fields), lookup=False, ignore_delete=False)
+        self._buffer = WriteBuffer(limit_bytes)
+        self._limit_bytes = limit_bytes
+        self._spill_bytes = spill_bytes
+        self._input_changelog = input_changelog
+        self._spilled: list[str] = []
+        self._spilled_bytes = 0
+        self._current: BucketState | None = None
+
+    def add(self, rows: pa.Table, codes: Codes) -> None:
+        """Takes rows, which have a `_VALUE_KIND` column, with the numbers of their buckets."""
+        self._buffer.add(rows, codes)
+        if not self._buffer.is_full:
+            return
+        if self._spilled_bytes < self._spill_bytes:
+            self._spill()
+        else:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes everything as level-0 files."""
+        if not self._spilled:
+            drained = self._buffer.drain()
+            if drained is not None:
+                self._write_at_once(*drained)
+        else:
+            self._spill()
+            runs = [self._pieces(handle) for handle in self._spilled]
+            for window in windows(runs, self._spec.key_fields, self._limit_bytes):
+                self._write(pa.Table.from_batches([piece.batch for piece in window]).combine_chunks(), None)
+            self._drop_spilled()
+        if self._current is not None:
+            self._buckets.finish(self._current)
+            self._current = None
+
+    def abort(self) -> None:
+        """Forgets all rows that are not in files."""
+        self._buffer.drain()
+        self._drop_spilled()
+        self._current = None
+
+    def _spill(self) -> None:
+        drained = self._buffer.drain()
+        if drained is None:
+            return
+        table, codes = drained
+        numbers = pa.array(_sequence_numbers(codes, self._buckets))
+        table = table.append_column(SEQUENCE_NUMBER.name, numbers).append_column(_BUCKET.name, pa.array(codes))
+        ordered = table.take(pa.array(groups_of(table, self._spec).order))
+        self._spilled.append(self._engine.temp.spill(ordered))
+        self._spilled_bytes += ordered.nbytes
+
+    def _pieces(self, handle: str) -> Iterator[Piece]:
+        return (Piece(batch, 0) for batch in self._engine.temp.load(handle, _BATCH_ROWS))
+
+    def _drop_spilled(self) -> None:
+        for handle in self._spilled:
+            self._engine.temp.drop(handle)
+        self._spilled, self._spilled_bytes = [], 0
+
+    def _write_at_once(self, table: pa.Table, codes: Codes) -> None:
+        # Arrival stands for the sequence number: it ascends over all buckets, so that the merge need not sort by it.
+        arrival = pa.array(np.arange(table.num_rows, dtype=np.int64))
+        table = table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, pa.array(codes))
+        self._write(table, _sequence_numbers(codes, self._buckets))
+
+    def _write(self, table: pa.Table, numbers: Codes | None) -> None:
+        """Writes rows that hold each of their keys whole; `numbers` are the sequence numbers by arrival."""
+        if self._input_changelog:
+            raw = table.take(pa.array(groups_of(table, self._spec).order))
+            for state, rows in _by_bucket(raw, numbers, self._buckets):
+                self._buckets.write_changelog(state, rows)
+        for state, rows in _by_bucket(merge(table, self._spec), numbers, self._buckets):
+            if self._current is not None and self._current is not state:
+                self._buckets.finish(self._current)
+            self._current = state
+            self._buckets.files_of(state).write(rows)
 
 
-def _by_bucket(ordered: pa.Table, numbers: Codes, buckets: Buckets) -> Iterator[tuple[BucketState, pa.Table]]:
+def _by_bucket(ordered: pa.Table, numbers: Codes | None, buckets: Buckets) -> Iterator[tuple[BucketState, pa.Table]]:
     """Ordered rows cut into buckets, with their own sequence numbers in place of their arrival."""
     codes = np.asarray(ordered[_BUCKET.name])
-    place = ordered.column_names.index(SEQUENCE_NUMBER.name)
-    given = pa.array(numbers[np.asarray(ordered[SEQUENCE_NUMBER.name])])
-    ordered = ordered.set_column(place, SEQUENCE_NUMBER.name, given)
+    if numbers is not None:
+        place = ordered.column_names.index(SEQUENCE_NUMBER.name)
+        given = pa.array(numbers[np.asarray(ordered[SEQUENCE_NUMBER.name])])
+        ordered = ordered.set_column(place, SEQUENCE_NUMBER.name, given)
     for code in np.unique(codes).tolist():
         start, end = np.searchsorted(codes, [code, code + 1]).tolist()
         yield buckets.states[code], ordered.slice(start, end - start)

@@ -15,18 +15,20 @@ from paimon.domain.columns.conform import conform
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.options.parse import LARGEST_LONG, parse_memory
 from paimon.domain.row.kinds import RETRACTS, kinds_of
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.system import VALUE_KIND
-from paimon.operations.write.append import write_appended
+from paimon.operations.write.append import AppendWriter
 from paimon.operations.write.buckets import Buckets
-from paimon.operations.write.buffer import WriteBuffer, pieces
-from paimon.operations.write.merge_tree import flush_spec, write_merged
+from paimon.operations.write.buffer import pieces
+from paimon.operations.write.merge_tree import MergeTreeWriter
 from paimon.operations.write.route import Routing
 from paimon.ports.engine import Engine
 
 _APPEND_BUFFER_BYTES = 64 * 1024 * 1024
 """Append tables sort nothing, so there is no gain in holding more rows than fill a row group."""
+_SPILL = "write-buffer-spill.max-disk-size"
 
 
 class TableWriter:
@@ -57,12 +59,13 @@ class TableWriter:
         self._routing = Routing.of(schema, total, options.bucket_function)
         # Without buckets every writer begins at number 0: order by number means nothing there.
         self._buckets = Buckets(engine, table, total, ignore_previous or total < 1)
-        # Overwrites tell no changes.
-        self._input_changelog = options.changelog_producer == "input" and not ignore_previous
         limit = min(options.write_buffer_bytes, engine.memory.bytes)
         self._limit = limit if self._keyed else min(limit, _APPEND_BUFFER_BYTES)
-        self._buffer = WriteBuffer(self._limit)
-        self._spec = flush_spec(MergeSpec.of(schema, options)) if self._keyed else None
+        self._rows = (
+            _merge_tree_writer(engine, table, self._buckets, limit, ignore_previous)
+            if self._keyed
+            else AppendWriter(self._buckets, self._limit)
+        )
 
     def write(self, data: pa.Table | pa.RecordBatch, kinds: str | pa.Int8Array | None = None) -> None:
         """Takes some rows.
@@ -86,18 +89,17 @@ class TableWriter:
         rows = conform(table, self._table.schema.fields, f"table {self._table.identifier}")
         rows = self._accepted(rows, kinds)
         for piece in pieces(rows, self._limit):
-            self._take(piece)
+            addresses, codes = self._routing.route(piece)
+            self._rows.add(piece, self._buckets.numbers_of(addresses, codes))
 
     def prepare_commit(self) -> list[CommitMessage]:
         """Writes what is buffered; one message for each bucket that got files since the last call."""
-        self._flush()
-        for state in self._buckets.states:
-            self._buckets.finish(state)
+        self._rows.flush()
         return self._buckets.messages()
 
     def abort(self) -> None:
         """Forgets what is buffered and removes the files that were not handed out."""
-        self._buffer.drain()
+        self._rows.abort()
         self._buckets.abort()
 
     def close(self) -> None:
@@ -119,17 +121,17 @@ class TableWriter:
         inserts = pa.array(np.zeros(rows.num_rows, np.int8))
         return rows.append_column(VALUE_KIND.name, inserts if kinds is None else kinds)
 
-    def _take(self, rows: pa.Table) -> None:
-        addresses, codes = self._routing.route(rows)
-        self._buffer.add(rows, self._buckets.numbers_of(addresses, codes))
-        if self._buffer.is_full:
-            self._flush()
 
-    def _flush(self) -> None:
-        if self._spec is None:
-            write_appended(self._buffer, self._buckets)
-        else:
-            write_merged(self._buffer, self._buckets, self._spec, self._input_changelog)
+def _merge_tree_writer(
+    engine: Engine, table: TableDefinition, buckets: Buckets, limit_bytes: int, ignore_previous: bool
+) -> MergeTreeWriter:
+    options = table.options
+    given = options.get(_SPILL)
+    spill_bytes = LARGEST_LONG if given is None else parse_memory(given, _SPILL)
+    spill_bytes = spill_bytes if options.write_buffer_spillable else 0
+    # Overwrites tell no changes.
+    changelog = options.changelog_producer == "input" and not ignore_previous
+    return MergeTreeWriter(engine, buckets, MergeSpec.of(table.schema, options), limit_bytes, spill_bytes, changelog)
 
 
 def _total_buckets(table: TableDefinition) -> int:
