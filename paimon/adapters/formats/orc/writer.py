@@ -28,6 +28,7 @@ _CODECS = {"none": "uncompressed", "null": "uncompressed", "gzip": "zlib", "defl
 _KNOWN_CODECS = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
 _STRIPE_BYTES = 64 * 1024 * 1024
 _COMPRESS_BYTES = 256 * 1024
+_BLOCK_UNIT_BYTES = 64 * 1024
 _GUESSED_RATIO = 0.4
 _WRITE_ROWS = 8_192
 
@@ -173,14 +174,20 @@ def _settings(request: WriteRequest) -> dict[str, Any]:
             hint="use zstd, snappy, lz4, zlib or none",
         )
     options = request.options
+    stripe_bytes = request.block_bytes or int(options.get("orc.stripe.size", _STRIPE_BYTES))
     return {
         "compression": codec,
         "compression_strategy": "speed" if request.zstd_level <= 1 else "compression",
-        "stripe_size": request.block_bytes or int(options.get("orc.stripe.size", _STRIPE_BYTES)),
-        "compression_block_size": int(options.get("orc.compress.size", _COMPRESS_BYTES)),
+        "stripe_size": stripe_bytes,
+        "compression_block_size": _block_bytes(int(options.get("orc.compress.size", _COMPRESS_BYTES)), stripe_bytes),
         "row_index_stride": int(options.get("orc.row.index.stride", 10_000)),
         "dictionary_key_size_threshold": float(options.get("orc.dictionary.key.threshold", 0)),
     }
+
+
+def _block_bytes(asked: int, stripe_bytes: int) -> int:
+    """Arrow takes multiples of 64 KB only, and counts a stripe in whole blocks: a larger one would never be filled."""
+    return max(min(asked, stripe_bytes) // _BLOCK_UNIT_BYTES, 1) * _BLOCK_UNIT_BYTES
 
 
 def _for_pyorc(settings: dict[str, Any]) -> dict[str, Any]:
