@@ -126,7 +126,7 @@ def decode_columns(blocks: Sequence[Block], schema: Any, kind: pa.StructType) ->
     kind : pa.StructType
         The columns wanted, numbers as int64; those that the schema lacks are null.
     """
-    if not sum(block.record_count for block in blocks):
+    if not any(block.record_count or block.data for block in blocks):
         return pa.array([], kind)
     data = b"".join(block.data for block in blocks)
     cursors = Cursors.at(data, _candidates(data))
