@@ -253,8 +253,9 @@ def test_a_visible_null_in_a_required_part_is_refused() -> None:
 
 def test_missing_variants_are_null() -> None:
     fields = fields_of([dt.VariantType()])
-    cells_of_c0 = [None, {"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}, None]
-    table = pa.Table.from_arrays([pa.array(cells_of_c0, arrow_schema(fields).field(0).type)], schema=arrow_schema(fields))
+    schema = arrow_schema(fields)
+    variants = [None, {"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}, None]
+    table = pa.Table.from_arrays([pa.array(variants, schema.field(0).type)], schema=schema)
     assert read(written(fields, table)[0], fields).to_pylist() == table.to_pylist()
 
 

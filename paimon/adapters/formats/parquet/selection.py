@@ -5,7 +5,7 @@ Law: a leaf is read iff a wanted field covers it; a wanted field that the file l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,12 +54,28 @@ def _covered(kind: pa.DataType, wanted: DataType, start: int) -> list[int]:
 
 def _parts(kind: pa.DataType, wanted: DataType) -> list[tuple[pa.DataType, DataType | None]] | None:
     """Children of a stored type with what is wanted of each; None where all of it is."""
+    if not any(is_so(kind) for is_so in _shapes(wanted)):
+        raise ValueError(f"a column of {type(wanted).__name__} is stored as {kind}")
     match wanted:
-        case dt.RowType(fields=fields) if pa.types.is_struct(kind):
+        case dt.RowType(fields=fields):
             by_name = {f.name: f.type for f in fields}
             return [(child.type, by_name.get(child.name)) for child in kind]
-        case dt.ArrayType(element=element) if pa.types.is_list(kind):
+        case dt.ArrayType(element=element) | dt.VectorType(element=element):
             return [(kind.value_type, element)]
-        case dt.MapType(key=key, value=value) if pa.types.is_map(kind):
+        case dt.MapType(key=key, value=value):
             return [(kind.key_type, key), (kind.item_type, value)]
+        case dt.MultisetType(element=element):
+            return [(kind.key_type, element), (kind.item_type, dt.IntType())]
     return None
+
+
+def _shapes(wanted: DataType) -> tuple[Callable[[pa.DataType], bool], ...]:
+    """Tests of which a stored type must pass one."""
+    match wanted:
+        case dt.RowType() | dt.VariantType():
+            return (pa.types.is_struct,)
+        case dt.ArrayType() | dt.VectorType():
+            return (pa.types.is_list,)
+        case dt.MapType() | dt.MultisetType():
+            return (pa.types.is_map,)
+    return (lambda kind: not pa.types.is_nested(kind),)
