@@ -18,7 +18,7 @@ from commit_world import (
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.errors import CommitConflict, CommitUncertain, CorruptTable, InvalidRequest
-from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, IndexManifestEntry
+from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, FileSource, IndexManifestEntry
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
@@ -29,6 +29,7 @@ from paimon.operations.read.snapshots import latest_snapshot, load_snapshot
 from paimon.ports.engine import Engine
 from paimon.testing.faulty_files import Fault, FaultyFiles
 from paimon.testing.memory_files import MemoryFiles
+from paimon.testing.turns import TurnClock, Turns
 
 
 def put(
@@ -387,3 +388,80 @@ def test_abort_deletes_only_what_no_snapshot_holds() -> None:
     put(engine, table, message(table, ["x"]), identifier=4)
     assert abort(engine, table, [message(table, ["y"])], "u", identifier=4) == ()
     assert engine.files.status(f"{table.location}/bucket-0/kept") is not None
+
+
+def always_beaten(options: dict[str, str]) -> tuple[Engine, TableDefinition, MemoryFiles]:
+    """An engine whose every put comes too late: another commit takes the id just before."""
+    memory = MemoryFiles()
+    table = table_at("/lake/t", options=options)
+    calm = engine_on(memory)
+    create(calm, table)
+    beaten = iter(range(10**6))
+
+    def beat(operation: str, path: str) -> Fault | None:
+        if operation == "put_if_absent" and "/snapshot-" in path:
+            put(calm, table, message(table, [f"other{next(beaten)}"]), user="other")
+        return None
+
+    return engine_on(FaultyFiles(memory, beat), TurnClock(Turns())), table, memory
+
+
+@pytest.mark.parametrize(
+    ("options", "lost"),
+    [
+        ({"commit.max-retries": "3", "commit.max-retry-wait": "1 ms"}, 4),
+        ({"commit.timeout": "9 ms"}, 2),
+        ({"commit.max-retries": "0"}, 1),
+    ],
+)
+def test_a_race_lost_too_often_is_a_conflict_that_leaves_nothing(options: dict[str, str], lost: int) -> None:
+    engine, table, memory = always_beaten(options)
+    with pytest.raises(CommitConflict, match=f"{lost} times"):
+        put(engine, table, message(table, ["mine"]))
+    calm = engine_on(memory)
+    assert live_names(calm, table) == [f"other{i}" for i in range(lost)]
+    manifests = [p for p in memory.contents if "/manifest/" in p]
+    assert len(manifests) == 3 * lost  # a manifest and two lists of each commit of the other
+
+
+def test_a_retry_writes_its_delta_once() -> None:
+    memory = MemoryFiles()
+    table = table_at("/lake/t")
+    calm = engine_on(memory)
+    create(calm, table)
+    made: list[str] = []
+
+    def beat(operation: str, path: str) -> Fault | None:
+        if operation == "create" and "/manifest/manifest-" in path:
+            made.append("list" if "manifest-list" in path else "manifest")
+        if operation == "put_if_absent" and len(made) < 8:
+            put(calm, table, message(table, [f"other{len(made)}"]), user="other")
+        return None
+
+    result = put(engine_on(FaultyFiles(memory, beat)), table, message(table, ["mine"]))
+    assert result.retries > 0
+    assert made.count("manifest") == 1
+    assert made.count("list") == 2 * (result.retries + 1)
+
+
+def test_a_branch_has_its_own_snapshots_and_shares_manifests() -> None:
+    engine, table = memory_table()
+    put(engine, table, message(table, ["a"]))
+    branch = evolve(table, paths=evolve(table.paths, branch="b"))
+    create(engine, branch)
+    put(engine, branch, message(table, ["b"]))
+    assert live_names(engine, table) == ["a"]
+    assert live_names(engine, branch) == ["b"]
+    assert engine.files.status("/lake/t/branch/branch-b/snapshot/snapshot-1") is not None
+    assert len([p for p in _paths(engine) if p.startswith("/lake/t/manifest/")]) == 6
+
+
+def test_rows_of_row_tracking_tables_get_ids() -> None:
+    engine, table = memory_table(options={"row-tracking.enabled": "true"})
+    files = [evolve(data_file(n), file_source=FileSource.APPEND) for n in ("a", "b")]
+    put(engine, table, message(table, files[:1]))
+    put(engine, table, message(table, files[1:]))
+    live = CommitBase(engine, table, newest(engine, table)).live(lambda _: True)
+    told = {e.file.file_name: (e.file.first_row_id, e.file.max_sequence_number) for e in live}
+    assert told == {"a": (0, 1), "b": (10, 2)}
+    assert newest(engine, table).next_row_id == 20

@@ -1,0 +1,73 @@
+"""Each commit of the golden histories merges the manifests that Java merged, into the same entries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from attrs import evolve
+from commit_world import engine_on
+from golden_tables import golden_directory
+
+from paimon.adapters.files.local import LocalFiles
+from paimon.domain.manifest.entries import ManifestFileMeta
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.paths import TablePaths
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.commit.manifests import ManifestWriter
+from paimon.operations.commit.merging import BaseMerge
+from paimon.operations.read.manifests import data_manifests, read_manifest, read_manifest_list
+from paimon.operations.read.schemas import latest_schema
+from paimon.operations.read.snapshots import snapshots
+from paimon.ports.engine import Engine
+from paimon.testing.memory_files import MemoryFiles
+
+HOME = golden_directory()
+
+
+class OverMemory(LocalFiles):
+    """Reads the golden table; what is written goes to memory."""
+
+    def __init__(self) -> None:
+        self.new = MemoryFiles()
+        self.create = self.new.create  # type: ignore[method-assign]
+
+    def read(self, path: str) -> bytes:
+        written = self.new.status(path) is not None
+        return self.new.read(path) if written else super().read(path)
+
+
+def entries(engine: Engine, table: TableDefinition, manifests: tuple[ManifestFileMeta, ...]) -> Counter[object]:
+    found = (e for m in manifests for e in read_manifest(engine, table, m.file_name))
+    return Counter((e.kind, e.identity) for e in found)
+
+
+MERGES = {"manifest_merge_pk": 25, "manifest_merge_append": 5, "manifest_merge_parquet": 3, "manifest_merge_kept": 2}
+
+
+@pytest.mark.parametrize(("case", "merges"), MERGES.items())
+def test_merges_as_java_merges(case: str, merges: int) -> None:
+    engine = engine_on(OverMemory())
+    paths = TablePaths(str(HOME / case / "table"))
+    schema = latest_schema(engine, paths)
+    assert schema is not None
+    table = TableDefinition(case, paths, schema, TableOptions.of(schema.options))
+    history = snapshots(engine, paths)
+    seen = 0
+    for before, after in pairwise(history):
+        if after.id != before.id + 1:
+            continue
+        given = data_manifests(engine, table, before)
+        merged = BaseMerge(engine, table, ManifestWriter(engine, table)).merged(given)
+        javas = read_manifest_list(engine, table, after.base_manifest_list)
+        kept = {m.file_name for m in given}
+        assert {m.file_name for m in merged} & kept == {m.file_name for m in javas} & kept, f"snapshot {after.id}"
+        assert entries(engine, table, merged) == entries(engine, table, javas), f"snapshot {after.id}"
+        ours = [evolve(m, file_name="", file_size=0) for m in merged if m.file_name not in kept]
+        theirs = [evolve(m, file_name="", file_size=0) for m in javas if m.file_name not in kept]
+        assert sum(m.num_added_files for m in ours) == sum(m.num_added_files for m in theirs)
+        if len(ours) == len(theirs):
+            assert ours == theirs
+        seen += bool(theirs)
+    assert seen >= merges
