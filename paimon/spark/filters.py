@@ -81,8 +81,7 @@ def _column(pushed: Filter, fields: Mapping[str, DataField]) -> str | None:
     path = getattr(pushed, "attribute", ())
     if len(path) != 1 or path[0] not in fields:
         return None
-    null_test = isinstance(pushed, (IsNull, IsNotNull))
-    return path[0] if null_test or isinstance(fields[path[0]].type, _EXACT) else None
+    return path[0] if type(pushed) in _NULL_TESTS or isinstance(fields[path[0]].type, _EXACT) else None
 
 
 def _compare(name: str, pushed: Any) -> e.Predicate:
@@ -94,13 +93,15 @@ def _in(name: str, pushed: Any) -> e.Predicate:
 
 
 def _is_null(name: str, pushed: Any) -> e.Predicate:
-    return e.IsNull(name, negated=isinstance(pushed, IsNotNull))
+    return e.IsNull(name, negated=type(pushed) is IsNotNull)
 
 
 def _starts_with(name: str, pushed: Any) -> e.Predicate:
     quoted = pushed.value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return e.Like(name, quoted + "%", escape="\\")
 
+
+_NULL_TESTS = {IsNull, IsNotNull}
 
 _BUILDERS: Mapping[type[Filter], Callable[[str, Any], e.Predicate]] = {
     **dict.fromkeys(_COMPARES, _compare),
