@@ -74,13 +74,14 @@ def all_files(on: Engine, table: TableDefinition) -> list[str]:
 
 
 PK = definition("p STRING, k BIGINT NOT NULL, v STRING", ["p", "k"], ["p"], {"bucket": "3", "file.format": "avro"})
+OPTIONS = st.sampled_from([{}, {"file.format": "parquet"}, {"write-buffer-spillable": "false"}])
 RECORDS = st.lists(
     st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.none() | st.text(max_size=20), st.sampled_from(KINDS)),
     max_size=25,
 )
 
 
-@given(st.lists(RECORDS, max_size=4), st.booleans(), st.sampled_from([{}, {"file.format": "parquet"}, {"write-buffer-spillable": "false"}]))
+@given(st.lists(RECORDS, max_size=4), st.booleans(), OPTIONS)
 @settings(max_examples=40)
 def test_of_each_key_the_last_record_is_stored(writes, one_row_buffers, options):
     on, table = engine(), evolve(PK, options=PK.options.with_values(options))

@@ -7,6 +7,7 @@ Source: `MergeTreeWriter`, `SortBufferWriteBuffer`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -143,9 +144,10 @@ def _by_bucket(ordered: pa.Table, numbers: Codes | None, buckets: Buckets) -> It
         place = ordered.column_names.index(SEQUENCE_NUMBER.name)
         given = pa.array(numbers[np.asarray(ordered[SEQUENCE_NUMBER.name])])
         ordered = ordered.set_column(place, SEQUENCE_NUMBER.name, given)
-    for code in np.unique(codes).tolist():
-        start, end = np.searchsorted(codes, [code, code + 1]).tolist()
-        yield buckets.states[code], ordered.slice(start, end - start)
+    bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    for start, end in itertools.pairwise(bounds):
+        if end > start:
+            yield buckets.states[int(codes[start])], ordered.slice(start, end - start)
 
 
 def _sequence_numbers(codes: Codes, buckets: Buckets) -> Codes:
