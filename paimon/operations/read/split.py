@@ -17,6 +17,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system import LEVEL
 from paimon.operations.read.data_file import Bucket, read_data_file
 from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.merge_read import MergeRead, live_rows
@@ -55,11 +56,11 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
 
     if not split.raw_convertible and table.schema.primary_keys:
         spec = MergeSpec.of(table.schema, table.options)
-        merging = MergeRead(spec, wanted, read.predicate, read_file, engine.memory.bytes // 3)
-        yield from merging.rows(split.files)
+        some = wanted or spec.key_fields[:1]  # a batch without columns would not know its rows
+        yield from MergeRead(spec, some, read.predicate, read_file, engine.memory.bytes // 3).rows(split.files)
         return
     for file in split.files:
         if table.schema.primary_keys:
-            yield from live_rows(read_file, file, wanted, read.predicate)
+            yield from live_rows(read_file, file, wanted or (LEVEL,), read.predicate)
         else:
-            yield from read_file(file, wanted, read.predicate)
+            yield from read_file(file, wanted or (LEVEL,), read.predicate)
