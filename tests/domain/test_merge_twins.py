@@ -8,13 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.columnar.merge import merge
 from paimon.domain.merge.reference.merge import merge as reference_merge
 from paimon.domain.merge.reference.record import Record
 from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.options.table_options import TableOptions
 from paimon.domain.types.data_types import (
     BigIntType,
     BooleanType,
@@ -98,14 +101,42 @@ def check(spec: MergeSpec, records: list[Record], types: dict[str, pa.DataType])
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_columnar_equals_reference_for_single_keys(kind: str, data: st.DataObject) -> None:
     check(*data.draw(merges([kind])))
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_columnar_equals_reference_for_composite_keys(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=2, max_size=3))
     check(*data.draw(merges(kinds)))
+
+
+@settings(max_examples=40)
+@given(data=st.data(), engine=st.sampled_from(["first-row", "partial-update"]), removes=st.booleans())
+def test_engines_equal_their_reference(data: st.DataObject, engine: str, removes: bool) -> None:
+    spec, records, types = data.draw(merges(["string"]))
+    columns = {"a": IntType(), "b": VarCharType(), "c": IntType(nullable=False)}
+    fields = tuple(DataField(10 + i, name, kind) for i, (name, kind) in enumerate(columns.items()))
+    filled = [
+        evolve(r, values={
+            **r.values, "a": data.draw(st.none() | FEW), "b": data.draw(st.none() | TEXTS), "c": data.draw(FEW),
+        })
+        for r in records
+    ]
+    option = "partial-update.remove-record-on-delete"
+    options = TableOptions.of({option: "true"} if removes and not spec.ignore_delete else {})
+    spec = evolve(spec, engine=engine, options=options, sequence_fields=(), value_fields=fields)
+    held = {**types, "a": pa.int32(), "b": pa.string(), "c": pa.int32()}
+    try:
+        expected = [(r.kind, r.values) for r in reference_merge(filled, spec)]
+    except InvalidRequest:
+        with pytest.raises(InvalidRequest):
+            merge(as_table(filled, held), spec)
+        return
+    merged = merge(as_table(filled, held), spec)
+    names = ["k0", "a", "b", "c", "row"]
+    assert merged.select(names).to_pylist() == [{n: values[n] for n in names} for _, values in expected]
+    assert merged["_VALUE_KIND"].to_pylist() == [kind for kind, _ in expected]

@@ -12,8 +12,12 @@ from attrs import frozen
 
 from paimon.domain.errors import Unsupported
 from paimon.domain.merge.columnar.deduplicate import deduplicate
+from paimon.domain.merge.columnar.first_row import first_row
 from paimon.domain.merge.columnar.order import Groups
+from paimon.domain.merge.columnar.partial_update import partial_update
 from paimon.domain.merge.reference.deduplicate import deduplicate as reference_deduplicate
+from paimon.domain.merge.reference.first_row import first_row as reference_first_row
+from paimon.domain.merge.reference.partial_update import partial_update as reference_partial_update
 from paimon.domain.merge.reference.record import Record
 from paimon.domain.merge.spec import MergeSpec
 
@@ -39,12 +43,18 @@ class Engine:
 
 ENGINES: Mapping[str, Engine] = {
     "deduplicate": Engine(reference_deduplicate, deduplicate, newest_wins=True),
+    "first-row": Engine(reference_first_row, first_row),
+    "partial-update": Engine(reference_partial_update, partial_update),
 }
+_UNKNOWN_PARTS = (".sequence-group", ".aggregate-function", "default-aggregate-function")
 
 
-def engine_of(name: str) -> Engine:
-    """The engine of this name; Unsupported where it is not known."""
-    found = ENGINES.get(name)
+def engine_of(spec: MergeSpec) -> Engine:
+    """The engine of a merge; Unsupported where it, or a part of it that the options ask for, is not known."""
+    found = ENGINES.get(spec.engine)
     if found is None:
-        raise Unsupported(f"merge engine {name!r}", hint=f"known are {', '.join(sorted(ENGINES))}")
+        raise Unsupported(f"merge engine {spec.engine!r}", hint=f"known are {', '.join(sorted(ENGINES))}")
+    for key in spec.options.values:
+        if spec.engine == "partial-update" and key.startswith("fields.") and key.endswith(_UNKNOWN_PARTS):
+            raise Unsupported(f"option {key!r} of merge engine 'partial-update'")
     return found

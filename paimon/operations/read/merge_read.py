@@ -68,7 +68,7 @@ class MergeRead:
         columns = self._merge_columns(files, ordered)
         ages = {file.file_name: age for age, file in enumerate(ordered or ())}
         runs = [self._pieces(run, columns, ages) for run in section]
-        combine = self._survivors if engine_of(self.spec.engine).newest_wins else self._by_engine
+        combine = self._survivors if engine_of(self.spec).newest_wins else self._by_engine
         for window in windows(runs, self.spec.key_fields, self.buffer_bytes):
             yield from combine(window)
 
@@ -89,7 +89,7 @@ class MergeRead:
 
     def _lookup_sees_newest(self, ordered: Sequence[DataFileMeta] | None) -> bool:
         """Whether the newest record of each key is surely among those that a lookup sees, and nothing else counts."""
-        if ordered is None or self.spec.sequence_fields or not engine_of(self.spec.engine).newest_wins:
+        if ordered is None or self.spec.sequence_fields or not engine_of(self.spec).newest_wins:
             return False
         levels = [f.level for f in ordered]
         return levels == sorted(levels, reverse=True)

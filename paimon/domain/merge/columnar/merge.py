@@ -26,7 +26,7 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     groups = _groups(whole, spec)
     if LEVEL.name in whole.column_names:
         whole = whole.drop_columns([LEVEL.name])
-    return engine_of(spec.engine).columnar(whole, groups, spec)
+    return engine_of(spec).columnar(whole, groups, spec)
 
 
 def surviving(table: pa.Table, spec: MergeSpec) -> Mask:

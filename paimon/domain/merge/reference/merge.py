@@ -38,7 +38,7 @@ def _merge_key(records: Sequence[Record], spec: MergeSpec) -> Record | None:
         records = _visible_to_lookup(records)
     if spec.ignore_delete:
         records = [r for r in records if r.is_add]
-    return engine_of(spec.engine).reference(records, spec) if records else None
+    return engine_of(spec).reference(records, spec) if records else None
 
 
 def _visible_to_lookup(records: Sequence[Record]) -> Sequence[Record]:

@@ -1,0 +1,19 @@
+"""The first-row engine on columns: the first add wins, retracts are refused.
+
+Twin: `paimon.domain.merge.reference.first_row`. Source: `FirstRowMergeFunction`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.merge.columnar.order import Groups, retracts
+from paimon.domain.merge.spec import MergeSpec
+
+
+def first_row(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
+    """One row a group: its first."""
+    if (retracts(table)[groups.order] & ~groups.lone[groups.of_row()]).any():
+        raise InvalidRequest("merge engine first-row takes no -D and -U records", hint="set ignore-delete to skip them")
+    return table.take(pa.array(groups.order[groups.starts]))
