@@ -124,17 +124,17 @@ def test_rows_as_their_own_statistics_lose_no_row(
 
 def test_statistics_of_another_schema_go_by_field_id() -> None:
     old = TableSchema(0, (DataField(0, "a", dt.IntType()), DataField(1, "b", dt.IntType())), 1)
-    new = TableSchema(
-        1, (DataField(1, "a", dt.BigIntType()), DataField(0, "x", dt.VarCharType()), DataField(2, "n", dt.IntType())), 2
-    )
+    text = dt.VarCharType()
+    new = TableSchema(1, (DataField(1, "a", dt.BigIntType()), DataField(0, "x", text), DataField(2, "n", text)), 2)
     stats = [ColumnStats(1, 2, 0), ColumnStats(10, 20, 0)]
     columns = columns_of([entry("f.parquet", stats, [dt.IntType(), dt.IntType()], 5)])
     expected = [
         (Compare("a", Operator.EQ, 15), True),
         (Compare("a", Operator.EQ, 1), False),
         (Compare("x", Operator.EQ, "zzz"), True),  # was INT: the order of text is another one
-        (Compare("n", Operator.EQ, 1), False),  # the file lacks it
+        (Compare("n", Operator.EQ, "v"), False),  # the file lacks it
         (IsNull("n"), True),
+        (Compare("n", Operator.NE, "v"), False),
         (IsNull("n", negated=True), False),
     ]
     for predicate, marked in expected:

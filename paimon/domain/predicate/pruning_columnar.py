@@ -81,6 +81,7 @@ def _unscaled(value: Decimal, scale: int) -> int | None:
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits)))
     shift = int(exponent) + scale
+    whole: int
     whole, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
     if rest:
         return None
@@ -241,17 +242,24 @@ def _compare(kernel: Callable[..., Any], values: Ordinals, value: int | bytes) -
     return np.asarray(_NUMPY[kernel](values, value), dtype=bool)
 
 
+def _known(kernel: Callable[..., Any], values: Ordinals, known: Mask, value: int | bytes) -> Mask:
+    """The comparison where values are known; where none is, they need not even be of the value's kind."""
+    return _compare(kernel, values, value) if bool(known.any()) else known
+
+
 def _lower(kernel: Callable[..., Any], bounds: Bounds, value: int | bytes) -> Mask:
-    return _compare(kernel, bounds.lower, value) | ~bounds.lower_known
+    return _known(kernel, bounds.lower, bounds.lower_known, value) | ~bounds.lower_known
 
 
 def _upper(kernel: Callable[..., Any], bounds: Bounds, value: int | bytes) -> Mask:
-    return _compare(kernel, bounds.upper, value) | ~bounds.upper_known
+    return _known(kernel, bounds.upper, bounds.upper_known, value) | ~bounds.upper_known
 
 
 def _unequal(bounds: Bounds, value: int | bytes) -> Mask:
     both = bounds.lower_known & bounds.upper_known
-    return ~(both & _compare(pc.equal, bounds.lower, value) & _compare(pc.equal, bounds.upper, value))
+    equal = (_known(pc.equal, bound, both, value) for bound in (bounds.lower, bounds.upper))
+    found: Mask = ~np.logical_and.reduce([both, *equal])
+    return found
 
 
 _TESTS: Mapping[Operator, Callable[[Bounds, int | bytes], Mask]] = {
