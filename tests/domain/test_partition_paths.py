@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paimon.domain.columns.java_text import java_floating
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.partition.path import escape, partition_path, unescape
 from paimon.domain.partition.spec import parse_spec
-from paimon.domain.partition.text import date_text, java_floating
+from paimon.domain.partition.text import date_text
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 

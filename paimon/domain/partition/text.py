@@ -7,13 +7,13 @@ date-times.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+from paimon.domain.columns.java_text import java_floating
 from paimon.domain.errors import Unsupported
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
@@ -63,18 +63,6 @@ def _number_text(value: Any, data_type: DataType) -> str:
         DecimalType: lambda v: format(Decimal(v), "f"),
     }
     return renderers.get(type(data_type), str)(value)
-
-
-def java_floating(value: np.floating[Any]) -> str:
-    """A floating number as Java prints it: plain from 0.001 to 10 million, else with an exponent."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return np.format_float_positional(value, unique=True, trim="0")
-    mantissa, _, exponent = np.format_float_scientific(value, unique=True, trim="0").partition("e")
-    return f"{mantissa}E{int(exponent)}"
 
 
 def date_text(epoch_days: int) -> str:
