@@ -32,6 +32,9 @@ def internal(value: Any, data_type: DataType) -> Any:
             return [(internal(k, element), v) for k, v in value]
         case dt.RowType(fields=fields):
             return tuple(internal(value.get(f.name), f.type) for f in fields)
+        case dt.FloatType() | dt.DoubleType() if not isinstance(value, str):
+            # The number -0.0 became 0.0 when Java read it; only the text "-0.0" kept its sign.
+            return literal(value + 0.0, data_type)
         case _:
             return literal(value, data_type)
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from paimon.domain.columns.conform import conform
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.options.parse import LARGEST_LONG, parse_memory
 from paimon.domain.row.kinds import RETRACTS, kinds_of
@@ -131,7 +132,9 @@ def _merge_tree_writer(
     spill_bytes = spill_bytes if options.write_buffer_spillable else 0
     # Overwrites tell no changes.
     changelog = options.changelog_producer == "input" and not ignore_previous
-    return MergeTreeWriter(engine, buckets, MergeSpec.of(table.schema, options), limit_bytes, spill_bytes, changelog)
+    spec = MergeSpec.of(table.schema, options)
+    engine_of(spec)  # refuses unknown engines before any row comes
+    return MergeTreeWriter(engine, buckets, spec, limit_bytes, spill_bytes, changelog)
 
 
 def _total_buckets(table: TableDefinition) -> int:
