@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -25,9 +26,10 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Tag
 from paimon.domain.types.arrow import arrow_schema
 from paimon.operations.commit.commit import CommitResult
-from paimon.operations.evolve import alter_table
+from paimon.operations.evolve import alter_table, merge_schema
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshots, tags
+from paimon.operations.write.source import tables_of
 from paimon.ports.engine import Engine
 from paimon.scan import Scan
 from paimon.system_table import SystemTable, open_system_table
@@ -133,6 +135,7 @@ class Table:
         identifier: int = BATCH_COMMIT_IDENTIFIER,
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
+        merge_schema: bool = False,
     ) -> WriteResult:
         """Write rows in one commit: appended, or upserted by primary key.
 
@@ -149,6 +152,8 @@ class Table:
             Text kept in the snapshot.
         watermark : int
             Event time in epoch milliseconds; the snapshot's never goes back.
+        merge_schema : bool
+            Add the columns that only `data` have to the table first (streams: those of their first batch).
 
         Raises
         ------
@@ -157,12 +162,31 @@ class Table:
         CommitConflict, CommitUncertain
             See there.
         """
+        if merge_schema:
+            return self._write_merged(
+                data,
+                kind_column=kind_column,
+                commit_user=commit_user,
+                identifier=identifier,
+                properties=properties,
+                watermark=watermark,
+            )
         builder = self.new_batch_write_builder(commit_user)
         with builder.new_write() as writer:
             writer.write(data, kind_column)
             messages = writer.prepare_commit()
             commit = builder.new_commit()
             return _result(commit.commit(messages, properties, identifier=identifier, watermark=watermark))
+
+    def _write_merged(self, data: Any, kind_column: str | None, **rest: Any) -> WriteResult:
+        extra = (kind_column,) if kind_column else ()
+        stream = tables_of(data, self.definition.schema.fields, extra)
+        first = next(stream, None)
+        if first is None:
+            return WriteResult((), 0, 0)
+        named = pa.schema([f for f in first.schema if f.name not in extra])
+        widened = evolve(self, definition=merge_schema(self.engine, self.definition, named))
+        return widened.write(chain([first], stream), kind_column=kind_column, **rest)
 
     def overwrite(
         self,

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
 from attrs import evolve
 
 from paimon.domain.errors import AlreadyExists, NotFound, StorageError
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
-from paimon.domain.schema.changes import SchemaChange, SetOption, apply_changes
+from paimon.domain.schema.changes import AddColumn, SchemaChange, SetOption, apply_changes
 from paimon.domain.schema.declare import declare
 from paimon.domain.schema.json import schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot
@@ -75,6 +77,15 @@ def alter_table(engine: Engine, table: TableDefinition, changes: Sequence[Schema
         if _put(engine, table.paths, changed):
             return changed
     raise StorageError(table.paths.schemas, f"lost {_ATTEMPTS} races for the next schema", hint="try again")
+
+
+def merge_schema(engine: Engine, table: TableDefinition, given: pa.Schema) -> TableDefinition:
+    """The table with the columns that only the data have added behind its own; unchanged where there are none."""
+    fresh = [f for f in fields_from_arrow(given) if f.name not in table.schema.names]
+    if not fresh:
+        return table
+    schema = alter_table(engine, table, [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in fresh])
+    return evolve(table, schema=schema)
 
 
 def _put(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:

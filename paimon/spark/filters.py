@@ -78,7 +78,7 @@ def predicate_of(pushed: Filter, fields: Mapping[str, DataField]) -> e.Predicate
 
 
 def _column(pushed: Filter, fields: Mapping[str, DataField]) -> str | None:
-    path = getattr(pushed, "attribute", ())
+    path: tuple[str, ...] = getattr(pushed, "attribute", ())
     if len(path) != 1 or path[0] not in fields:
         return None
     return path[0] if type(pushed) in _NULL_TESTS or isinstance(fields[path[0]].type, _EXACT) else None
