@@ -6,18 +6,20 @@ same however long the table's history is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+import numpy as np
+
+from paimon.domain.commit.conflict_rows import may_conflict
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.index_entries import live_index_files
 from paimon.domain.manifest.entries import IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.manifest_stats import may_hold_partition
-from paimon.domain.manifest.merge import live_files
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.manifests import ManifestWriter
-from paimon.operations.read.manifests import data_manifests, read_index_manifest, read_manifest
+from paimon.operations.read.manifests import added_at, data_manifests, live_columns, read_index_manifest
 from paimon.ports.engine import Engine
 
 
@@ -52,19 +54,18 @@ class CommitBase:
 
     def live(self, meant: Callable[[bytes], bool]) -> list[ManifestEntry]:
         """The live files of the partitions meant, looking into every manifest."""
-        return self._live(self.manifests, meant)
+        columns = live_columns(self._engine, self._table, self.manifests)
+        wanted = np.array([meant(partition) for partition in columns.partition_rows], dtype=bool)
+        return added_at(columns.where(wanted[columns.partitions]))
 
-    def live_in(self, partitions: frozenset[bytes]) -> list[ManifestEntry]:
-        """The live files of these partitions, looking only into manifests that may hold them."""
-        types = [f.type for f in self._table.schema.partition_fields]
-        wanted = [deserialize(p, types) for p in partitions]
+    def live_beside(self, change: Change) -> list[ManifestEntry]:
+        """The live files that may conflict with the change, looking only into manifests that may hold some."""
+        schema = self._table.schema
+        types = [f.type for f in schema.partition_fields]
+        wanted = [deserialize(p, types) for p in change.partitions]
         near = [m for m in self.manifests if any(may_hold_partition(m, values, types) for values in wanted)]
-        return self._live(near, partitions.__contains__)
-
-    def _live(self, manifests: Iterable[ManifestFileMeta], meant: Callable[[bytes], bool]) -> list[ManifestEntry]:
-        found = [e for m in manifests for e in read_manifest(self._engine, self._table, m.file_name)]
-        wanted = {partition: meant(partition) for partition in {e.partition for e in found}}
-        return live_files(e for e in found if wanted[e.partition])
+        live = live_columns(self._engine, self._table, near)
+        return added_at(live.where(may_conflict(live, change, bool(schema.primary_keys))))
 
     def index_manifest_after(self, change: Change, writer: ManifestWriter) -> str | None:
         """The name of the index manifest that holds after the change: the base's own where no index file changes."""

@@ -155,7 +155,7 @@ def _checked(engine: Engine, table: TableDefinition, request: CommitRequest, cha
         for snapshot, touched in since_safe(engine, table, base.snapshot):
             check_strict(snapshot, touched, change, request.commit_user)
         if needs_check(change, request.check_conflicts):
-            check_conflicts(base.live_in(change.partitions), change, key_types)
+            check_conflicts(base.live_beside(change), change, key_types)
         return change
 
     return on
@@ -166,7 +166,7 @@ def _append_on(table: TableDefinition, change: Change) -> ChangeOn:
         return lambda _: change
 
     def on(base: CommitBase) -> Change:
-        return evolve(change, entries=without_known(change.entries, base.live_in(change.partitions)))
+        return evolve(change, entries=without_known(change.entries, base.live_beside(change)))
 
     return on
 

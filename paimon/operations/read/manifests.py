@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.manifest.codec import entry_from_record, manifest_from_record
-from paimon.domain.manifest.columns import ENTRY_TYPE, ManifestRecords, entry_columns, files_at
+from paimon.domain.manifest.columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns, files_at
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.index_codec import index_entry_from_record
 from paimon.domain.manifest.merge import live_mask
@@ -51,8 +51,17 @@ def live_entries(
     engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]
 ) -> list[ManifestEntry]:
     """The files that are live after these manifests, in the order in which they were added."""
+    return added_at(live_columns(engine, table, manifests))
+
+
+def live_columns(engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]) -> EntryColumns:
+    """Like `live_entries`, as columns."""
     columns = entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests]))
-    live = columns.where(live_mask(columns))
+    return columns.where(live_mask(columns))
+
+
+def added_at(live: EntryColumns) -> list[ManifestEntry]:
+    """Live entries as objects."""
     parts = zip(live.partitions.tolist(), live.buckets.tolist(), live.total_buckets.tolist(), strict=True)
     return [
         ManifestEntry(FileKind.ADD, live.partition_rows[partition], bucket, total, file)
