@@ -6,6 +6,7 @@ Law: what must be set for the source to work is set here and nowhere else.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 
@@ -32,6 +33,7 @@ def session(
         Further Spark settings.
     """
     ensure_java()
+    _find_shell()
     # Workers would take any `python3` of the PATH, which may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(app_name)
@@ -43,6 +45,12 @@ def session(
     for key, value in (defaults | dict(config or {})).items():
         builder = builder.config(key, value)
     return register(builder.getOrCreate())
+
+
+def _find_shell() -> None:
+    # Spark starts through shell scripts, which look for bash and its tools on the PATH.
+    if shutil.which("bash") is None:
+        os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), os.defpath]))
 
 
 def register(spark: SparkSession) -> SparkSession:
