@@ -1,0 +1,82 @@
+"""System tables that sum up files: `partitions`, `buckets`.
+
+Law: counts are of all live files, also those that batch reads hide; only buckets show the postponed one; rows are
+physical. Source: `PartitionsTable`, `BucketsTable`, `PartitionEntry`, `BucketEntry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
+
+import pyarrow as pa
+
+from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.partition.text import plain_text
+from paimon.domain.row.binary_row import deserialize
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.read.manifests import data_manifests, live_entries
+from paimon.operations.read.system.text import row_text
+from paimon.operations.read.time_travel import pin
+from paimon.ports.engine import Engine
+
+K = TypeVar("K", bound=Hashable)
+
+_SUMS = [
+    ("record_count", pa.int64()),
+    ("file_size_in_bytes", pa.int64()),
+    ("file_count", pa.int64()),
+    ("last_update_time", pa.timestamp("ms")),
+]
+_WHO = [("created_at", pa.timestamp("ms")), ("created_by", pa.string()), ("updated_by", pa.string())]
+_PARTITIONS = pa.schema([("partition", pa.string()), *_SUMS, *_WHO, ("options", pa.string())])
+_BUCKETS = pa.schema([("partition", pa.string()), ("bucket", pa.int32()), *_SUMS])
+
+
+def partitions_table(engine: Engine, table: TableDefinition) -> pa.Table:
+    """One row a partition."""
+    grouped = _grouped(engine, table, lambda e: e.partition if e.bucket >= 0 else None)
+    rows = [
+        {"partition": partition_name(table, key), **_sums(found)} for key, found in grouped.items() if key is not None
+    ]
+    return pa.Table.from_pylist(rows, schema=_PARTITIONS)
+
+
+def buckets_table(engine: Engine, table: TableDefinition) -> pa.Table:
+    """One row a bucket of a partition."""
+    fields = table.schema.partition_fields
+    grouped = _grouped(engine, table, lambda e: (e.partition, e.bucket))
+    rows = [
+        {"partition": row_text(partition, fields), "bucket": bucket, **_sums(found)}
+        for (partition, bucket), found in grouped.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=_BUCKETS)
+
+
+def partition_name(table: TableDefinition, partition: bytes) -> str:
+    """A partition as ``k=v/k2=v2``, not escaped."""
+    fields, default = table.schema.partition_fields, table.options.partition_default_name
+    values = deserialize(partition, [f.type for f in fields]) if fields else ()
+    texts = (default if v is None else plain_text(v, f.type) for v, f in zip(values, fields, strict=True))
+    return "/".join(f"{f.name}={t if t.strip() else default}" for f, t in zip(fields, texts, strict=True))
+
+
+def _grouped(
+    engine: Engine, table: TableDefinition, key: Callable[[ManifestEntry], K]
+) -> Mapping[K, list[ManifestEntry]]:
+    snapshot = pin(engine, table).snapshot
+    grouped: dict[K, list[ManifestEntry]] = {}
+    if snapshot is not None:
+        for entry in live_entries(engine, table, data_manifests(engine, table, snapshot)):
+            grouped.setdefault(key(entry), []).append(entry)
+    return grouped
+
+
+def _sums(entries: list[ManifestEntry]) -> dict[str, object]:
+    times = [e.file.creation_time_millis for e in entries if e.file.creation_time_millis is not None]
+    return {
+        "record_count": sum(e.file.row_count for e in entries),
+        "file_size_in_bytes": sum(e.file.file_size for e in entries),
+        "file_count": len(entries),
+        "last_update_time": max(times, default=None),
+    }

@@ -1,0 +1,93 @@
+"""System tables about metadata files: `manifests`, `table_indexes`.
+
+Law: one row a file that the latest (or travelled) snapshot names. Source: `ManifestsTable`, `TableIndexesTable`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestFileMeta
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.read.manifests import data_manifests, read_index_manifest, read_manifest_list
+from paimon.operations.read.system.text import row_text
+from paimon.operations.read.time_travel import pin
+from paimon.ports.engine import Engine
+
+_MANIFESTS = pa.schema(
+    [
+        ("file_name", pa.string()),
+        ("file_size", pa.int64()),
+        ("num_added_files", pa.int64()),
+        ("num_deleted_files", pa.int64()),
+        ("schema_id", pa.int64()),
+        ("min_partition_stats", pa.string()),
+        ("max_partition_stats", pa.string()),
+        ("min_row_id", pa.int64()),
+        ("max_row_id", pa.int64()),
+    ]
+)
+
+_RANGE = pa.struct([("f0", pa.string()), ("f1", pa.int32()), ("f2", pa.int32()), ("_CARDINALITY", pa.int64())])
+_INDEXES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("bucket", pa.int32()),
+        ("index_type", pa.string()),
+        ("file_name", pa.string()),
+        ("file_size", pa.int64()),
+        ("row_count", pa.int64()),
+        ("dv_ranges", pa.list_(_RANGE)),
+    ]
+)
+
+
+def manifests_table(engine: Engine, table: TableDefinition) -> pa.Table:
+    """One row a manifest: those of the base list, the delta list and the changelog list."""
+    snapshot = pin(engine, table).snapshot
+    named: tuple[ManifestFileMeta, ...] = ()
+    if snapshot is not None:
+        changelog = snapshot.changelog_manifest_list
+        named = data_manifests(engine, table, snapshot)
+        named += () if changelog is None else read_manifest_list(engine, table, changelog)
+    return pa.Table.from_pylist([_manifest_row(table, manifest) for manifest in named], schema=_MANIFESTS)
+
+
+def _manifest_row(table: TableDefinition, manifest: ManifestFileMeta) -> dict[str, object]:
+    fields, stats = table.schema.partition_fields, manifest.partition_stats
+    return {
+        "file_name": manifest.file_name,
+        "file_size": manifest.file_size,
+        "num_added_files": manifest.num_added_files,
+        "num_deleted_files": manifest.num_deleted_files,
+        "schema_id": manifest.schema_id,
+        "min_partition_stats": row_text(stats.min_values, fields),
+        "max_partition_stats": row_text(stats.max_values, fields),
+        "min_row_id": manifest.min_row_id,
+        "max_row_id": manifest.max_row_id,
+    }
+
+
+def table_indexes_table(engine: Engine, table: TableDefinition) -> pa.Table:
+    """One row an index file: hash indexes, deletion vectors."""
+    snapshot = pin(engine, table).snapshot
+    name = None if snapshot is None else snapshot.index_manifest
+    entries = () if name is None else read_index_manifest(engine, table, name)
+    rows = [_index_row(table, entry) for entry in entries if entry.kind is FileKind.ADD]
+    return pa.Table.from_pylist(rows, schema=_INDEXES)
+
+
+def _index_row(table: TableDefinition, entry: IndexManifestEntry) -> dict[str, object]:
+    vectors = entry.deletion_vectors
+    names = _RANGE.names
+    return {
+        "partition": row_text(entry.partition, table.schema.partition_fields),
+        "bucket": entry.bucket,
+        "index_type": entry.index_type,
+        "file_name": entry.file_name,
+        "file_size": entry.file_size,
+        "row_count": entry.row_count,
+        "dv_ranges": None
+        if vectors is None
+        else [dict(zip(names, (v.data_file, v.offset, v.length, v.cardinality), strict=True)) for v in vectors],
+    }
