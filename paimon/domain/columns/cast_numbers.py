@@ -71,9 +71,19 @@ def to_decimal(array: pa.Array, target: pa.Decimal128Type) -> pa.Array:
         array = array.cast(pa.int8())
     if pa.types.is_floating(array.type):
         return _floats_to_decimal(array, target)
+    scale, digits = _size(array.type)
+    if target.scale >= scale and target.precision - target.scale >= digits:
+        return array.cast(target)
     if pa.types.is_integer(array.type):
         return fitted(array.cast(pa.decimal256(_WIDE, 0)), target)
     return fitted(array.cast(pa.decimal256(_WIDE, array.type.scale)), target)
+
+
+def _size(number: pa.DataType) -> tuple[int, int]:
+    """Digits after the point, and the most digits before it."""
+    if pa.types.is_integer(number):
+        return 0, len(str(2 ** (number.bit_width - 1)))
+    return number.scale, number.precision - number.scale
 
 
 def fitted(wide: pa.Array, target: pa.Decimal128Type) -> pa.Array:

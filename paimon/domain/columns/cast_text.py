@@ -59,9 +59,16 @@ def text_of(array: pa.Array, source: DataType) -> pa.Array:
 
 
 def _floating(array: pa.Array) -> pa.Array:
-    encoded = array.dictionary_encode()
-    numbers = encoded.dictionary.to_numpy(zero_copy_only=False)
-    return pa.array([java_floating(v) for v in numbers], pa.string()).take(encoded.indices)
+    """Arrow prints the same digits; only where Java's text has an exponent it is made one number at a time."""
+    size = pc.abs(array)
+    plain = pc.or_(pc.equal(size, 0.0), pc.and_(pc.greater_equal(size, 1e-3), pc.less(size, 1e7)))
+    text = array.cast(pa.string())
+    text = pc.if_else(pc.match_substring(text, "."), text, pc.binary_join_element_wise(text, "0", "."))
+    odd = array.filter(pc.invert(plain)).to_numpy(zero_copy_only=False)
+    if len(odd) == 0:
+        return text
+    made = pa.array([java_floating(v) for v in odd], pa.string())
+    return pc.replace_with_mask(text, pc.invert(pc.fill_null(plain, True)), made)
 
 
 def _decimal(array: pa.Array) -> pa.Array:

@@ -101,8 +101,20 @@ def _plain(array: pa.Array) -> pa.Array:
 def _compare(array: pa.Array, op: Operator, literal: Any) -> pa.Array | pa.Scalar:
     if literal is None:
         return pa.scalar(None, pa.bool_())
+    if isinstance(literal, float) and literal == literal and literal != 0:
+        return _compare_number(array, op, literal)
     values, literals = _ordered(array, (literal,))
     return _KERNELS[op](values, literals[0])
+
+
+def _compare_number(array: pa.Array, op: Operator, literal: float) -> pa.Array:
+    """Away from NaN and the zeros Arrow's order differs in one thing: NaN in the column is not above the literal."""
+    number = pa.scalar(literal, array.type)
+    if op is Operator.GT:
+        return pc.invert(pc.less_equal(array, number))
+    if op is Operator.GE:
+        return pc.invert(pc.less(array, number))
+    return _KERNELS[op](array, number)
 
 
 def _in(array: pa.Array, literals: tuple[Any, ...]) -> pa.Array:
