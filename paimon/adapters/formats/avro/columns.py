@@ -17,13 +17,12 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.adapters.formats.avro.container import Block
-from paimon.adapters.formats.avro.cursor import Cursors, Integers, Mask
+from paimon.adapters.formats.avro.cursor import PADDING, Cursors, Integers, Mask
 
 _VERSION = 4
 """The version of manifests, 2, as an Avro number."""
 _SHORTEST_ROW = 24
 """The length of a row without fields, 12, as an Avro number."""
-_LONGEST_START = 7
 _MAX_ITEMS = 10_000
 
 
@@ -128,7 +127,7 @@ def decode_columns(blocks: Sequence[Block], schema: Any, kind: pa.StructType) ->
     """
     if not any(block.record_count or block.data for block in blocks):
         return pa.array([], kind)
-    data = b"".join(block.data for block in blocks)
+    data = np.frombuffer(b"".join([*(block.data for block in blocks), PADDING]), dtype=np.uint8)
     cursors = Cursors.at(data, _candidates(data))
     starts = cursors.places.copy()
     try:
@@ -139,18 +138,17 @@ def decode_columns(blocks: Sequence[Block], schema: Any, kind: pa.StructType) ->
         return None
 
 
-def _candidates(data: bytes) -> Integers:
+def _candidates(data: npt.NDArray[np.uint8]) -> Integers:
     """Places that begin like a manifest entry: version, kind, the length of a row, the high bytes of its arity.
 
     A guess: where it misses a record, the chain breaks and the row-wise way is taken.
     """
-    first = np.frombuffer(data + bytes(_LONGEST_START), dtype=np.uint8)
-    places: Integers = np.flatnonzero(first[: len(data)] == _VERSION)
-    places = places[first[places + 1] & ~np.uint8(2) == 0]
-    places = places[first[places + 2] >= _SHORTEST_ROW]
-    long_row = first[places + 2] >> 7
+    places: Integers = np.flatnonzero(data[: -len(PADDING)] == _VERSION)
+    places = places[data[places + 1] & ~np.uint8(2) == 0]
+    places = places[data[places + 2] >= _SHORTEST_ROW]
+    long_row = data[places + 2] >> 7
     for offset in range(3, 6):
-        keep = first[places + offset + long_row] == 0
+        keep = data[places + offset + long_row] == 0
         places, long_row = places[keep], long_row[keep]
     return places
 

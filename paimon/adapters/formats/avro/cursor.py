@@ -13,7 +13,8 @@ from attrs import field, mutable
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_PADDING = 16
+PADDING = bytes(16)
+"""What must stand behind the data, so that no read of eight bytes leaves the buffer."""
 _STOPS = np.uint64(0x8080_8080_8080_8080)
 _TWO_STOPS = np.uint64(0x8080)
 _ONE = np.uint64(1)
@@ -30,12 +31,12 @@ class Cursors:
     dead: Mask = field()
 
     @classmethod
-    def at(cls, data: bytes, places: Integers) -> Cursors:
-        """Cursors at these places of the data."""
-        padded = np.frombuffer(data + bytes(_PADDING), dtype=np.uint8)
+    def at(cls, padded: npt.NDArray[np.uint8], places: Integers) -> Cursors:
+        """Cursors at these places of the data, which `PADDING` follows."""
+        size = len(padded) - len(PADDING)
         # Eight bytes from every place on, without a copy: overlapping words one byte apart.
-        words = np.ndarray((len(data) + 8,), dtype="<u8", buffer=padded.data, strides=(1,))
-        return cls(padded, words, len(data), places.copy(), np.zeros(len(places), dtype=bool))
+        words = np.ndarray((size + 8,), dtype="<u8", buffer=padded.data, strides=(1,))
+        return cls(padded, words, size, places.copy(), np.zeros(len(places), dtype=bool))
 
     def longs(self, rows: Integers) -> Integers:
         """The numbers at the places of these rows."""
