@@ -64,4 +64,7 @@ def inflate(data: bytes, limit: int) -> bytes:
 def unlz4(data: bytes, limit: int) -> bytes:
     """A raw LZ4 block, which does not say its size."""
     room = bytearray(min(len(data) * _LZ4_MOST_RATIO + 64, limit))
-    return bytes(room[: cramjam.lz4.decompress_block_into(data, room)])
+    try:
+        return bytes(room[: cramjam.lz4.decompress_block_into(data, room)])
+    except cramjam.DecompressionError as error:
+        raise ValueError(f"a damaged LZ4 block: {error}") from error

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.orc as orc
+import pyorc
 from attrs import frozen
 
 from paimon.adapters.formats.nested import rebuild
 from paimon.adapters.formats.orc.bounds import column_bounds, holds_far_times
+from paimon.adapters.formats.orc.checks import check_stripe, check_types
 from paimon.adapters.formats.orc.far_times import read_column
 from paimon.adapters.formats.orc.physical import from_physical
 from paimon.adapters.formats.orc.tail import TIMESTAMP_KINDS, OrcTail, read_tail
@@ -27,7 +29,8 @@ from paimon.domain.types.data_types import NESTED_TYPES, CharType, DataField, Da
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest
 
-_DAMAGES = (pa.ArrowException, OSError, ValueError, TypeError, IndexError, KeyError, MemoryError, zlib.error)
+_ARROW_DAMAGES = (pa.ArrowException, OSError, MemoryError)
+_DAMAGES = (*_ARROW_DAMAGES, ValueError, TypeError, IndexError, KeyError, zlib.error, pyorc.ParseError)
 
 
 @frozen
@@ -53,9 +56,11 @@ class OrcFormat:
 
 def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
     tail = read_tail(source)
+    check_types(tail)
     file = orc.ORCFile(source)
     stored = {f.name: f for f in file.schema}
-    far = {f.name: read_column(source, f, request.path) for f in _far_columns(tail, request)}
+    places = {name: index for index, name in enumerate(tail.spans)}
+    far = {f.name: read_column(source, f, places[f.name], request.path) for f in _far_columns(tail, request)}
     names = _selection(request.fields, stored, far)
     start, end = request.row_range or (0, sum(tail.stripe_rows))
     chosen = _stripes_that_match(tail, request)
@@ -65,7 +70,8 @@ def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatc
         first += rows
         slow = {name: next(column) for name, column in far.items()}
         if low < high and chosen[stripe]:
-            columns = slow | (_arrow_columns(file, stripe, names) if names else {})
+            check_stripe(source, tail, stripe)
+            columns = slow | (_arrow_columns(file, stripe, names, rows) if names else {})
             batch = _canonical(columns, request.fields, rows)
             for at in range(low, high, request.batch_rows):
                 yield batch.slice(at, min(request.batch_rows, high - at))
@@ -88,8 +94,10 @@ def _stripes_that_match(tail: OrcTail, request: ReadRequest) -> list[bool]:
     return [matches(s, rows) for s, rows in zip(stripes, tail.stripe_rows, strict=True)]
 
 
-def _arrow_columns(file: orc.ORCFile, stripe: int, names: list[str]) -> dict[str, pa.Array]:
+def _arrow_columns(file: orc.ORCFile, stripe: int, names: list[str], rows: int) -> dict[str, pa.Array]:
     batch = file.read_stripe(stripe, columns=names)
+    if batch.num_rows != rows:
+        raise ValueError(f"stripe {stripe} has {batch.num_rows} rows, not {rows}")
     return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 

@@ -79,10 +79,10 @@ _KINDS: Mapping[type[DataType], Any] = {
 }
 
 
-def read_column(source: pa.NativeFile, field: DataField, path: str) -> Iterator[pa.Array]:
-    """One top-level column in canonical type, stripe by stripe."""
+def read_column(source: pa.NativeFile, field: DataField, index: int, path: str) -> Iterator[pa.Array]:
+    """One top-level column, the one at `index`, in canonical type, stripe by stripe."""
     source.seek(0)
-    reader = pyorc.Reader(source, column_names=[field.name], converters=_CONVERTERS)
+    reader = pyorc.Reader(source, column_indices=[index], converters=_CONVERTERS)
     for stripe in reader.iter_stripes():
         try:
             yield to_array([_internal(row[0], field.type) for row in stripe], field.type)

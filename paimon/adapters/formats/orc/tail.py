@@ -40,8 +40,22 @@ class OrcTail:
     @property
     def stripe_rows(self) -> tuple[int, ...]:
         """Rows of each stripe."""
-        stripes = [p.as_bytes for p in self.footer if p.number == _STRIPES]
-        return tuple(number(decode(stripe), _STRIPE_ROWS) for stripe in stripes)
+        return tuple(number(stripe, _STRIPE_ROWS) for stripe in self.stripes)
+
+    @property
+    def stripes(self) -> tuple[list[Part], ...]:
+        """What the footer says of each stripe."""
+        return tuple(decode(p.as_bytes) for p in self.footer if p.number == _STRIPES)
+
+    @property
+    def types(self) -> list[list[Part]]:
+        """What the footer says of each column."""
+        return [decode(p.as_bytes) for p in self.footer if p.number == _TYPES]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the whole file."""
+        return number(self.footer, _ROWS)
 
     @property
     def statistics(self) -> tuple[bytes, ...]:
@@ -58,14 +72,14 @@ class OrcTail:
     @property
     def kinds(self) -> tuple[int, ...]:
         """The kind of each column."""
-        return tuple(number(decode(p.as_bytes), _TYPE_KIND) for p in self.footer if p.number == _TYPES)
+        return tuple(number(parts, _TYPE_KIND) for parts in self.types)
 
     @property
     def spans(self) -> dict[str, range]:
         """The column numbers of each top-level column and all within it."""
-        root = decode(next(p.as_bytes for p in self.footer if p.number == _TYPES))
+        root = self.types[0]
         names = [p.as_bytes.decode() for p in root if p.number == _TYPE_NAMES]
-        starts = [n for p in root if p.number == _TYPE_SUBTYPES for n in _packed(p)]
+        starts = [n for p in root if p.number == _TYPE_SUBTYPES for n in packed(p)]
         ends = [*starts[1:], len(self.kinds)]
         return {name: range(a, b) for name, a, b in zip(names, starts, ends, strict=True)}
 
@@ -185,7 +199,7 @@ def _by_number(part: Part) -> int:
     return part.number
 
 
-def _packed(part: Part) -> list[int]:
+def packed(part: Part) -> list[int]:
     """The numbers of a repeated field, which may be packed into one run of bytes."""
     if isinstance(part.value, int):
         return [part.value]
