@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.columns import cast_numbers, cast_text, cast_times, nested
-from paimon.domain.columns.cast_parse import parsed
+from paimon.domain.columns import nested
+from paimon.domain.columns.casts import numbers, text, times
+from paimon.domain.columns.casts.parse import parsed
 from paimon.domain.errors import Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
@@ -79,7 +80,7 @@ def _atomic(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     if isinstance(target, dt.CHARACTER_TYPES):
         return _to_text(array, source, target)
     if isinstance(target, dt.BYTES_TYPES) and isinstance(source, (*dt.CHARACTER_TYPES, *dt.BYTES_TYPES)):
-        return cast_text.sized_bytes(array.cast(pa.binary()), target)
+        return text.sized_bytes(array.cast(pa.binary()), target)
     if isinstance(target, (*_NUMBERS, *_TIMES, dt.BooleanType)):
         if isinstance(source, dt.CHARACTER_TYPES):
             return parsed(array, target)
@@ -98,18 +99,18 @@ def _to_number(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     kind = arrow_type(target)
     if isinstance(source, dt.TIMESTAMP_TYPES):
         if isinstance(target, dt.IntType | dt.BigIntType):
-            return cast_times.to_seconds(array, kind)
+            return times.to_seconds(array, kind)
         raise _no_rule(source, target)
     match target:
         case dt.BooleanType():
             if not isinstance(source, dt.INTEGER_TYPES):
                 raise _no_rule(source, target)
-            return cast_numbers.to_boolean(array)
+            return numbers.to_boolean(array)
         case dt.DecimalType():
-            return cast_numbers.to_decimal(array, kind)
+            return numbers.to_decimal(array, kind)
         case dt.FloatType() | dt.DoubleType():
-            return cast_numbers.to_floating(array, kind)
-    return cast_numbers.to_integer(array, kind)
+            return numbers.to_floating(array, kind)
+    return numbers.to_integer(array, kind)
 
 
 def _to_time(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
@@ -117,22 +118,22 @@ def _to_time(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     match target:
         case dt.TimestampType() | dt.LocalZonedTimestampType():
             if isinstance(source, (*_TIMES, dt.IntType, dt.BigIntType)):
-                return cast_times.to_timestamp(array, target)
+                return times.to_timestamp(array, target)
         case dt.DateType() if of_timestamp:
-            return cast_times.to_date(array, zoned=isinstance(source, dt.LocalZonedTimestampType))
+            return times.to_date(array, zoned=isinstance(source, dt.LocalZonedTimestampType))
         case dt.TimeType() if of_timestamp or isinstance(source, dt.TimeType):
-            return cast_times.to_time(array)
+            return times.to_time(array)
     raise _no_rule(source, target)
 
 
 def _to_text(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     if isinstance(source, dt.BYTES_TYPES):
-        return cast_text.text_of(array, source)  # Java does not cut these
+        return text.text_of(array, source)  # Java does not cut these
     if isinstance(source, dt.ArrayType):
         lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
         parts = cast(nested.list_values(array), source.element, dt.VarCharType())
-        return cast_text.sized_text(cast_text.joined(lengths, parts, array.is_valid()), target)
+        return text.sized_text(text.joined(lengths, parts, array.is_valid()), target)
     if isinstance(source, (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)):
         raise _no_rule(source, target)
-    text = array if isinstance(source, dt.CHARACTER_TYPES) else cast_text.text_of(array, source)
-    return cast_text.sized_text(text, target)
+    texts = array if isinstance(source, dt.CHARACTER_TYPES) else text.text_of(array, source)
+    return text.sized_text(texts, target)

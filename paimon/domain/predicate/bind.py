@@ -12,9 +12,9 @@ from typing import Any
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
-from paimon.domain.predicate.fit import Beyond, Fit, fit
-from paimon.domain.predicate.like import parts_of
-from paimon.domain.predicate.paths import type_at
+from paimon.domain.predicate.terms.fit import Beyond, Fit, fit
+from paimon.domain.predicate.terms.like import parts_of
+from paimon.domain.predicate.terms.paths import type_at
 from paimon.domain.predicate.transform import unknown_kind
 from paimon.domain.types.data_types import CHARACTER_TYPES, NESTED_TYPES, BlobType, DataField, DataType, VariantType
 

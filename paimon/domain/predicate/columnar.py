@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from paimon.domain.columns.ordering import float_order, java_order
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
-from paimon.domain.predicate.fit import UNIT_NANOS
-from paimon.domain.predicate.like import Wildcard, parts_of
-from paimon.domain.predicate.paths import path_in, splits
+from paimon.domain.predicate.terms.fit import UNIT_NANOS
+from paimon.domain.predicate.terms.like import Wildcard, parts_of
+from paimon.domain.predicate.terms.paths import path_in, splits
 from paimon.domain.predicate.transform import unknown_kind
 
 _KERNELS: Mapping[Operator, Callable[..., pa.Array]] = {

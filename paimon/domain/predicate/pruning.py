@@ -13,7 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Operator, Or, Predicate
-from paimon.domain.predicate.like import parts_of, prefix_of
+from paimon.domain.predicate.terms.like import parts_of, prefix_of
 from paimon.domain.predicate.transform import simplify
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import NESTED_TYPES, DataType, DoubleType, FloatType, VariantType

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.columns.cast_numbers import fitted
-from paimon.domain.columns.parse_times import pattern_of, times_of
+from paimon.domain.columns.casts.numbers import fitted
+from paimon.domain.columns.casts.parse_times import pattern_of, times_of
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.columns.cast_times import to_timestamp
+from paimon.domain.columns.casts.times import to_timestamp
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
 
