@@ -43,7 +43,7 @@ def row_wise(data: bytes, kind: pa.StructType) -> pa.StructArray:
     return pa.array(RECORDS.read_records(data, "m"), kind)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(ENTRIES, max_size=4), st.sampled_from(["zstd", "null"]))
 def test_in_step_equals_record_by_record(files: list[list[ManifestEntry]], codec: str) -> None:
     data = [written(entries, codec) for entries in files]
@@ -61,7 +61,7 @@ def outcome(read: Any) -> object:
         return "refused"  # row by row, the array is built by this test
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ENTRIES.filter(bool), st.data())
 @example([ManifestEntry(FileKind.ADD, bytes(12), 0, 1, DataFileMeta("f", 1, 1))], None)
 def test_wrong_bytes_mean_the_same_both_ways(entries: list[ManifestEntry], data: st.DataObject | None) -> None:

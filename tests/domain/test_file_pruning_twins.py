@@ -88,7 +88,7 @@ def collected(rows: Sequence[tuple[Any, ...]], types: Sequence[DataType]) -> lis
     return [collect(to_array([row[i] for row in rows], t), t) for i, t in enumerate(types)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(cases(), st.sampled_from(["parquet", "orc"]))
 def test_columnar_pruning_equals_pruning_file_by_file(
     case: tuple[tuple[DataType, ...], list[list[tuple[Any, ...]]], Predicate], suffix: str
@@ -107,7 +107,7 @@ def test_columnar_pruning_equals_pruning_file_by_file(
             assert marked
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(cases())
 def test_rows_as_their_own_statistics_lose_no_row(
     case: tuple[tuple[DataType, ...], list[list[tuple[Any, ...]]], Predicate],

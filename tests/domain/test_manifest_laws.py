@@ -76,7 +76,7 @@ def columns(*manifests: list[ManifestEntry]) -> EntryColumns:
     return entry_columns([ManifestRecords(names, tuple(map(len, manifests)), records)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(ENTRIES, MANIFESTS, INDEX_ENTRIES)
 def test_what_is_encoded_is_decoded(entry: ManifestEntry, meta: ManifestFileMeta, index: IndexManifestEntry) -> None:
     assert entry_from_record(entry_to_record(entry), "m") == entry
@@ -84,7 +84,7 @@ def test_what_is_encoded_is_decoded(entry: ManifestEntry, meta: ManifestFileMeta
     assert index_entry_from_record(index_entry_to_record(index), "i") == index
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(ENTRIES, max_size=5))
 def test_columns_hold_the_same_files(entries: list[ManifestEntry]) -> None:
     found = columns(entries)
@@ -165,7 +165,7 @@ def live(manifests: list[list[ManifestEntry]]) -> Counter[ManifestEntry]:
     return Counter(live_files(e for m in manifests for e in m))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(histories())
 def test_live_files_by_columns_are_those_of_the_ordered_merge(manifests: list[list[ManifestEntry]]) -> None:
     found = columns(*manifests)
@@ -173,7 +173,7 @@ def test_live_files_by_columns_are_those_of_the_ordered_merge(manifests: list[li
     assert Counter(files_at(left.files)) == Counter(e.file for e in live(manifests).elements())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(histories(), st.lists(st.integers(1, 20), min_size=7, max_size=7), st.integers(1, 40), st.integers(1, 4))
 def test_merging_manifests_changes_nothing_that_is_live(
     manifests: list[list[ManifestEntry]], sizes: list[int], target: int, min_count: int
@@ -198,7 +198,7 @@ def test_merging_manifests_changes_nothing_that_is_live(
     assert all(e.kind is FileKind.ADD for m in full for e in m)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.none() | st.integers(-3, 3), min_size=1, max_size=4), st.none() | st.integers(-3, 3))
 def test_bounds_of_a_manifest_admit_all_its_partitions(values: list[int | None], other: int | None) -> None:
     entries = [

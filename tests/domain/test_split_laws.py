@@ -53,7 +53,7 @@ def test_packing_keeps_order_and_loses_nothing(sizes: list[int], target: int) ->
     assert all(sum(a) + b[0] > target for a, b in pairwise(packs))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(trees(), st.integers(1, 200), st.booleans())
 def test_every_file_is_in_one_split_and_overlaps_are_together(
     files: list[DataFileMeta], target: int, merges: bool
@@ -73,7 +73,7 @@ def test_every_file_is_in_one_split_and_overlaps_are_together(
             assert all(a.max_key < b.min_key for a, b in pairwise(ordered))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(trees(), st.data(), st.sampled_from(["deduplicate", "aggregation"]))
 def test_values_leave_out_only_what_decides_alone(files: list[DataFileMeta], data: st.DataObject, engine: str) -> None:
     matching = data.draw(st.sets(st.sampled_from([f.file_name for f in files])))
