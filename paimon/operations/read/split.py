@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.predicate.columnar import evaluate
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import only_columns
+from paimon.domain.row.kinds import KIND_TEXTS
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system import LEVEL
+from paimon.domain.types.system import LEVEL, ROW_KIND, VALUE_KIND
 from paimon.operations.read.data_file import Bucket, read_data_file
 from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.merge_read import MergeRead, live_rows
@@ -32,6 +36,8 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
     projection = Projection.of(table, read)
     left = read.limit
     for batch in _rows(engine, table, split, read):
+        if read.row_kinds:
+            batch = _with_kinds(batch)
         if read.predicate is not None:
             batch = batch.filter(evaluate(read.predicate, batch))
         if left is not None:
@@ -45,7 +51,10 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
 
 def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
     bucket = Bucket.of(engine, table, split)
-    wanted = wanted_fields(table.schema.fields, {*read.columns, *read.predicate_columns})
+    wanted = wanted_fields(table.schema.fields, {*read.columns, *read.predicate_columns} - {ROW_KIND.name})
+    skip = None if read.predicate is None else only_columns(read.predicate, table.schema.names)
+    if read.row_kinds:
+        wanted = (*wanted, VALUE_KIND)
     vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
 
     def read_file(
@@ -57,10 +66,17 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
     if not split.raw_convertible and table.schema.primary_keys:
         spec = MergeSpec.of(table.schema, table.options)
         some = wanted or spec.key_fields[:1]  # a batch without columns would not know its rows
-        yield from MergeRead(spec, some, read.predicate, read_file, engine.memory.bytes // 3).rows(split.files)
+        merging = MergeRead(spec, some, skip, read_file, engine.memory.bytes // 3, read.row_kinds)
+        yield from merging.rows(split.files)
         return
     for file in split.files:
         if table.schema.primary_keys:
-            yield from live_rows(read_file, file, wanted or (LEVEL,), read.predicate)
+            yield from live_rows(read_file, file, wanted or (LEVEL,), skip, read.row_kinds)
         else:
-            yield from read_file(file, wanted or (LEVEL,), read.predicate)
+            yield from read_file(file, wanted or (LEVEL,), skip)
+
+
+def _with_kinds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its row kinds as text; rows of append tables, which store none, are inserts."""
+    kinds = pc.fill_null(batch[VALUE_KIND.name], 0)
+    return batch.append_column(arrow_field(ROW_KIND), pa.array(KIND_TEXTS).take(kinds))
