@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,8 +33,14 @@ def _is_foreign(arguments: tuple[object, ...]) -> bool:
 sys.addaudithook(_watch)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def others_left_nothing() -> None:
+    """Collect what earlier tests left, so that its removal of temporary directories is not laid to the domain."""
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
-def no_effects() -> Iterator[None]:
+def no_effects(others_left_nothing: None) -> Iterator[None]:
     """Arm the hook for the time of the test."""
     global _armed
     _caught.clear()
