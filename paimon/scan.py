@@ -16,11 +16,15 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import describe
+from paimon.domain.predicate.transform import only_columns
 from paimon.domain.scan.plan import Plan, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.data_types import DataField
 from paimon.operations.read.plan import plan
+from paimon.operations.read.projection import readable_fields
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
+from paimon.operations.read.system.views import PLAIN, DataView
 from paimon.operations.read.time_travel import PinnedTable, pin
 from paimon.ports.engine import Engine
 from paimon.results import Results
@@ -43,6 +47,7 @@ class Scan(Results):
         snapshot: int | None = None,
         tag: str | None = None,
         timestamp: int | str | datetime | None = None,
+        view: DataView = PLAIN,
     ) -> None:
         if limit is not None and limit < 0:
             raise InvalidRequest(f"limit {limit} is negative", subject="limit")
@@ -54,6 +59,7 @@ class Scan(Results):
         self._where = where
         self._limit = limit
         self._travel = (snapshot, tag, timestamp)
+        self._view = view
 
     @cached_property
     def pinned(self) -> PinnedTable:
@@ -64,13 +70,18 @@ class Scan(Results):
     def _predicate(self) -> Predicate | None:
         if self._where is None:
             return None
-        return bind(_parsed(self._where), self.pinned.table.schema.fields)
+        return bind(_parsed(self._where), self.fields)
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns that can be asked for."""
+        return readable_fields(self.pinned.table, self._view.row_kinds)
 
     @cached_property
     def read_plan(self) -> ReadPlan:
         """What each split's task needs to know: columns, predicate, limit."""
-        columns = self.pinned.table.schema.names if self._columns is None else tuple(self._columns)
-        return ReadPlan(columns=columns, predicate=self._predicate, limit=self._limit)
+        columns = tuple(f.name for f in self.fields) if self._columns is None else tuple(self._columns)
+        return ReadPlan(columns, self._predicate, self._limit, self._view.row_kinds)
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -85,8 +96,13 @@ class Scan(Results):
     def _plan(self) -> Plan:
         schema = self.arrow_schema  # an unknown column is refused before anything is read
         assert schema is not None
-        request = ScanRequest(snapshot=self.pinned.snapshot, predicate=self._predicate)
-        return plan(self._engine, self.pinned.table, request)
+        table, predicate = self.pinned.table, self._predicate
+        request = ScanRequest(
+            snapshot=self.pinned.snapshot,
+            predicate=None if predicate is None else only_columns(predicate, table.schema.names),
+            min_level=self._view.min_level(table),
+        )
+        return plan(self._engine, table, request)
 
     def explain(self) -> str:
         """What is read, and what was pruned at each step, as text."""

@@ -6,6 +6,7 @@ Law: a system table shows what the metadata say, in the columns that Java's syst
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 import pyarrow as pa
 from attrs import frozen
@@ -17,8 +18,10 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.operations.read.system.registry import SYSTEM_TABLES
+from paimon.operations.read.system.views import DATA_VIEWS
 from paimon.ports.engine import Engine
 from paimon.results import Results
+from paimon.scan import Scan
 
 
 @frozen(eq=False, repr=False)
@@ -39,8 +42,28 @@ class SystemTable:
         columns: Sequence[str] | None = None,
         where: str | Predicate | None = None,
         limit: int | None = None,
-    ) -> SystemScan:
+        snapshot: int | None = None,
+        tag: str | None = None,
+        timestamp: int | str | datetime | None = None,
+    ) -> SystemScan | Scan:
         """A lazy read; see `Table.scan`."""
+        travel = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
+        view = DATA_VIEWS.get(self.system_name)
+        if view is not None:
+            return Scan(
+                self.engine,
+                self.definition,
+                columns=columns,
+                where=where,
+                limit=limit,
+                snapshot=snapshot,
+                tag=tag,
+                timestamp=timestamp,
+                view=view,
+            )
+        given = [name for name, value in travel.items() if value is not None]
+        if given:
+            raise InvalidRequest(f"{self.name} has no time travel", subject=given[0], hint=f"leave out {given[0]}")
         return SystemScan(self, columns, where, limit)
 
     def __repr__(self) -> str:
@@ -89,8 +112,9 @@ class SystemScan(Results):
 
 def open_system_table(engine: Engine, definition: TableDefinition, name: str) -> SystemTable:
     """The system table of this name; InvalidRequest with the nearest name where there is none."""
-    if name not in SYSTEM_TABLES:
-        raise InvalidRequest(f"there is no system table {name!r}", subject=name, hint=did_you_mean(name, SYSTEM_TABLES))
+    known = SYSTEM_TABLES.keys() | DATA_VIEWS.keys()
+    if name not in known:
+        raise InvalidRequest(f"there is no system table {name!r}", subject=name, hint=did_you_mean(name, known))
     return SystemTable(engine, definition, name)
 
 

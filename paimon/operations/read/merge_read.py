@@ -2,13 +2,14 @@
 
 Law: sections merge apart from each other; a section of one run needs no merge; every section is merged in windows
 that fit the memory budget. Only the key, the order of records, and what the answer needs is read. Retracts are
-dropped at the end. Source: `MergeFileSplitRead`, `MergeTreeReaders`.
+dropped at the end, unless they are asked for. Source: `MergeFileSplitRead`, `MergeTreeReaders`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
@@ -45,6 +46,8 @@ class MergeRead:
         Reads a file.
     buffer_bytes : int
         What a window may hold.
+    keep_retracts : bool
+        Answer retracts too.
     """
 
     spec: MergeSpec
@@ -52,6 +55,7 @@ class MergeRead:
     predicate: Predicate | None
     read_file: ReadFile
     buffer_bytes: int
+    keep_retracts: bool = False
 
     def rows(self, files: Sequence[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         """The merged rows of a bucket's files, with at least the wanted columns, without retracts."""
@@ -60,7 +64,7 @@ class MergeRead:
 
     def _single(self, run: SortedRun) -> Iterator[pa.RecordBatch]:
         for file in run.files:
-            yield from live_rows(self.read_file, file, self.wanted, self.predicate)
+            yield from live_rows(self.read_file, file, self.wanted, self.predicate, self.keep_retracts)
 
     def _merged(self, section: Section) -> Iterator[pa.RecordBatch]:
         files = [file for run in section for file in run.files]
@@ -81,7 +85,7 @@ class MergeRead:
         columns = [*self.wanted, *(f for f in self.spec.fields if f.name in needed and f.name not in wanted)]
         if ordered is None:
             columns.append(SEQUENCE_NUMBER)
-        if any(f.delete_row_count != 0 for f in files):
+        if VALUE_KIND not in columns and any(f.delete_row_count != 0 for f in files):
             columns.append(VALUE_KIND)
         if self.spec.lookup and not self._lookup_sees_newest(ordered):
             columns.append(LEVEL)
@@ -107,20 +111,27 @@ class MergeRead:
         keep = surviving(pa.Table.from_batches([piece.batch.select(names) for piece in window]), self.spec)
         start = 0
         for batch, _ in window:
-            yield _kept(batch, keep[start : start + batch.num_rows] & ~retracts(batch))
+            yield _kept(batch, keep[start : start + batch.num_rows] & self._shown(batch))
             start += batch.num_rows
 
     def _by_engine(self, window: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         merged = merge(pa.Table.from_batches([piece.batch for piece in window]), self.spec)
         for batch in merged.to_batches():
-            yield _kept(batch, ~retracts(batch))
+            yield _kept(batch, self._shown(batch))
+
+    def _shown(self, batch: pa.RecordBatch) -> Mask:
+        return np.ones(batch.num_rows, dtype=np.bool_) if self.keep_retracts else ~retracts(batch)
 
 
 def live_rows(
-    read_file: ReadFile, file: DataFileMeta, wanted: Sequence[DataField], predicate: Predicate | None
+    read_file: ReadFile,
+    file: DataFileMeta,
+    wanted: Sequence[DataField],
+    predicate: Predicate | None,
+    keep_retracts: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file whose keys nobody else holds, without retracts."""
-    if file.delete_row_count == 0:
+    if keep_retracts or file.delete_row_count == 0:
         yield from read_file(file, wanted, predicate)
         return
     for batch in read_file(file, (*wanted, VALUE_KIND), predicate):

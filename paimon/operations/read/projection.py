@@ -18,6 +18,7 @@ from paimon.domain.predicate.transform import columns_of
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field, arrow_schema
 from paimon.domain.types.data_types import DataField, RowType
+from paimon.domain.types.system import ROW_KIND
 
 
 @frozen
@@ -32,11 +33,14 @@ class ReadPlan:
         Bound to the table's columns; only rows where it is true are answered.
     limit : int, optional
         Most rows that one split has to answer.
+    row_kinds : bool
+        Answer retracts too, and offer the column `rowkind` (``+I``, ``-U``, ``+U``, ``-D``).
     """
 
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     limit: int | None = None
+    row_kinds: bool = False
 
     @property
     def predicate_columns(self) -> frozenset[str]:
@@ -44,9 +48,15 @@ class ReadPlan:
         return columns_of(self.predicate) if self.predicate is not None else frozenset()
 
 
+def readable_fields(table: TableDefinition, row_kinds: bool = False) -> tuple[DataField, ...]:
+    """The columns that a read may name."""
+    return (ROW_KIND, *table.schema.fields) if row_kinds else table.schema.fields
+
+
 def output_schema(table: TableDefinition, read: ReadPlan) -> pa.Schema:
     """The schema of what the read answers; InvalidRequest for a column that the table does not have."""
-    return arrow_schema([_flat(resolve(table.schema.fields, name), name) for name in read.columns])
+    fields = readable_fields(table, read.row_kinds)
+    return arrow_schema([_flat(resolve(fields, name), name) for name in read.columns])
 
 
 def resolve(fields: Sequence[DataField], name: str) -> tuple[DataField, ...]:
@@ -90,7 +100,8 @@ class Projection:
     @classmethod
     def of(cls, table: TableDefinition, read: ReadPlan) -> Projection:
         """The projection that a read ends with."""
-        resolved = [resolve(table.schema.fields, name) for name in read.columns]
+        fields = readable_fields(table, read.row_kinds)
+        resolved = [resolve(fields, name) for name in read.columns]
         schema = pa.schema([arrow_field(_flat(p, n)) for p, n in zip(resolved, read.columns, strict=True)])
         return cls(schema, tuple(tuple(f.name for f in path) for path in resolved))
 
