@@ -15,7 +15,7 @@ PACKAGE = ROOT / "paimon"
 PURE = [PACKAGE / "domain", PACKAGE / "ports", PACKAGE / "operations"]
 
 # State machines that the domain names as such: state in, state out.
-STATE_MACHINES = {"TokenReader"}
+STATE_MACHINES = {"RunBuffer", "TokenReader"}
 
 
 def modules(*folders: Path) -> list[Path]:

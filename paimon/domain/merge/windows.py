@@ -24,7 +24,7 @@ class Piece(NamedTuple):
     age: int
 
 
-class _Run:
+class RunBuffer:
     """What is buffered of one run."""
 
     def __init__(self, source: Iterator[Piece], keys: Sequence[DataField]) -> None:
@@ -88,7 +88,7 @@ def windows(runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_b
     budget_bytes : int
         How much to buffer before a window is handed out; everything is one window where all fits.
     """
-    open_runs = [_Run(source, keys) for source in runs]
+    open_runs = [RunBuffer(source, keys) for source in runs]
     while open_runs:
         _fill(open_runs, budget_bytes)
         unfinished = [run for run in open_runs if not run.finished]
@@ -99,7 +99,7 @@ def windows(runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_b
         open_runs = [run for run in open_runs if run.pieces or not run.finished]
 
 
-def _fill(runs: Sequence[_Run], budget_bytes: int) -> None:
+def _fill(runs: Sequence[RunBuffer], budget_bytes: int) -> None:
     held = sum(int(piece.batch.nbytes) for run in runs for piece in run.pieces)
     for run in runs:
         if not run.pieces and not run.finished:
@@ -111,5 +111,5 @@ def _fill(runs: Sequence[_Run], budget_bytes: int) -> None:
         held += min(unfinished, key=_last_key).fill()
 
 
-def _last_key(run: _Run) -> Comparable:
+def _last_key(run: RunBuffer) -> Comparable:
     return run.last

@@ -30,6 +30,9 @@ from paimon.ports.engine import Engine
 
 __all__ = ["ReadPlan", "output_schema", "read_split"]
 
+WINDOW_BYTES = 64 * 1024 * 1024
+"""What a merge window holds at most: larger ones were slower (fresh memory), much smaller ones too (fixed costs)."""
+
 
 def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
     """The rows of a split as batches of `output_schema(table, read)`."""
@@ -66,7 +69,8 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
     if not split.raw_convertible and table.schema.primary_keys:
         spec = MergeSpec.of(table.schema, table.options)
         some = wanted or spec.key_fields[:1]  # a batch without columns would not know its rows
-        merging = MergeRead(spec, some, skip, read_file, engine.memory.bytes // 3, read.row_kinds)
+        buffer_bytes = min(engine.memory.bytes // 3, WINDOW_BYTES)
+        merging = MergeRead(spec, some, skip, read_file, buffer_bytes, read.row_kinds)
         yield from merging.rows(split.files)
         return
     for file in split.files:
