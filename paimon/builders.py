@@ -14,7 +14,7 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import CommitConflict, InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.plan import Plan
 from paimon.domain.scan.splits import DataSplit
@@ -27,7 +27,7 @@ from paimon.operations.write.source import tables_of
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine
 from paimon.results import Results
-from paimon.scan import Scan
+from paimon.scan import Scan, predicate_of
 
 
 @frozen
@@ -42,8 +42,8 @@ class ReadBuilder:
 
     def with_filter(self, predicate: Predicate | str) -> ReadBuilder:
         """Rows where this is true; a second filter is joined by AND."""
-        if self.predicate is not None and isinstance(self.predicate, Predicate) and isinstance(predicate, Predicate):
-            predicate = self.predicate & predicate
+        if self.predicate is not None:
+            predicate = predicate_of(self.predicate) & predicate_of(predicate)
         return evolve(self, predicate=predicate)
 
     def with_projection(self, columns: Sequence[str]) -> ReadBuilder:
@@ -210,7 +210,13 @@ class TableCommit:
             properties=dict(properties or {}),
             ignore_empty=self.ignore_empty,
         )
-        return commit(self.engine, self.table, request)
+        try:
+            return commit(self.engine, self.table, request)
+        except CommitConflict:
+            # Nothing was published, and a job that commits once cannot use the files again.
+            if identifier == BATCH_COMMIT_IDENTIFIER:
+                self.abort(messages)
+            raise
 
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
         """Those identifiers that this user has not committed yet."""

@@ -70,7 +70,7 @@ class Scan(Results):
     def _predicate(self) -> Predicate | None:
         if self._where is None:
             return None
-        return bind(_parsed(self._where), self.fields)
+        return bind(predicate_of(self._where), self.fields)
 
     @property
     def fields(self) -> tuple[DataField, ...]:
@@ -151,7 +151,8 @@ def _read_whole(engine: Engine, table: TableDefinition, read: ReadPlan, split: D
     return list(read_split(engine, table, split, read))
 
 
-def _parsed(where: str | Predicate) -> Predicate:
+def predicate_of(where: str | Predicate) -> Predicate:
+    """A predicate given as SQL text or as an expression."""
     if isinstance(where, Predicate):
         return where
     from paimon.domain.predicate.sql import parse_predicate  # the parser is only loaded for text

@@ -21,7 +21,7 @@ from paimon.operations.read.system.registry import SYSTEM_TABLES
 from paimon.operations.read.system.views import DATA_VIEWS
 from paimon.ports.engine import Engine
 from paimon.results import Results
-from paimon.scan import Scan
+from paimon.scan import Scan, predicate_of
 
 
 @frozen(eq=False, repr=False)
@@ -97,7 +97,7 @@ class SystemScan(Results):
 
     def _shaped(self, rows: pa.Table) -> pa.Table:
         if self._where is not None:
-            rows = rows.filter(evaluate(bind(_parsed(self._where), fields_from_arrow(rows.schema)), rows))
+            rows = rows.filter(evaluate(bind(predicate_of(self._where), fields_from_arrow(rows.schema)), rows))
         if self._columns is not None:
             unknown = [c for c in self._columns if c not in rows.column_names]
             if unknown:
@@ -116,11 +116,3 @@ def open_system_table(engine: Engine, definition: TableDefinition, name: str) ->
     if name not in known:
         raise InvalidRequest(f"there is no system table {name!r}", subject=name, hint=did_you_mean(name, known))
     return SystemTable(engine, definition, name)
-
-
-def _parsed(where: str | Predicate) -> Predicate:
-    if isinstance(where, Predicate):
-        return where
-    from paimon.domain.predicate.sql import parse_predicate  # the parser is only loaded for text
-
-    return parse_predicate(where)
