@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 
 import pyarrow as pa
+from attrs import evolve
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
@@ -77,11 +78,14 @@ class Scan(Results):
         """The columns that can be asked for."""
         return readable_fields(self.pinned.table, self._view.row_kinds)
 
-    @cached_property
+    @property
     def read_plan(self) -> ReadPlan:
         """What each split's task needs to know: columns, predicate, limit."""
-        columns = tuple(f.name for f in self.fields) if self._columns is None else tuple(self._columns)
-        return ReadPlan(columns, self._predicate, self._limit, self._view.row_kinds)
+        if self._read_plan is None:
+            columns = tuple(f.name for f in self.fields) if self._columns is None else tuple(self._columns)
+            predicate = None if self._where is None else bind(_parsed(self._where), self.fields)
+            self._read_plan = ReadPlan(columns, predicate, self._limit, self._view.row_kinds)
+        return self._read_plan
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -90,13 +94,14 @@ class Scan(Results):
 
     def plan(self) -> Plan:
         """The splits to read and what was pruned on the way to them."""
+        if self._plan is None:
+            self._plan = self._planned()
         return self._plan
 
-    @cached_property
-    def _plan(self) -> Plan:
+    def _planned(self) -> Plan:
         schema = self.arrow_schema  # an unknown column is refused before anything is read
         assert schema is not None
-        table, predicate = self.pinned.table, self._predicate
+        table, predicate = self.pinned.table, self.read_plan.predicate
         request = ScanRequest(
             snapshot=self.pinned.snapshot,
             predicate=None if predicate is None else only_columns(predicate, table.schema.names),
@@ -106,14 +111,34 @@ class Scan(Results):
 
     def explain(self) -> str:
         """What is read, and what was pruned at each step, as text."""
-        plan = self.plan()
+        plan, predicate = self.plan(), self.read_plan.predicate
         snapshot = "none" if plan.snapshot is None else str(plan.snapshot.id)
         head = [
             f"scan of {self._table.identifier} at snapshot {snapshot}, schema {self.pinned.table.schema.id}",
             f"  columns: {', '.join(self.read_plan.columns)}",
-            f"  where:   {'everything' if self._predicate is None else describe(self._predicate)}",
+            f"  where:   {'everything' if predicate is None else describe(predicate)}",
         ]
         return "\n".join([*head, plan.explain()])
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one Arrow table; splits are read at the same time, as the engine's executor allows."""
+        if self._limit is not None:
+            return super().to_arrow()
+        splits = self.plan().splits
+        task = partial(_read_whole, self._engine, self.pinned.table, self.read_plan)
+        batches: list[pa.RecordBatch] = []
+        for done, read in enumerate(self._engine.executor.map(task, splits), 1):
+            self._engine.observer.progress("read splits", done, len(splits))
+            batches += read
+        return pa.Table.from_batches(batches, schema=self.arrow_schema)
+
+    def count(self) -> int:
+        """Number of rows; no column is read that counting does not need."""
+        if self._limit is not None:
+            return super().count()
+        read = evolve(self.read_plan, columns=())
+        task = partial(_count, self._engine, self.pinned.table, read)
+        return sum(self._engine.executor.map(task, self.plan().splits))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         left = self._limit
@@ -129,16 +154,11 @@ class Scan(Results):
     def _unlimited(self) -> Iterator[pa.RecordBatch]:
         if self._limit == 0:
             return
+        # A stream holds one window of one split at a time, however large the table is.
         splits = self.plan().splits
-        task = partial(_read_whole, self._engine, self.pinned.table, self.read_plan)
-        total = len(splits)
-        if total == 1 or self._limit is not None:
-            for split in splits:
-                yield from read_split(self._engine, self.pinned.table, split, self.read_plan)
-            return
-        for done, batches in enumerate(self._engine.executor.map(task, splits), 1):
-            self._engine.observer.progress("read splits", done, total)
-            yield from batches
+        for done, split in enumerate(splits, 1):
+            yield from read_split(self._engine, self.pinned.table, split, self.read_plan)
+            self._engine.observer.progress("read splits", done, len(splits))
 
     def __repr__(self) -> str:
         parts = [f"columns={list(self._columns)}" if self._columns is not None else ""]

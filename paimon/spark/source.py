@@ -6,8 +6,6 @@ is pickled here.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -25,7 +23,7 @@ class PaimonDataSource(DataSource):
     def name(cls) -> str:
         return "paimon"
 
-    @cached_property
+    @property
     def _source(self) -> SourceOptions:
         return source_options(self.options)
 
