@@ -61,17 +61,17 @@ class Scan(Results):
         self._limit = limit
         self._travel = (snapshot, tag, timestamp)
         self._view = view
+        # Filled when first asked for. Not cached_property: before Python 3.12 that makes all scans wait for one.
+        self._pinned: PinnedTable | None = None
+        self._read_plan: ReadPlan | None = None
+        self._plan: Plan | None = None
 
-    @cached_property
+    @property
     def pinned(self) -> PinnedTable:
         """The table at the snapshot that is read."""
-        return pin(self._engine, self._table, *self._travel)
-
-    @cached_property
-    def _predicate(self) -> Predicate | None:
-        if self._where is None:
-            return None
-        return bind(predicate_of(self._where), self.fields)
+        if self._pinned is None:
+            self._pinned = pin(self._engine, self._table, *self._travel)
+        return self._pinned
 
     @property
     def fields(self) -> tuple[DataField, ...]:
@@ -83,7 +83,7 @@ class Scan(Results):
         """What each split's task needs to know: columns, predicate, limit."""
         if self._read_plan is None:
             columns = tuple(f.name for f in self.fields) if self._columns is None else tuple(self._columns)
-            predicate = None if self._where is None else bind(_parsed(self._where), self.fields)
+            predicate = None if self._where is None else bind(predicate_of(self._where), self.fields)
             self._read_plan = ReadPlan(columns, predicate, self._limit, self._view.row_kinds)
         return self._read_plan
 
@@ -169,6 +169,10 @@ class Scan(Results):
 
 def _read_whole(engine: Engine, table: TableDefinition, read: ReadPlan, split: DataSplit) -> list[pa.RecordBatch]:
     return list(read_split(engine, table, split, read))
+
+
+def _count(engine: Engine, table: TableDefinition, read: ReadPlan, split: DataSplit) -> int:
+    return sum(batch.num_rows for batch in read_split(engine, table, split, read))
 
 
 def predicate_of(where: str | Predicate) -> Predicate:
