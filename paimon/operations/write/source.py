@@ -1,6 +1,7 @@
 """What may be written: everything tabular becomes a stream of Arrow tables.
 
-Law: nothing is decided here about types or names; that is `paimon.domain.columns.conform`.
+Law: Arrow data keep their types, plain Python values take those of the table's columns; whether names and types fit
+is decided by `paimon.domain.columns.conform`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.types.arrow import arrow_schema
-from paimon.domain.types.data_types import DataField
+from paimon.domain.row.values import literal, to_array
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import DataField, DataType, VarCharType
 
 
 def tables_of(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] = ()) -> Iterator[pa.Table]:
@@ -73,25 +75,40 @@ def _of_iterable(data: Iterable[Any], fields: tuple[DataField, ...], extra: tupl
 
 
 def _of_columns(columns: Mapping[str, Any], fields: tuple[DataField, ...], extra: tuple[str, ...]) -> pa.Table:
-    types = {f.name: f.type for f in arrow_schema(fields)} | dict.fromkeys(extra, pa.string())
-    return pa.table({name: _column(name, values, types.get(name)) for name, values in columns.items()})
+    types: dict[str, DataType] = {f.name: f.type for f in fields} | dict.fromkeys(extra, VarCharType())
+    arrays = {name: _column(name, values, types.get(name)) for name, values in columns.items()}
+    lengths = {len(array) for array in arrays.values()}
+    if len(lengths) > 1:
+        raise InvalidRequest(f"columns have different lengths: {sorted(lengths)}", hint="give each as many values")
+    return pa.table(arrays)
 
 
-def _column(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
+def _column(name: str, values: Any, data_type: DataType | None) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidRequest(f"column {name!r} is one {type(values).__name__}, not a list", subject=name)
+    if data_type is None:
+        return _inferred(name, values)
     try:
-        return pa.array(values, type=arrow_type)
+        return pa.array(values, type=arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        return _as_it_is(name, values, arrow_type)
+        return _of_literals(name, values, data_type)
 
 
-def _as_it_is(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Array:
-    # Text for dates, ints for decimals and the like: let Arrow infer, and let conform cast or refuse.
+def _of_literals(name: str, values: Iterable[Any], data_type: DataType) -> pa.Array:
+    """Values that Arrow does not take as they are: texts for dates, whole numbers for decimals and the like."""
+    try:
+        return to_array([literal(value, data_type) for value in values], data_type)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"column {name!r}: {error.message}", subject=name, hint=error.hint) from error
+
+
+def _inferred(name: str, values: Iterable[Any]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-        raise InvalidRequest(f"column {name!r} holds values that are no {arrow_type}: {error}", subject=name) from error
+        raise InvalidRequest(f"column {name!r} holds values of no one type: {error}", subject=name) from error
 
 
 def _is_pandas(data: Any) -> bool:
