@@ -84,7 +84,9 @@ def merge_schema(engine: Engine, table: TableDefinition, given: pa.Schema) -> Ta
     fresh = [f for f in fields_from_arrow(given) if f.name not in table.schema.names]
     if not fresh:
         return table
-    schema = alter_table(engine, table, [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in fresh])
+    schema = alter_table(
+        engine, table, [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in fresh]
+    )
     return evolve(table, schema=schema)
 
 
