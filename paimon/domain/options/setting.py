@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
+from attrs import frozen
+
 from paimon.domain.options.registry import OPTIONS
 
 T_co = TypeVar("T_co", covariant=True)
@@ -35,15 +37,15 @@ def text_of(values: Mapping[str, str], key: str) -> str | None:
     return option.default
 
 
+@frozen(eq=False)
 class Setting(Generic[T_co]):
     """A descriptor that reads one option."""
 
-    def __init__(self, key: str, read: Callable[[str | None, str], T_co]) -> None:
-        self.key = key
-        self._read = read
+    key: str
+    read: Callable[[str | None, str], T_co]
 
     def __get__(self, owner: HoldsValues, kind: type | None = None) -> T_co:
-        return self._read(text_of(owner.values, self.key), self.key)
+        return self.read(text_of(owner.values, self.key), self.key)
 
 
 def required(key: str, parse: Callable[[str, str], T]) -> Setting[T]:
