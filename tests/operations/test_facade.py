@@ -6,6 +6,7 @@ import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_databases_are_made_listed_and_dropped(tmp_path: Path) -> None:
     assert catalog.databases() == ["b"]
     with pytest.raises(NotFound, match="database 'a'"):
         catalog.drop_database("a")
-    with pytest.raises(NotFound, match="database 'bb'.*did you mean 'b'"):
+    with pytest.raises(NotFound, match=r"database 'bb'.*did you mean 'b'"):
         catalog.tables("bb")
 
 
@@ -164,6 +165,27 @@ def test_what_is_not_tabular_is_refused(orders: paimon.Table) -> None:
         with pytest.raises(InvalidRequest):
             orders.write(nonsense)
     assert orders.snapshot() is None
+
+
+def test_plain_values_take_the_types_of_the_columns_and_lose_nothing(catalog: paimon.Catalog) -> None:
+    ddl = "i INT, d DECIMAL(10, 2), t TIMESTAMP(3), z TIMESTAMP_LTZ(6), day DATE, at TIME(3)"
+    table = catalog.create_table("shop.typed", ddl)
+    moment = datetime(2026, 1, 31, 10, 20, 30, 123000)
+    row = {"i": 7, "d": Decimal("1.50"), "t": moment, "z": moment.replace(tzinfo=UTC), "day": moment.date()}
+    row["at"] = moment.time()
+    table.write([row])
+    table.write([{"i": "7", "d": "1.50", "t": "2026-01-31 10:20:30.123", "day": "2026-01-31", "at": "10:20:30.123"}])
+    first, second = table.scan().to_arrow().to_pylist()
+    assert first == row
+    assert second == row | {"z": None}
+    micros = moment.replace(microsecond=1)
+    for column, lossy in {"i": 1.5, "d": "1.234", "t": micros, "day": moment, "at": micros.time(), "z": "soon"}.items():
+        with pytest.raises(InvalidRequest, match=f"'{column}'"):
+            table.write([{column: lossy}])
+    for data in ({"i": 1}, {"i": [1], "d": [1, 2]}, {"i": [1, "x"]}):
+        with pytest.raises(InvalidRequest):
+            table.write(data)
+    assert len(table.snapshots()) == 2
 
 
 def test_an_empty_write_makes_no_snapshot(orders: paimon.Table) -> None:

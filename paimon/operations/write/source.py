@@ -6,7 +6,7 @@ is decided by `paimon.domain.columns.conform`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,18 @@ import pyarrow as pa
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.row.values import literal, to_array
 from paimon.domain.types.arrow import arrow_type
-from paimon.domain.types.data_types import DataField, DataType, VarCharType
+from paimon.domain.types.data_types import (
+    INTEGER_TYPES,
+    TIMESTAMP_TYPES,
+    DataField,
+    DataType,
+    DateType,
+    TimeType,
+    VarCharType,
+)
+
+_CUT = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
+"""Types for which Arrow would cut values that do not fit, such as 1.5 or a date with a time of day."""
 
 
 def tables_of(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] = ()) -> Iterator[pa.Table]:
@@ -88,12 +99,32 @@ def _column(name: str, values: Any, data_type: DataType | None) -> pa.Array | pa
         return values
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidRequest(f"column {name!r} is one {type(values).__name__}, not a list", subject=name)
+    values = values if isinstance(values, Sized) else list(values)
     if data_type is None:
         return _inferred(name, values)
     try:
-        return pa.array(values, type=arrow_type(data_type))
+        return _of_arrow(values, data_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return _of_literals(name, values, data_type)
+
+
+def _of_arrow(values: Iterable[Any], data_type: DataType) -> pa.Array:
+    kind = arrow_type(data_type)
+    if not isinstance(data_type, _CUT):
+        return pa.array(values, type=kind)
+    found = pa.array(values)
+    if pa.types.is_null(found.type):
+        return found.cast(kind)
+    if not _alike(found.type, kind):
+        raise pa.ArrowTypeError(f"{found.type} is not {kind}")
+    return found
+
+
+def _alike(given: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
+        return (given.tz is None) == (wanted.tz is None)
+    tests = (pa.types.is_integer, pa.types.is_date, pa.types.is_time)
+    return any(test(given) and test(wanted) for test in tests)
 
 
 def _of_literals(name: str, values: Iterable[Any], data_type: DataType) -> pa.Array:
