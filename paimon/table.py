@@ -14,6 +14,7 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder
+from paimon.changes import Changes
 from paimon.domain.errors import NotFound
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.table_options import TableOptions
@@ -125,6 +126,27 @@ class Table:
             tag=tag,
             timestamp=timestamp,
         )
+
+    def changes(
+        self,
+        after: int | None = None,
+        through: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None,
+    ) -> Changes:
+        """A lazy read of what changed: `_snapshot_id`, `_row_kind` (``+I``, ``-U``, ``+U``, ``-D``), then the columns.
+
+        Parameters
+        ----------
+        after, through : int
+            Snapshot ids: changes after the one, which does not count, through the other, which does. By default all
+            that a stream from the earliest snapshot or long-lived changelog gets.
+        columns : sequence of str
+            Columns of the table wanted after the two first; all by default.
+        where : str or Predicate
+            Only changes of rows where this is true; it may name `_row_kind`.
+        """
+        return Changes(self.engine, self.definition, after=after, through=through, columns=columns, where=where)
 
     def write(
         self,

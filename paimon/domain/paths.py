@@ -136,6 +136,10 @@ class TablePaths:
         """The directory of long-lived changelogs."""
         return join(self.metadata_root, "changelog")
 
+    def changelog(self, snapshot_id: int) -> str:
+        """The file of one long-lived changelog."""
+        return join(self.changelogs, f"changelog-{snapshot_id}")
+
     @property
     def manifests(self) -> str:
         """The directory of manifests, manifest lists and index manifests (shared by all branches)."""

@@ -174,6 +174,10 @@ class TableOptions:
     incremental_between = optional("incremental-between", as_text)
     incremental_between_timestamp = optional("incremental-between-timestamp", as_text)
     incremental_between_scan_mode = required("incremental-between-scan-mode", as_word)
+    incremental_between_tag_to_snapshot = required("incremental-between-tag-to-snapshot", parse_bool)
+    incremental_to_auto_tag = optional("incremental-to-auto-tag", as_text)
+    streaming_read_overwrite = required("streaming-read-overwrite", parse_bool)
+    streaming_read_append_overwrite = required("streaming-read-append-overwrite", parse_bool)
     consumer_id = optional("consumer-id", as_text)
 
     @classmethod

@@ -1,0 +1,96 @@
+"""The snapshots that a follower walks through: those that still exist, and before them the long-lived changelogs.
+
+Law: the walk is without gaps: an id that is neither a snapshot nor a changelog ends the call with an error, because
+its changes are lost. Source: `SnapshotManager`, `ChangelogManager`, `NextSnapshotFetcher`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
+from paimon.domain.paths import TablePaths
+from paimon.domain.snapshot.json import snapshot_from_json
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.read.snapshots import earliest_snapshot_id, find_snapshot, latest_snapshot
+from paimon.ports.engine import Engine
+
+_PREFIX = "changelog-"
+
+
+def changelog_ids(engine: Engine, paths: TablePaths) -> tuple[int, ...]:
+    """Ids of all long-lived changelogs, ascending, by listing."""
+    names = (status.name for status in engine.files.list(paths.changelogs))
+    texts = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return tuple(sorted(int(text) for text in texts if text.isdecimal() and len(text) <= 18))
+
+
+def find_changelog(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
+    """The long-lived changelog of an expired snapshot; None where its file does not exist."""
+    path = paths.changelog(snapshot_id)
+    try:
+        data = engine.files.read(path)
+    except NotFound:
+        return None
+    kept = snapshot_from_json(data, path)
+    if kept.id != snapshot_id:
+        raise CorruptTable(path, f"holds the changelog of snapshot {kept.id}")
+    return kept
+
+
+def history(
+    engine: Engine, paths: TablePaths, after: int | None = None, through: int | None = None
+) -> tuple[Snapshot, ...]:
+    """The snapshots after `after`, which does not count, through `through`, which does; all that can be had by default.
+
+    Raises
+    ------
+    InvalidRequest
+        `through` lies before `after`, or after the latest snapshot.
+    NotFound
+        A snapshot in between has expired.
+    """
+    latest = latest_snapshot(engine, paths)
+    if latest is None:
+        return _nothing(after, through)
+    first = _earliest(engine, paths) if after is None else after + 1
+    last = latest.id if through is None else through
+    _check_range(first, last, after, latest.id)
+    return tuple(_any(engine, paths, snapshot_id) for snapshot_id in range(first, last + 1))
+
+
+def _earliest(engine: Engine, paths: TablePaths) -> int:
+    """The first id from which no id up to the latest is missing."""
+    first = earliest_snapshot_id(engine, paths) or 1
+    kept = set(changelog_ids(engine, paths))
+    while first - 1 in kept:
+        first -= 1
+    return first
+
+
+def _check_range(first: int, last: int, after: int | None, latest: int) -> None:
+    if last > latest:
+        raise InvalidRequest(f"there is no snapshot {last} yet", subject="through", hint=f"the latest is {latest}")
+    if first > last + 1 or (after is not None and after < 0):
+        raise InvalidRequest(
+            f"changes after {after} through {last} make no range", subject="after", hint="after lies before through"
+        )
+
+
+def _nothing(after: int | None, through: int | None) -> tuple[Snapshot, ...]:
+    if (after or 0) > 0 or (through or 0) > 0:
+        raise InvalidRequest("the table has no snapshot yet", subject="after" if after else "through")
+    return ()
+
+
+def _any(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot:
+    """A snapshot, also where it expires into a changelog while we look."""
+    ways: tuple[Callable[[Engine, TablePaths, int], Snapshot | None], ...]
+    ways = (find_snapshot, find_changelog, find_snapshot)
+    for find in ways:
+        found = find(engine, paths, snapshot_id)
+        if found is not None:
+            return found
+    raise NotFound(
+        "snapshot or changelog", str(snapshot_id), hint=f"it has expired; changes begin at {_earliest(engine, paths)}"
+    )
