@@ -5,6 +5,7 @@ Law: an adapter is one iff a class derived from `FormatIOContract`, whose `make_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,9 @@ def files_of(draw: st.DrawFn, file_format: str) -> tuple[tuple[DataField, ...], 
 
 class FormatIOContract:
     """Derive, and answer `make_format`."""
+
+    keeps_signs_of_zeros = True
+    """False for a format whose readers answer some zeros with the other sign (ORC, as Java reads it)."""
 
     def make_format(self) -> FormatIO:
         """The adapter."""
@@ -136,7 +140,11 @@ class FormatIOContract:
         got.validate(full=True)
         for column in fields:
             expected = to_values(table.column(column.name), column.type)
-            assert repr(to_values(got.column(column.name), column.type)) == repr(expected)  # NaN equals itself
+            assert self._shown(to_values(got.column(column.name), column.type)) == self._shown(expected)
+
+    def _shown(self, values: list[Any]) -> str:
+        text = repr(values)  # where NaN equals itself and zeros show their signs
+        return text if self.keeps_signs_of_zeros else re.sub(r"-0\.0\b", "0.0", text)
 
 
 def _drain(format_io: FormatIO, data: bytes, fields: Sequence[DataField]) -> int:

@@ -21,11 +21,20 @@ from paimon.adapters.formats.orc.far_times import read_column
 from paimon.adapters.formats.orc.physical import from_physical
 from paimon.adapters.formats.orc.tail import TIMESTAMP_KINDS, OrcTail, read_tail
 from paimon.adapters.formats.orc.writer import OrcWriter
+from paimon.adapters.formats.orc.zeros import zeros_as_java_reads
 from paimon.domain.errors import CorruptTable
 from paimon.domain.predicate.pruning import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.arrow import arrow_schema, arrow_type
-from paimon.domain.types.data_types import NESTED_TYPES, CharType, DataField, DataType, RowType
+from paimon.domain.types.data_types import (
+    NESTED_TYPES,
+    CharType,
+    DataField,
+    DataType,
+    DoubleType,
+    FloatType,
+    RowType,
+)
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest
 
@@ -111,6 +120,8 @@ def _canonical(columns: Mapping[str, pa.Array], fields: tuple[DataField, ...], r
 def _column(array: pa.Array | None, data_type: DataType, rows: int) -> pa.Array:
     if array is None:
         return pa.nulls(rows, arrow_type(data_type))
+    if isinstance(data_type, (FloatType, DoubleType)) and pa.types.is_floating(array.type):
+        array = zeros_as_java_reads(array)
     if array.type.equals(arrow_type(data_type)) and not isinstance(data_type, (CharType, *NESTED_TYPES)):
         return array
     return rebuild(array, data_type, from_physical)
