@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paimon.adapters.formats.parquet.compression import codec
+from paimon.adapters.formats.parquet.dictionary import dictionary_leaves
 from paimon.adapters.formats.parquet.footer import rewritten_tail
 from paimon.adapters.formats.parquet.schema import int96_leaves, leaf_types, physical, write_schema
 from paimon.adapters.formats.parquet.statistics import NAN, chunk_stats, combined
@@ -29,6 +30,8 @@ from paimon.ports.formats import WriteRequest, WrittenFile
 DEFAULT_BLOCK_BYTES = 128 * 1024 * 1024
 _FOOTER_TEXT_LIMIT = 4096
 """Bounds longer than this are left out of footers by pyarrow."""
+_SINK_BUFFER_BYTES = 256 * 1024
+"""Pages and their headers are handed to the sink together: each call leaves Arrow for Python."""
 
 
 class ParquetWriter:
@@ -40,9 +43,11 @@ class ParquetWriter:
         self._fields = request.fields
         self._schema = write_schema(request.fields)
         self._block_bytes = _block_bytes(request)
+        self._options = _writer_options(request)
         self._tail = _HeldTail(sink)
+        self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._tail, "w"), _SINK_BUFFER_BYTES)
         self._told: list[list[ColumnStats | None]] = []
-        self._writer = pq.ParquetWriter(pa.PythonFile(self._tail, "w"), self._schema, **_writer_options(request))
+        self._opened: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._row_count = 0
@@ -61,15 +66,18 @@ class ParquetWriter:
 
     def estimated_bytes(self) -> int:
         """Bytes of the file so far; for rows still in memory after the share that earlier ones took."""
-        return self._tail.tell() + int(self._pending_bytes * self._stored_share)
+        return int(self._buffered.tell() + self._pending_bytes * self._stored_share)
 
     def close(self) -> WrittenFile:
         """Finish the file."""
         if self._pending:
             self._write_group(pa.concat_tables(self._pending))
             self._pending = []
+        writer = self._writer_for(self._schema.empty_table())
+        self._buffered.flush()
         self._tail.hold()
-        self._writer.close()
+        writer.close()
+        self._buffered.flush()
         tail = self._tail.held()
         self._sink.write(rewritten_tail(tail, int96_leaves(self._fields)))
         size = self._sink.tell()
@@ -81,8 +89,16 @@ class ParquetWriter:
         self._pending = []
         self._tail.hold()
         with contextlib.suppress(pa.ArrowException):  # a writer that failed once cannot finish
-            self._writer.close()
+            if self._opened is not None:
+                self._opened.close()
         self._sink.abort()
+
+    def _writer_for(self, first: pa.Table) -> pq.ParquetWriter:
+        """The open writer; its encodings are chosen by the first rows."""
+        if self._opened is None:
+            choice = {"use_dictionary": dictionary_leaves(first)} | self._options
+            self._opened = pq.ParquetWriter(self._buffered, self._schema, **choice)
+        return self._opened
 
     def _write_full_groups(self) -> None:
         table = pa.concat_tables(self._pending)
@@ -96,7 +112,7 @@ class ParquetWriter:
         self._pending_bytes = rest.nbytes
 
     def _write_group(self, table: pa.Table) -> None:
-        before = self._tail.tell()
+        before = self._buffered.tell()
         columns = [
             pa.chunked_array([physical(chunk, f.type) for chunk in table.column(i).chunks], kind.type)
             for i, (f, kind) in enumerate(zip(self._fields, self._schema, strict=True))
@@ -104,10 +120,10 @@ class ParquetWriter:
         self._told.append([_beyond_footer(table.column(i), f.type) for i, f in enumerate(self._fields)])
         stored = pa.Table.from_arrays(columns, schema=self._schema)
         try:
-            self._writer.write_table(stored, row_group_size=table.num_rows)
+            self._writer_for(stored).write_table(stored, row_group_size=table.num_rows)
         except pa.ArrowInvalid as error:
             raise InvalidRequest(f"{self._path}: these rows cannot be written as Parquet: {error}") from error
-        self._stored_share = (self._tail.tell() - before) / max(1, table.nbytes)
+        self._stored_share = (self._buffered.tell() - before) / max(1, table.nbytes)
 
     def _column_stats(self, footer: pq.FileMetaData) -> tuple[ColumnStats, ...]:
         rows = [footer.row_group(g).num_rows for g in range(footer.num_row_groups)]
@@ -193,7 +209,7 @@ def _writer_options(request: WriteRequest) -> dict[str, Any]:
         "store_decimal_as_integer": True,
         "write_page_index": True,
         "write_page_checksum": True,
-        "use_dictionary": parse_bool(dictionary) if dictionary else True,
+        **({"use_dictionary": parse_bool(dictionary)} if dictionary else {}),
         "data_page_size": parse_memory(page) if page else None,
         "dictionary_pagesize_limit": parse_memory(dictionary_page) if dictionary_page else None,
     }
