@@ -38,8 +38,8 @@ def main(arguments: list[str]) -> int:
 
 
 def default_test_arguments() -> list[str]:
-    """In parallel on all cores; tests that share a Java process stay together."""
-    return ["-n", str(os.cpu_count() or 1), "--dist", "loadgroup", "-q"]
+    """In parallel on all cores; tests of one file stay together, as they share a Spark or a Java process."""
+    return ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "-q"]
 
 
 def environment(extra: str) -> str:

@@ -19,7 +19,7 @@ from paimon.spark.options import source_options
 from paimon.spark.types import spark_schema
 from paimon.spark.writer import EncodedMessages, PaimonWriter
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 DDL = "id BIGINT NOT NULL, day STRING NOT NULL, amount INT, note STRING"
 

@@ -46,7 +46,8 @@ def _doubles(array: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 def _decimal_bits(array: pa.Array) -> pa.Array:
     """The lowest 64 bits of the whole part."""
-    whole = pc.trunc(array).cast(pa.decimal128(38, 0))
+    # Arrow cannot truncate DECIMAL(p, p): no digit is left for the whole part.
+    whole = pc.trunc(array.cast(pa.decimal256(_WIDE, array.type.scale))).cast(pa.decimal128(38, 0))
     words = np.frombuffer(whole.buffers()[1], "<i8").reshape(-1, 2)[whole.offset : whole.offset + len(whole), 0]
     return pa.array(words, mask=np.asarray(whole.is_null()))
 
