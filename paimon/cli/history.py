@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 
 from paimon.cli.arguments import Commands, add_output, add_table, command, opened_table
 from paimon.cli.output import print_records
+from paimon.domain.partition.text import plain_text
+from paimon.domain.types.data_types import TimestampType
 
 
 def add_commands(commands: Commands) -> None:
@@ -28,7 +29,7 @@ def _snapshots(given: argparse.Namespace) -> None:
         {
             "snapshot": s.id,
             "kind": s.commit_kind.value,
-            "time": datetime.fromtimestamp(s.time_millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds"),
+            "time": _utc(s.time_millis),
             "rows": s.total_record_count,
             "change": s.delta_record_count,
             "schema": s.schema_id,
@@ -38,3 +39,7 @@ def _snapshots(given: argparse.Namespace) -> None:
         for s in table.snapshots()
     ]
     print_records(records, given.output, f"snapshots of {table.name}")
+
+
+def _utc(millis: int) -> str:
+    return plain_text(millis * 1_000_000, TimestampType(precision=3)) + "Z"

@@ -1,13 +1,16 @@
 """Files that `paimon write` reads.
 
-Law: a file becomes Arrow tables with the file's own types; text formats are read with the table's types where they can
-be.
+Law: a file becomes a stream of Arrow tables with the file's own types; text formats are read with the table's types
+where they can be, and JSON lines that Arrow does not take are written as plain rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json as text_json
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import csv, feather, json, orc
@@ -15,6 +18,10 @@ from pyarrow import parquet as pq
 
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
 
+Piece: TypeAlias = "pa.Table | list[dict[str, Any]]"
+"""What is written at a time."""
+
+_JSON_ROWS = 20_000
 _ENDINGS = {
     ".csv": "csv",
     ".json": "json",
@@ -28,8 +35,8 @@ _ENDINGS = {
 }
 
 
-def read_file(name: str, format_name: str | None, schema: pa.Schema | None = None) -> list[pa.Table]:
-    """The file as Arrow tables; `schema` gives text formats their types.
+def read_file(name: str, format_name: str | None, schema: pa.Schema | None = None) -> Iterator[Piece]:
+    """The file piece by piece; `schema` gives text formats their types.
 
     Raises
     ------
@@ -50,39 +57,88 @@ def read_file(name: str, format_name: str | None, schema: pa.Schema | None = Non
             subject=name,
             hint="pass --format csv|json|parquet|orc|arrow",
         )
+    return _named(name, chosen, _READERS[chosen](path, schema))
+
+
+def schema_of(name: str) -> pa.Schema:
+    """The columns of a file."""
+    for piece in read_file(name, None):
+        return piece.schema if isinstance(piece, pa.Table) else pa.Table.from_pylist(piece).schema
+    raise InvalidRequest(f"{name}: holds no rows to take columns from", subject=name)
+
+
+def _named(name: str, format_name: str, pieces: Iterator[Piece]) -> Iterator[Piece]:
     try:
-        return [_READERS[chosen](path, schema)]
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, pa.ArrowKeyError, OSError) as error:
-        raise CorruptTable(name, f"cannot be read as {chosen}: {str(error).splitlines()[0]}") from error
+        yield from pieces
+    except (pa.ArrowException, UnicodeDecodeError, text_json.JSONDecodeError, OSError) as error:
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CorruptTable(name, f"cannot be read as {format_name}: {what}") from error
 
 
-def _csv(path: Path, schema: pa.Schema | None) -> pa.Table:
+def _csv(path: Path, schema: pa.Schema | None) -> Iterator[Piece]:
     types = {} if schema is None else {f.name: f.type for f in schema if not pa.types.is_nested(f.type)}
-    return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True))
+    convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    with csv.open_csv(path, convert_options=convert) as reader:
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
 
 
-def _json(path: Path, schema: pa.Schema | None) -> pa.Table:
-    # Arrow reads text for dates and decimals by itself where the schema says so; other columns are inferred.
+def _json(path: Path, schema: pa.Schema | None) -> Iterator[Piece]:
+    # Arrow reads texts of dates and decimals where the schema says so; what it does not take, plain rows may.
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     try:
-        return json.read_json(path, parse_options=options)
+        yield json.read_json(path, parse_options=options)
+        return
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return json.read_json(path)
+        pass
+    with path.open(encoding="utf-8") as lines:
+        rows = (_row(line, number, path) for number, line in enumerate(lines, 1) if line.strip())
+        while piece := list(islice(rows, _JSON_ROWS)):
+            yield piece
 
 
-def _parquet(path: Path, _: pa.Schema | None) -> pa.Table:
-    return pq.ParquetFile(path).read()
+def _row(line: str, number: int, path: Path) -> dict[str, Any]:
+    row = text_json.loads(line)
+    if not isinstance(row, dict):
+        raise CorruptTable(str(path), f"line {number} holds no JSON object")
+    return row
 
 
-def _orc(path: Path, _: pa.Schema | None) -> pa.Table:
-    return orc.ORCFile(path).read()
+def _parquet(path: Path, _: pa.Schema | None) -> Iterator[Piece]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches():
+            yield pa.Table.from_batches([batch])
+        yield file.schema_arrow.empty_table()
 
 
-def _arrow(path: Path, _: pa.Schema | None) -> pa.Table:
-    return feather.read_table(path)
+def _orc(path: Path, _: pa.Schema | None) -> Iterator[Piece]:
+    file = orc.ORCFile(path)
+    for stripe in range(file.nstripes):
+        yield pa.Table.from_batches([file.read_stripe(stripe)])
+    yield file.schema.empty_table()
 
 
-_READERS: Mapping[str, Callable[[Path, pa.Schema | None], pa.Table]] = {
+def _arrow(path: Path, _: pa.Schema | None) -> Iterator[Piece]:
+    with path.open("rb") as start:
+        has_footer = start.read(6) == b"ARROW1"
+    if not has_footer:  # Feather 1, or a stream
+        yield _stream(path)
+        return
+    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+        for index in range(reader.num_record_batches):
+            yield pa.Table.from_batches([reader.get_batch(index)])
+        yield reader.schema.empty_table()
+
+
+def _stream(path: Path) -> pa.Table:
+    try:
+        with path.open("rb") as source, pa.ipc.open_stream(source) as reader:
+            return reader.read_all()
+    except pa.ArrowInvalid:
+        return feather.read_table(path)
+
+
+_READERS: Mapping[str, Callable[[Path, pa.Schema | None], Iterator[Piece]]] = {
     "csv": _csv,
     "json": _json,
     "parquet": _parquet,

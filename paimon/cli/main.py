@@ -40,10 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given.run(given)
     except PaimonError as error:
-        print(f"paimon: {error.message}", file=sys.stderr)
+        print(f"paimon: {error.message.strip()}", file=sys.stderr)
         if error.hint:
             print(f"hint: {error.hint}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("paimon: interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

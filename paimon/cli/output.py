@@ -1,14 +1,16 @@
 """Rows on the terminal: as a drawn table, as JSON lines, as CSV.
 
-Law: JSON lines hold every value exactly (decimals, times and binary values as text); the drawn table may cut long ones.
+Law: JSON lines hold every value exactly (decimals, times, binary values and what JSON lacks as text); the drawn table
+may cut long ones.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -16,20 +18,20 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
+from paimon.cli.progress import counted
 from paimon.domain.errors import InvalidRequest
 
 _WIDEST = 60
+_PIPE_WIDTH = 1_000
+"""Columns of a drawn table that goes to a file or a pipe, where nothing should be cut to a screen."""
 
 
 def console() -> Any:
     """A rich console; InvalidRequest where rich is not installed."""
-    try:
-        from rich.console import Console
-    except ModuleNotFoundError as missing:
-        raise InvalidRequest(
-            "drawn tables need rich", hint="pip install 'paimon-lake[cli]', or ask for --output json"
-        ) from missing
-    return Console()
+    _need_rich()
+    from rich.console import Console
+
+    return Console(soft_wrap=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def print_rows(reader: pa.RecordBatchReader, output: str) -> None:
@@ -53,21 +55,47 @@ def print_records(records: Iterable[Mapping[str, object]], output: str, title: s
     if not listed:
         print(f"{title or 'rows'}: none")
         return
-    from rich.table import Table as Grid
-
-    grid = Grid(title=title, title_justify="left")
-    for name, value in listed[0].items():
-        grid.add_column(name, justify="right" if isinstance(value, int | float) else "left")
+    numeric = [all(isinstance(r[name], int | float | None) for r in listed) for name in listed[0]]
+    grid = _grid(list(listed[0]), numeric, title)
     for record in listed:
-        grid.add_row(*(_shown(v) for v in record.values()))
+        grid.add_row(*(_cell(v) for v in record.values()))
     console().print(grid)
 
 
 def json_lines(reader: pa.RecordBatchReader) -> Iterator[str]:
     """Each row as one JSON object."""
+    exact = pa.schema([pa.field(f.name, _exact(f.type)) for f in reader.schema])
     for batch in reader:
-        for row in batch.to_pylist():
-            yield json.dumps(row, ensure_ascii=False, default=plain)
+        for row in batch.cast(exact).to_pylist():
+            yield _json(row)
+
+
+def _json(row: Mapping[str, object]) -> str:
+    try:
+        return json.dumps(row, ensure_ascii=False, default=plain, allow_nan=False)
+    except ValueError:
+        return json.dumps(_without_nan(row), ensure_ascii=False, default=plain)
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {key: _without_nan(held) for key, held in value.items()}
+    return [_without_nan(held) for held in value] if isinstance(value, list | tuple) else value
+
+
+def _exact(kind: pa.DataType) -> pa.DataType:
+    """The type with texts for dates and timestamps, which Python's own cannot all hold."""
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_exact(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_exact(kind.key_type), _exact(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _exact(f.type)) for f in kind])
+    return kind
 
 
 def plain(value: object) -> object:
@@ -89,27 +117,54 @@ def _print_csv(reader: pa.RecordBatchReader) -> None:
             subject=nested[0],
             hint="leave it out by --columns, or use --output json",
         )
+    sys.stdout.flush()
     with csv.CSVWriter(sys.stdout.buffer, reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)
 
 
 def _print_table(reader: pa.RecordBatchReader) -> None:
-    from rich.markup import escape
-    from rich.table import Table as Grid
-
-    grid = Grid()
-    for field in reader.schema:
-        number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
-        grid.add_column(escape(field.name), justify="right" if number else "left")
+    numeric = [_is_number(f.type) for f in reader.schema]
+    grid = _grid(reader.schema.names, numeric)
+    exact = pa.schema([pa.field(f.name, _exact(f.type)) for f in reader.schema])
     rows = 0
-    for batch in reader:
+    for batch in counted(reader, "reading"):
         rows += batch.num_rows
-        for row in batch.to_pylist():
-            grid.add_row(*(escape(_shown(v)) for v in row.values()))
+        for row in batch.cast(exact).to_pylist():
+            grid.add_row(*(_cell(v) for v in row.values()))
     screen = console()
     screen.print(grid)
     screen.print(f"{rows:,} row{'' if rows == 1 else 's'}", style="dim")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _grid(names: Sequence[str], numeric: Sequence[bool], title: str | None = None) -> Any:
+    _need_rich()
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    grid = Grid(title=title and escape(title), title_justify="left")
+    for name, number in zip(names, numeric, strict=True):
+        grid.add_column(escape(name), justify="right" if number else "left", no_wrap=number)
+    return grid
+
+
+def _need_rich() -> None:
+    try:
+        import rich  # noqa: F401
+    except ModuleNotFoundError as missing:
+        raise InvalidRequest(
+            "drawn tables need rich", subject="rich", hint="pip install 'paimon-lake[cli]', or ask for --output json"
+        ) from missing
+
+
+def _cell(value: object) -> str:
+    from rich.markup import escape
+
+    return escape(_shown(value))
 
 
 def _shown(value: object) -> str:
@@ -118,7 +173,11 @@ def _shown(value: object) -> str:
     if isinstance(value, str):
         text = value
     elif isinstance(value, dict | list):
-        text = json.dumps(value, ensure_ascii=False, default=plain)
+        text = _json_text(value)
     else:
-        text = str(plain(value)) if not isinstance(value, int | float) else str(value)
+        text = str(value) if isinstance(value, int | float) else str(plain(value))
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _json_text(value: object) -> str:
+    return json.dumps(_without_nan(value), ensure_ascii=False, default=plain)

@@ -1,6 +1,6 @@
 """`paimon show`: a table at a glance.
 
-Law: what is drawn is what a plan of the latest snapshot holds, unpruned.
+Law: what is drawn is every live file of the latest snapshot, also those that batch reads hide.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 from attrs import frozen
 
 from paimon.cli.output import console, print_records
-from paimon.domain.partition.path import partition_path
-from paimon.domain.row.binary_row import deserialize
-from paimon.domain.scan.splits import DataSplit
+from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.types.text import format_type
+from paimon.operations.read.manifests import data_manifests, live_entries
+from paimon.operations.read.system.groups import partition_name
 from paimon.table import Table
 
 _MOST = 40
@@ -37,15 +37,19 @@ def show_table(table: Table, output: str) -> None:
         print_records([_record(table, shapes)], "json")
         return
     screen = console()
-    screen.print(f"[bold]{table.name}[/]  {table.location}")
+    screen.print(table.name, style="bold", markup=False, highlight=False)
+    screen.print(table.location, markup=False, highlight=False)
     if table.table_schema.comment:
-        screen.print(table.table_schema.comment, style="italic")
+        screen.print(table.table_schema.comment, style="italic", markup=False)
     print_records(_columns(table), "table", "columns")
     if table.options:
         print_records([{"option": k, "value": v} for k, v in sorted(table.options.items())], "table", "options")
     snapshot = table.snapshot()
-    latest = "nothing was written yet" if snapshot is None else f"snapshot {snapshot.id}, {snapshot.commit_kind.value}"
-    screen.print(f"{latest}; {len(shapes)} buckets; {sum(s.files.total() for s in shapes)} files")
+    if snapshot is None:
+        screen.print("nothing was written yet")
+    else:
+        files = sum(shape.files.total() for shape in shapes)
+        screen.print(f"snapshot {snapshot.id}, {snapshot.commit_kind.value}; {len(shapes)} buckets; {files} files")
     if shapes:
         print_records([_drawn(s) for s in shapes[:_MOST]], "table", "buckets (files: ▪ one, level by level)")
     if len(shapes) > _MOST:
@@ -54,26 +58,21 @@ def show_table(table: Table, output: str) -> None:
 
 def bucket_shapes(table: Table) -> list[BucketShape]:
     """The shape of every bucket of the latest snapshot, by partition and bucket."""
-    grouped: dict[tuple[str, int], list[DataSplit]] = defaultdict(list)
-    for split in table.scan().plan().splits:
-        grouped[_partition_text(table, split.partition), split.bucket].append(split)
-    return [_shape(partition, bucket, splits) for (partition, bucket), splits in sorted(grouped.items())]
+    snapshot = table.snapshot()
+    if snapshot is None:
+        return []
+    engine, definition = table.engine, table.definition
+    grouped: dict[tuple[str, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in live_entries(engine, definition, data_manifests(engine, definition, snapshot)):
+        grouped[partition_name(definition, entry.partition), entry.bucket].append(entry.file)
+    return [_shape(partition, bucket, files) for (partition, bucket), files in sorted(grouped.items())]
 
 
-def _shape(partition: str, bucket: int, splits: list[DataSplit]) -> BucketShape:
-    files = [f for split in splits for f in split.files]
+def _shape(partition: str, bucket: int, files: list[DataFileMeta]) -> BucketShape:
     sizes: Counter[int] = Counter()
     for file in files:
         sizes[file.level] += file.file_size
     return BucketShape(partition, bucket, Counter(f.level for f in files), sizes, sum(f.row_count for f in files))
-
-
-def _partition_text(table: Table, partition: bytes) -> str:
-    fields = table.table_schema.partition_fields
-    if not fields:
-        return ""
-    options = table.definition.options
-    return partition_path(deserialize(partition, [f.type for f in fields]), fields, options.partition_default_name)
 
 
 def _columns(table: Table) -> list[dict[str, object]]:

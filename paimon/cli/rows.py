@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 
 from paimon.cli.arguments import Commands, add_option, add_output, add_table, command, names_of, opened, opened_table
 from paimon.cli.inputs import read_file
 from paimon.cli.output import print_records, print_rows
+from paimon.cli.progress import counted
 from paimon.domain.errors import InvalidRequest
 from paimon.results import Results
 from paimon.scan import Scan
-from paimon.system_table import SystemTable
 
 
 def add_commands(commands: Commands) -> None:
@@ -68,14 +69,10 @@ def _cat(given: argparse.Namespace) -> None:
         given.option.append(f"branch={given.branch}")
     table = opened(given)
     travel = {k: getattr(given, k) for k in ("snapshot", "tag", "timestamp") if getattr(given, k) is not None}
-    scan: Results
-    if isinstance(table, SystemTable):
-        if travel:
-            raise InvalidRequest(f"{table.name} has no time travel", hint=f"leave out --{next(iter(travel))}")
-        scan = table.scan(names_of(given.columns), given.where, given.limit)
-    else:
-        scan = table.scan(names_of(given.columns), given.where, given.limit, **travel)
-    if given.explain and isinstance(scan, Scan):
+    scan: Results = table.scan(names_of(given.columns), given.where, given.limit, **travel)
+    if given.explain:
+        if not isinstance(scan, Scan):
+            raise InvalidRequest(f"{table.name} has no plan", subject=table.name, hint="leave out --explain")
         print(scan.explain())
     else:
         print_rows(scan.to_batches(), given.output)
@@ -83,12 +80,21 @@ def _cat(given: argparse.Namespace) -> None:
 
 def _write(given: argparse.Namespace) -> None:
     table = opened_table(given)
-    data = [batch for file in given.files for batch in read_file(file, given.format, table.arrow_schema)]
+    if given.overwrite and given.kind_column:
+        raise InvalidRequest("an overwrite takes no row kinds", subject="kind-column", hint="leave out --kind-column")
+    pieces = chain.from_iterable([read_file(file, given.format, table.arrow_schema) for file in given.files])
+    data = counted(pieces, "writing")
     result = table.overwrite(data) if given.overwrite else table.write(data, kind_column=given.kind_column)
     record = {"snapshots": list(result.snapshot_ids), "rows": result.rows, "files": result.files}
     if given.output == "json":
         print_records([record], "json")
     elif result.snapshot_ids:
-        print(f"snapshot {', '.join(map(str, result.snapshot_ids))}: {result.rows:,} rows in {result.files} files")
+        print(
+            f"snapshot {', '.join(map(str, result.snapshot_ids))}: {_many(result.rows, 'row')} in {_many(result.files, 'file')}"
+        )
     else:
         print("nothing to write: no snapshot was made")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -16,10 +16,10 @@ from paimon.cli.arguments import (
     opened_table,
     options_of,
 )
-from paimon.cli.inputs import read_file
+from paimon.cli.inputs import schema_of
 from paimon.cli.output import print_records
 from paimon.cli.picture import show_table
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, NotFound, PaimonError
 from paimon.engines import connect, location_of
 from paimon.table import Table
 
@@ -34,7 +34,8 @@ def add_commands(commands: Commands) -> None:
         commands,
         "create",
         "make a table",
-        'paimon create lake/default.db/orders --columns "id BIGINT NOT NULL" --primary-key id --option bucket=2',
+        'paimon create lake/default.db/orders --columns "id BIGINT NOT NULL, amount DOUBLE" '
+        "--primary-key id --option bucket=2",
     )
     add_table(create)
     columns = create.add_mutually_exclusive_group(required=True)
@@ -72,7 +73,7 @@ def _init(given: argparse.Namespace) -> None:
 
 def _create(given: argparse.Namespace) -> None:
     warehouse, name = _place(given)
-    schema = given.columns if given.columns else read_file(given.like, None)[0].schema
+    schema = given.columns if given.columns else schema_of(given.like)
     catalog = connect(warehouse)
     catalog.create_database(name.partition(".")[0], exist_ok=True)
     table = catalog.create_table(
@@ -105,17 +106,27 @@ def _ls(given: argparse.Namespace) -> None:
     if not warehouse:
         raise InvalidRequest("no warehouse was named", hint="paimon ls PATH, or set PAIMON_WAREHOUSE")
     catalog = connect(warehouse)
-    records = [
-        {"database": database, "table": name, **_summary(catalog.table(f"{database}.{name}"))}
-        for database in catalog.databases()
-        for name in catalog.tables(database)
-    ]
+    databases = catalog.databases()
+    if not databases and catalog.engine.files.status(catalog.warehouse) is None:
+        raise NotFound("warehouse", catalog.warehouse, hint=f"paimon init {warehouse}")
+    records, errors = [], []
+    for name in (f"{database}.{table}" for database in databases for table in catalog.tables(database)):
+        try:
+            records.append(_summary(name, catalog.table(name)))
+        except PaimonError as error:  # the others are shown all the same
+            errors.append(error)
     print_records(records, given.output, f"tables of {catalog.warehouse}")
+    empty = [database for database in databases if not catalog.tables(database)]
+    if empty and given.output == "table":
+        print(f"databases without tables: {', '.join(empty)}")
+    if errors:
+        raise errors[0]
 
 
-def _summary(table: Table) -> dict[str, object]:
+def _summary(name: str, table: Table) -> dict[str, object]:
     snapshot = table.snapshot()
     return {
+        "table": name,
         "columns": len(table.table_schema.fields),
         "primary key": ", ".join(table.primary_keys),
         "partitioned by": ", ".join(table.partition_keys),

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from paimon.domain.columns.cast import cast
 from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of, only_columns, rename
@@ -62,7 +63,7 @@ class Bucket:
         fields = table.schema.partition_fields
         row = binary_row.deserialize(split.partition, [f.type for f in fields]) if fields else ()
         own = {table.schema.id: table.schema}
-        others = {f.schema_id for f in split.files} - own.keys()
+        others = {f.schema_id for f in (*split.files, *split.before_files)} - own.keys()
         schemas = own | {i: load_schema(engine, table.paths, i) for i in sorted(others)}
         return cls(engine, table, split.bucket_path, dict(zip((f.name for f in fields), row, strict=True)), schemas)
 
@@ -131,9 +132,17 @@ def _batches(
     paths = [f"{path}." for path in columns_of(skip)] if skip is not None else []
     named = tuple(f for f in _file_fields(bucket, file) if any(p.startswith(f"{f.name}.") for p in paths))
     request = ReadRequest(path, sources, skip, named, batch_rows)
-    with bucket.engine.files.open(path) as source:
+    with _opened(bucket.engine, path) as source:
         for batch in bucket.engine.format(file_format(file.file_name)).read(source, request):
             yield batch.num_rows, batch
+
+
+def _opened(engine: Engine, path: str) -> pa.NativeFile:
+    try:
+        return engine.files.open(path)
+    except NotFound as error:
+        hint = "its snapshot may have expired while it was read; plan again"
+        raise CorruptTable(path, "is named by a manifest but does not exist", hint=hint) from error
 
 
 def _assemble(

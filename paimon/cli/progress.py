@@ -1,0 +1,40 @@
+"""Progress of long work, on the standard error of a terminal.
+
+Law: nothing is printed where nobody watches, nor before a second has passed; the line is wiped at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import pyarrow as pa
+
+T = TypeVar("T", pa.RecordBatch, pa.Table | list[dict[str, object]])
+
+_PATIENCE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.2
+_WIPE = "\r\x1b[K"
+
+
+def counted(pieces: Iterable[T], doing: str) -> Iterator[T]:
+    """The pieces; while they pass, a line says how many rows there were."""
+    if not sys.stderr.isatty():
+        yield from pieces
+        return
+    started = shown = time.monotonic()
+    rows, printed = 0, False
+    try:
+        for piece in pieces:
+            rows += len(piece) if isinstance(piece, list) else piece.num_rows
+            now = time.monotonic()
+            if now - started > _PATIENCE_SECONDS and now - shown > _PAUSE_SECONDS:
+                rate = rows / (now - started)
+                print(f"{_WIPE}{doing} {rows:,} rows, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
+                shown, printed = now, True
+            yield piece
+    finally:
+        if printed:
+            print(_WIPE, end="", file=sys.stderr, flush=True)

@@ -1,0 +1,422 @@
+"""The command line: what it prints, what it exits with, and that its help tells the truth."""
+
+from __future__ import annotations
+
+import csv
+import importlib.abc
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv as arrow_csv
+from pyarrow import feather, orc
+from pyarrow import parquet as pq
+
+import paimon
+from paimon.cli.main import main
+
+COMMANDS = ["init", "create", "write", "cat", "head", "show", "ls", "snapshots"]
+DDL = "id BIGINT NOT NULL, day STRING, amount DECIMAL(10, 2), at TIMESTAMP(3)"
+ROWS = pa.table(
+    {
+        "id": [1, 2, 3],
+        "day": ["mon", None, "tue, or ∅"],
+        "amount": pa.array(["1.50", None, "-7.25"]).cast(pa.decimal128(10, 2)),
+        "at": pa.array([0, 1_500, None], pa.timestamp("ms")),
+    }
+)
+
+
+class Shell:
+    """Runs commands in a directory and gives back what they printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        self._capsys.readouterr()
+        assert main(arguments) == code
+        printed = self._capsys.readouterr()
+        assert "Traceback" not in printed.err
+        assert code == 0 or printed.err.startswith("paimon: ")
+        return printed.out if code == 0 else printed.err
+
+    def json(self, *arguments: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self(*arguments, "--output", "json").splitlines()]
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PAIMON_WAREHOUSE", raising=False)
+    return Shell(capsys)
+
+
+@pytest.fixture
+def orders(shell: Shell) -> str:
+    """A primary-key table with a commit."""
+    shell("init", "lake")
+    name = "lake/default.db/orders"
+    shell("create", name, "--columns", DDL, "--primary-key", "id", "--option", "bucket=2", "--comment", "all [orders]")
+    paimon.open_table(name).write(ROWS)  # type: ignore[union-attr]
+    return name
+
+
+# Help.
+
+
+def examples(command: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The commands of the example that a help ends with."""
+    with pytest.raises(SystemExit) as ended:
+        main([*([command] if command else []), "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    _, found, example = text.partition("example:\n" if command else "a first tour:\n")
+    assert found, f"the help of {command!r} ends with no example"
+    joined = example.partition("\n\n")[0].replace("\\\n", " ")
+    return [line.partition("   ")[0] for line in (line.strip() for line in joined.splitlines()) if line]
+
+
+def test_every_help_ends_with_an_example_that_runs_as_written(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("orders.csv").write_text("id,amount\n1,9.5\n2,3.0\n")
+    for command in COMMANDS:
+        (line,) = examples(command, capsys)
+        words = shlex.split(line)
+        assert words[:2] == ["paimon", command]
+        assert shell(*words[1:])
+
+
+def test_the_first_tour_runs_as_written(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("orders.csv").write_text("id,day,amount\n1,mon,9.50\n2,tue,3.00\n")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    tour = capsys.readouterr().out.partition("a first tour:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
+    commands = [shlex.split(line) for line in tour.splitlines()]
+    names = {"init", "create", "write", "cat", "show"}
+    for words in commands[:-1]:
+        assert words[0] == "paimon"
+        assert words[1] in names
+        # What explains a line stands after at least three blanks, as words without quotes.
+        assert shell(*_without_remark(words[1:]))
+    assert commands[-1][:3] == ["paimon", "demo", "flights"]
+
+
+def _without_remark(words: list[str]) -> list[str]:
+    known = {"make", "upsert", "read", "schema,", "a"}
+    cut = next((i for i, word in enumerate(words) if i > 1 and word in known), len(words))
+    return words[:cut]
+
+
+def test_no_command_prints_the_help_and_a_wrong_one_is_a_usage_error(
+    shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([]) == 2
+    assert "a first tour" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main(["frobnicate"])
+    assert ended.value.code == 2
+
+
+# Making and listing.
+
+
+def test_tables_are_made_and_listed(shell: Shell) -> None:
+    assert "ready" in shell("init", "lake", "--database", "shop")
+    assert "databases without tables: shop" in shell("ls", "lake")
+    shell("create", "shop.t", "-w", "lake", "--columns", "k INT NOT NULL, p STRING NOT NULL", "--partition-by", "p")
+    shell("create", "shop.t", "-w", "lake", "--columns", "other INT", "--if-not-exists")
+    assert "already exists" in shell("create", "shop.t", "-w", "lake", "--columns", "k INT", code=1)
+    assert shell.json("ls", "lake") == [
+        {"table": "shop.t", "columns": 2, "primary key": "", "partitioned by": "p", "snapshot": None, "rows": None}
+    ]
+    assert "shop.t" in shell("ls", "lake")
+
+
+def test_the_warehouse_may_come_from_the_environment(shell: Shell, orders: str) -> None:
+    assert orders
+    ran = subprocess.run(
+        [sys.executable, "-m", "paimon", "head", "default.orders", "-n", "1", "-o", "json"],
+        env=os.environ | {"PAIMON_WAREHOUSE": "lake", "PYTHONPATH": str(Path(paimon.__file__).parents[1])},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert len(ran.stdout.splitlines()) == 1
+
+
+def test_a_damaged_table_does_not_hide_the_others(shell: Shell, orders: str) -> None:
+    shell("create", "default.broken", "-w", "lake", "--columns", "k INT")
+    Path("lake/default.db/broken/schema/schema-0").write_text("{")
+    assert "broken/schema/schema-0" in shell("ls", "lake", code=1)
+    assert main(["ls", "lake"]) == 1
+
+
+def test_columns_may_be_taken_from_a_file(shell: Shell) -> None:
+    shell("init", "lake")
+    pq.write_table(ROWS, "rows.parquet")
+    shell("create", "lake/default.db/t", "--like", "rows.parquet")
+    shell("write", "lake/default.db/t", "rows.parquet")
+    assert paimon.open_table("lake/default.db/t").scan().to_arrow().equals(ROWS)
+    Path("empty.jsonl").write_text("")
+    assert "empty.jsonl" in shell("create", "lake/default.db/u", "--like", "empty.jsonl", code=1)
+
+
+# Writing.
+
+
+def _as_json_lines(path: str) -> None:
+    lines = (json.dumps(row, default=str) for row in ROWS.to_pylist())
+    Path(path).write_text("\n".join(lines) + "\n")
+
+
+WRITERS: dict[str, Callable[[str], object]] = {
+    "csv": lambda path: arrow_csv.write_csv(ROWS, path),
+    "jsonl": _as_json_lines,
+    "parquet": lambda path: pq.write_table(ROWS, path),
+    "orc": lambda path: orc.write_table(ROWS, path),
+    "arrow": lambda path: feather.write_feather(ROWS, path),
+    "ipc": lambda path: _as_stream(path),
+}
+
+
+def _as_stream(path: str) -> None:
+    with pa.ipc.new_stream(path, ROWS.schema) as sink:
+        sink.write_table(ROWS)
+
+
+@pytest.mark.parametrize("ending", sorted(WRITERS))
+def test_files_of_every_format_are_written(shell: Shell, ending: str) -> None:
+    shell("init", "lake")
+    shell("create", "lake/default.db/t", "--columns", DDL)
+    WRITERS[ending](f"rows.{ending}")
+    assert shell("write", "lake/default.db/t", f"rows.{ending}") == "snapshot 1: 3 rows in 1 file\n"
+    assert paimon.open_table("lake/default.db/t").scan().to_arrow().to_pylist() == ROWS.to_pylist()
+
+
+def test_several_files_make_one_commit(shell: Shell, orders: str) -> None:
+    Path("a.csv").write_text("id,day\n1,\n4,wed\n")
+    Path("b.data").write_text('id,day\n5,""\n')
+    assert shell("write", orders, "a.csv", "b.data", "--format", "csv").startswith("snapshot 2: 3 rows in ")
+    days = {row["id"]: row["day"] for row in shell.json("cat", orders, "--columns", "id,day")}
+    assert days == {1: None, 2: None, 3: "tue, or ∅", 4: "wed", 5: ""}
+    assert len(shell.json("snapshots", orders)) == 2
+
+
+def test_row_kinds_overwrites_and_empty_writes(shell: Shell, orders: str) -> None:
+    Path("changes.jsonl").write_text('{"op":"-D","id":1}\n{"op":"+I","id":9,"amount":"0.10"}\n')
+    assert shell.json("write", orders, "changes.jsonl", "--kind-column", "op")[0]["rows"] == 2
+    assert {row["id"] for row in shell.json("cat", orders)} == {2, 3, 9}
+    Path("all.csv").write_text("id\n7\n")
+    shell("write", orders, "all.csv", "--overwrite")
+    assert [row["id"] for row in shell.json("cat", orders)] == [7]
+    Path("none.csv").write_text("id\n")
+    assert "no snapshot was made" in shell("write", orders, "none.csv")
+    assert "row kinds" in shell("write", orders, "changes.jsonl", "--overwrite", "--kind-column", "op", code=1)
+
+
+def test_json_lines_that_arrow_does_not_take_are_written_as_plain_rows(shell: Shell) -> None:
+    shell("init", "lake")
+    shell("create", "lake/default.db/t", "--columns", "id INT, m MAP<STRING, INT>, day DATE")
+    Path("rows.jsonl").write_text('{"id":1,"m":[["a",1]],"day":"2026-01-31"}\n\n{"id":"2","m":null}\n')
+    shell("write", "lake/default.db/t", "rows.jsonl")
+    assert shell.json("cat", "lake/default.db/t") == [
+        {"id": 1, "m": [["a", 1]], "day": "2026-01-31"},
+        {"id": 2, "m": None, "day": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("gone.csv", None, "'gone.csv' does not exist"),
+        ("rows.txt", b"id\n1\n", "'.txt' names no known format"),
+        ("rows.csv", b"id,day\n1\n", "rows.csv: cannot be read as csv"),
+        ("rows.csv", b"id\nmany\n", "rows.csv: cannot be read as csv"),
+        ("rows.jsonl", b'{"id":1}\n[2]\n', "line 2 holds no JSON object"),
+        ("rows.jsonl", b'{"id":1\n', "rows.jsonl: cannot be read as json"),
+        ("rows.parquet", b"PAR1", "rows.parquet: cannot be read as parquet"),
+        ("rows.orc", b"ORC", "rows.orc: cannot be read as orc"),
+        ("rows.arrow", b"nothing", "rows.arrow: cannot be read as arrow"),
+        ("rows.csv", b"id,colour\n1,red\n", "colour"),
+        ("rows.csv", b"day\nmon\n", "NOT NULL"),
+    ],
+)
+def test_files_that_do_not_fit_are_named(
+    shell: Shell, orders: str, name: str, content: bytes | None, said: str
+) -> None:
+    if content is not None:
+        Path(name).write_bytes(content)
+    assert said in shell("write", orders, name, code=1)
+    assert len(shell.json("snapshots", orders)) == 1
+
+
+# Reading.
+
+
+def test_rows_as_json_lines_csv_and_a_drawn_table(shell: Shell, orders: str) -> None:
+    assert sorted(shell.json("cat", orders), key=lambda row: row["id"]) == [
+        {"id": 1, "day": "mon", "amount": "1.50", "at": "1970-01-01 00:00:00.000"},
+        {"id": 2, "day": None, "amount": None, "at": "1970-01-01 00:00:01.500"},
+        {"id": 3, "day": "tue, or ∅", "amount": "-7.25", "at": None},
+    ]
+    text = shell("cat", orders, "--output", "csv", "--columns", "day,id", "--where", "id = 3")
+    assert list(csv.reader(io.StringIO(text))) == [["day", "id"], ["tue, or ∅", "3"]]
+    drawn = shell("cat", orders, "--where", "amount > 1")
+    for part in ("id", "mon", "1.50", "1 row"):
+        assert part in drawn
+    assert "2 rows" in shell("head", orders, "-n", "2")
+
+
+def test_what_is_printed_as_csv_or_json_can_be_written_again(shell: Shell, orders: str) -> None:
+    for form in ("csv", "json"):
+        Path(f"out.{form}").write_text(shell("cat", orders, "--output", form))
+        name = f"lake/default.db/copy_{form}"
+        shell("create", name, "--columns", DDL)
+        shell("write", name, f"out.{form}")
+        assert sorted(shell.json("cat", name), key=str) == sorted(shell.json("cat", orders), key=str)
+
+
+def test_values_that_python_or_json_lack_are_shown(shell: Shell) -> None:
+    shell("init", "lake")
+    ddl = "f DOUBLE, t TIMESTAMP(9), d DATE, b BYTES, m MAP<STRING, TIMESTAMP(9)>, a ARRAY<FLOAT>, r ROW<x DATE>"
+    shell("create", "lake/default.db/t", "--columns", ddl)
+    table = paimon.open_table("lake/default.db/t")
+    far = pa.array([2_932_897 + 366], pa.date32())  # in the year 10001
+    nanos = pa.array([1_000_000_001], pa.timestamp("ns"))
+    table.write(  # type: ignore[union-attr]
+        {
+            "f": pa.array([float("nan")]),
+            "t": nanos,
+            "d": far,
+            "b": pa.array([b"\x00\xff"]),
+            "m": pa.MapArray.from_arrays([0, 1], pa.array(["k"]), nanos),
+            "a": pa.array([[float("inf"), None]], pa.list_(pa.float32())),
+            "r": pa.StructArray.from_arrays([far], names=["x"]),
+        }
+    )
+    (row,) = shell.json("cat", "lake/default.db/t")
+    second = "1970-01-01 00:00:01.000000001"
+    assert row["f"] == "NaN"
+    assert row["t"] == second
+    assert row["m"] == [["k", second]]
+    assert row["a"] == ["Infinity", None]
+    assert row["b"] == "AP8="
+    assert "10001" in row["d"]
+    assert row["r"]["x"] == row["d"]
+    assert second in shell("cat", "lake/default.db/t")
+    assert "no CSV form" in shell("cat", "lake/default.db/t", "--output", "csv", code=1)
+
+
+def test_markup_in_values_is_printed_as_it_is(shell: Shell) -> None:
+    shell("init", "lake")
+    shell("create", "lake/default.db/t", "--columns", "`[b]` STRING")
+    paimon.open_table("lake/default.db/t").write({"[b]": ["[red]x[/red]"]})  # type: ignore[union-attr]
+    drawn = shell("cat", "lake/default.db/t")
+    assert "[red]x[/red]" in drawn
+    assert "[b]" in drawn
+    assert "[b]" in shell("show", "lake/default.db/t")
+
+
+def test_time_travel_branches_and_plans(shell: Shell, orders: str) -> None:
+    paimon.open_table(orders).write([{"id": 4}])  # type: ignore[union-attr]
+    Path(orders, "tag").mkdir()
+    Path(orders, "tag", "tag-one").write_bytes(Path(orders, "snapshot", "snapshot-1").read_bytes())
+    for travel in (["--snapshot", "1"], ["--tag", "one"], ["--option", "scan.snapshot-id=1"]):
+        assert len(shell.json("cat", orders, *travel)) == 3
+    assert "'two'" in shell("cat", orders, "--tag", "two", code=1)
+    assert "'dev'" in shell("cat", orders, "--branch", "dev", code=1)
+    assert "KEY=VALUE" in shell("cat", orders, "--option", "bucket", code=1)
+    assert "reads 2 files" in shell("cat", orders, "--snapshot", "1", "--explain")
+    assert [row["tags"] for row in shell.json("snapshots", orders)] == ["one", ""]
+    assert "APPEND" in shell("snapshots", orders)
+
+
+def test_system_tables_are_read_like_tables(shell: Shell, orders: str) -> None:
+    files = shell.json("cat", f"{orders}$files", "--columns", "bucket,level", "--where", "record_count > 0")
+    assert {row["level"] for row in files} == {0}
+    assert {row["rowkind"] for row in shell.json("cat", f"{orders}$audit_log", "--snapshot", "1")} == {"+I"}
+    assert "no time travel" in shell("cat", f"{orders}$files", "--snapshot", "1", code=1)
+    assert "no plan" in shell("cat", f"{orders}$files", "--explain", code=1)
+    assert "did you mean 'files'" in shell("cat", f"{orders}$file", code=1)
+    assert "is a system table" in shell("show", f"{orders}$files", code=1)
+
+
+def test_show_draws_files_by_bucket_and_level(shell: Shell, orders: str) -> None:
+    for number in range(9):
+        paimon.open_table(orders).write([{"id": 1, "amount": number}])  # type: ignore[union-attr]
+    drawn = shell("show", orders)
+    for part in ("BIGINT NOT NULL", "all [orders]", "bucket", "snapshot 10", "L0 ▪", "▪×10"):
+        assert part in drawn
+    (shown,) = shell.json("show", orders)
+    assert shown["primary_keys"] == ["id"]
+    assert sum(b["files_by_level"]["0"] for b in shown["buckets"]) == 11
+    assert sum(b["rows"] for b in shown["buckets"]) == 12
+    shell("create", "lake/default.db/new", "--columns", "p INT")
+    assert "nothing was written yet" in shell("show", "lake/default.db/new")
+    assert shell.json("show", "lake/default.db/new")[0]["snapshot"] is None
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cat", "nowhere"], "does not exist"),
+        (["cat", "default.nothing", "-w", "lake"], "'default.nothing' does not exist"),
+        (["cat", "defautl.orders", "-w", "lake"], "did you mean 'default'?"),
+        (["cat", "lake/default.db/orders", "--where", "id >"], "hint:"),
+        (["cat", "lake/default.db/orders", "--limit", "-1"], "negative"),
+        (["head", "lake/default.db/orders", "--columns", "idd"], "did you mean 'id'?"),
+        (["ls", "nowhere"], "warehouse"),
+        (["ls"], "no warehouse was named"),
+        (["create", "orders", "--columns", "k INT"], "WAREHOUSE/DATABASE.db/TABLE"),
+        (["create", "lake/default.db/x", "--columns", "k INTT"], "INTT"),
+        (["create", "lake/default.db/x", "--columns", "k INT", "--primary-key", "kk"], "kk"),
+        (["snapshots", "lake/default.db"], "does not exist"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_errors_are_one_sentence_and_a_hint(shell: Shell, orders: str, arguments: Sequence[str], said: str) -> None:
+    assert said in shell(*arguments, code=1)
+
+
+class WithoutRich(importlib.abc.MetaPathFinder):
+    """Makes `rich` missing."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.partition(".")[0] == "rich":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_drawn_tables_without_rich_say_what_to_install(
+    shell: Shell, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [n for n in sys.modules if n.partition(".")[0] == "rich"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [WithoutRich(), *sys.meta_path])
+    for command in (["cat", orders], ["show", orders], ["ls", "lake"], ["snapshots", orders]):
+        assert "paimon-lake[cli]" in shell(*command, code=1)
+    assert shell.json("cat", orders)
+    assert shell("cat", orders, "--output", "csv")
+
+
+def test_the_module_runs_as_a_program(shell: Shell, orders: str) -> None:
+    home = str(Path(paimon.__file__).parents[1])
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "paimon", *arguments]
+        return subprocess.run(command, env=os.environ | {"PYTHONPATH": home}, capture_output=True, text=True)
+
+    good = run("cat", orders, "--where", "id = 1", "--output", "json")
+    assert (good.returncode, json.loads(good.stdout)["day"], good.stderr) == (0, "mon", "")
+    bad = run("cat", orders, "--where", "idd = 1")
+    assert (bad.returncode, bad.stdout) == (1, "")
+    assert bad.stderr == "paimon: there is no column 'idd'\nhint: did you mean 'id'?\n"
+    assert run("--version").stdout.startswith("paimon ")
