@@ -89,9 +89,8 @@ def _write(given: argparse.Namespace) -> None:
     if given.output == "json":
         print_records([record], "json")
     elif result.snapshot_ids:
-        print(
-            f"snapshot {', '.join(map(str, result.snapshot_ids))}: {_many(result.rows, 'row')} in {_many(result.files, 'file')}"
-        )
+        ids = ", ".join(map(str, result.snapshot_ids))
+        print(f"snapshot {ids}: {_many(result.rows, 'row')} in {_many(result.files, 'file')}")
     else:
         print("nothing to write: no snapshot was made")
 
