@@ -11,6 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from paimon.domain.changelog.follow import FollowRules
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
@@ -79,8 +80,8 @@ class Changes(Results):
     def splits(self) -> tuple[DataSplit, ...]:
         """What there is to read, in the order of the snapshots."""
         if self._splits is None:
-            predicate = self.read_plan.predicate
-            self._splits = followed_splits(self._engine, self._table, self.snapshots, predicate)
+            predicate, rules = self.read_plan.predicate, FollowRules.of(self._table)
+            self._splits = followed_splits(self._engine, self._table, self.snapshots, predicate, rules)
         return self._splits
 
     def to_arrow(self) -> pa.Table:

@@ -13,6 +13,7 @@ from functools import partial
 import pyarrow as pa
 from attrs import evolve
 
+from paimon.domain.changelog.between import Between
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
@@ -22,6 +23,7 @@ from paimon.domain.scan.plan import Plan, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
+from paimon.operations.read.changes.incremental import between, plan_between
 from paimon.operations.read.plan import plan
 from paimon.operations.read.projection import readable_fields
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
@@ -63,6 +65,7 @@ class Scan(Results):
         self._view = view
         # Filled when first asked for. Not cached_property: before Python 3.12 that makes all scans wait for one.
         self._pinned: PinnedTable | None = None
+        self._between: Between | None = None
         self._read_plan: ReadPlan | None = None
         self._plan: Plan | None = None
 
@@ -70,6 +73,7 @@ class Scan(Results):
     def pinned(self) -> PinnedTable:
         """The table at the snapshot that is read."""
         if self._pinned is None:
+            self._between = between(self._engine, self._table, *self._travel)
             self._pinned = pin(self._engine, self._table, *self._travel)
         return self._pinned
 
@@ -84,7 +88,8 @@ class Scan(Results):
         if self._read_plan is None:
             columns = tuple(f.name for f in self.fields) if self._columns is None else tuple(self._columns)
             predicate = None if self._where is None else bind(predicate_of(self._where), self.fields)
-            self._read_plan = ReadPlan(columns, predicate, self._limit, self._view.row_kinds)
+            unmerged = self._between is not None and not self._between.difference
+            self._read_plan = ReadPlan(columns, predicate, self._limit, self._view.row_kinds, keep_retracts=unmerged)
         return self._read_plan
 
     @property
@@ -102,6 +107,8 @@ class Scan(Results):
         schema = self.arrow_schema  # an unknown column is refused before anything is read
         assert schema is not None
         table, predicate = self.pinned.table, self.read_plan.predicate
+        if self._between is not None:
+            return plan_between(self._engine, table, self._between, predicate)
         request = ScanRequest(
             snapshot=self.pinned.snapshot,
             predicate=None if predicate is None else only_columns(predicate, table.schema.names),

@@ -35,12 +35,15 @@ class ReadPlan:
         Most rows that one split has to answer.
     row_kinds : bool
         Answer retracts too, and offer the column `rowkind` (``+I``, ``-U``, ``+U``, ``-D``).
+    keep_retracts : bool
+        Answer retracts too, as plain rows.
     """
 
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     limit: int | None = None
     row_kinds: bool = False
+    keep_retracts: bool = False
 
     @property
     def predicate_columns(self) -> frozenset[str]:

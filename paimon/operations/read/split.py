@@ -17,11 +17,12 @@ from paimon.domain.predicate.columnar import evaluate
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import only_columns
 from paimon.domain.row.kinds import KIND_TEXTS
-from paimon.domain.scan.splits import DataSplit
+from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import LEVEL, ROW_KIND, VALUE_KIND
+from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_file import Bucket, read_data_file
 from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.merge_read import MergeRead, live_rows
@@ -53,7 +54,11 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
 
 
 def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    if split.before_files:
+        yield from _difference(engine, table, split, read)
+        return
     bucket = Bucket.of(engine, table, split)
+    keep_retracts = read.row_kinds or read.keep_retracts
     wanted = wanted_fields(table.schema.fields, {*read.columns, *read.predicate_columns} - {ROW_KIND.name})
     skip = None if read.predicate is None else only_columns(read.predicate, table.schema.names)
     if read.row_kinds:
@@ -69,15 +74,33 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
     if not split.raw_convertible and table.schema.primary_keys:
         spec = MergeSpec.of(table.schema, table.options)
         some = wanted or spec.key_fields[:1]  # a batch without columns would not know its rows
-        buffer_bytes = min(engine.memory.bytes // 3, WINDOW_BYTES)
-        merging = MergeRead(spec, some, skip, read_file, buffer_bytes, read.row_kinds)
+        merging = MergeRead(spec, some, skip, read_file, _window_bytes(engine), keep_retracts)
         yield from merging.rows(split.files)
         return
     for file in split.files:
         if table.schema.primary_keys:
-            yield from live_rows(read_file, file, wanted or (LEVEL,), skip, read.row_kinds)
+            yield from live_rows(read_file, file, wanted or (LEVEL,), skip, keep_retracts)
         else:
             yield from read_file(file, wanted or (LEVEL,), skip)
+
+
+def _difference(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    bucket = Bucket.of(engine, table, split)
+    keys = None if read.predicate is None else only_columns(read.predicate, table.schema.primary_keys)
+
+    def read_version(
+        file: DataFileMeta, deleted: DeletionFile | None, columns: Sequence[DataField]
+    ) -> Iterator[pa.RecordBatch]:
+        vector = None if deleted is None else read_vector(engine, deleted)
+        return read_data_file(bucket, file, columns, keys, vector)
+
+    spec = MergeSpec.of(table.schema, table.options)
+    reading = DifferenceRead(spec, read_version, _window_bytes(engine), read.row_kinds or read.keep_retracts)
+    yield from reading.rows(split)
+
+
+def _window_bytes(engine: Engine) -> int:
+    return min(engine.memory.bytes // 3, WINDOW_BYTES)
 
 
 def _with_kinds(batch: pa.RecordBatch) -> pa.RecordBatch:

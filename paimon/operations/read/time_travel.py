@@ -82,7 +82,7 @@ def _by_tag(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
 
 
 def _by_timestamp(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
-    millis = _millis(engine, value)
+    millis = epoch_millis(engine, value)
     found = snapshot_before(engine, table.paths, millis)
     if found is None:
         raise NotFound("snapshot at or before", _instant(millis), hint="ask for a later time; see table.snapshots()")
@@ -134,7 +134,8 @@ def _whole_number(value: object, what: str) -> int:
         raise InvalidRequest(f"{what} {value!r} is not a whole number", subject=what) from error
 
 
-def _millis(engine: Engine, value: object) -> int:
+def epoch_millis(engine: Engine, value: object) -> int:
+    """A time that a person gave (milliseconds, ISO text in local time unless it says otherwise, datetime)."""
     if isinstance(value, datetime):
         moment = value
     else:

@@ -25,10 +25,13 @@ _KINDS = {Change.DELTA: (ScanKind.DELTA,), Change.CHANGELOG: (ScanKind.CHANGELOG
 
 
 def followed_splits(
-    engine: Engine, table: TableDefinition, snapshots: Iterable[Snapshot], predicate: Predicate | None
+    engine: Engine,
+    table: TableDefinition,
+    snapshots: Iterable[Snapshot],
+    predicate: Predicate | None,
+    rules: FollowRules,
 ) -> tuple[DataSplit, ...]:
-    """The splits of all changes that a follower gets of these snapshots, in their order."""
-    rules = FollowRules.of(table)
+    """The splits of all changes that these rules show of these snapshots, in their order."""
     skip = None if predicate is None else only_columns(predicate, table.schema.names)
     splits: list[DataSplit] = []
     for snapshot in snapshots:

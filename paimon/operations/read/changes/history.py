@@ -53,14 +53,14 @@ def history(
     latest = latest_snapshot(engine, paths)
     if latest is None:
         return _nothing(after, through)
-    first = _earliest(engine, paths) if after is None else after + 1
+    first = first_id(engine, paths) if after is None else after + 1
     last = latest.id if through is None else through
     _check_range(first, last, after, latest.id)
     return tuple(_any(engine, paths, snapshot_id) for snapshot_id in range(first, last + 1))
 
 
-def _earliest(engine: Engine, paths: TablePaths) -> int:
-    """The first id from which no id up to the latest is missing."""
+def first_id(engine: Engine, paths: TablePaths) -> int:
+    """The first snapshot whose changes can be had: the earliest, or a long-lived changelog before it."""
     first = earliest_snapshot_id(engine, paths) or 1
     kept = set(changelog_ids(engine, paths))
     while first - 1 in kept:
@@ -92,5 +92,5 @@ def _any(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot:
         if found is not None:
             return found
     raise NotFound(
-        "snapshot or changelog", str(snapshot_id), hint=f"it has expired; changes begin at {_earliest(engine, paths)}"
+        "snapshot or changelog", str(snapshot_id), hint=f"it has expired; changes begin at {first_id(engine, paths)}"
     )
