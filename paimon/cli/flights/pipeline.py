@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,11 +45,14 @@ class Steps:
         with self._console.status(what):
             yield
         total = time.monotonic() - self._start
-        self._console.print(f"[green]✓[/] {what} [dim]({time.monotonic() - begin:.1f} s, {total:.0f} s in all)[/]")
+        self._console.print(
+            f"[green]✓[/] {what} [dim]({time.monotonic() - begin:.1f} s, {total:.0f} s in all)[/]", soft_wrap=True
+        )
 
 
 def run(warehouse: Path, output: Path, commits: int, console: Console) -> None:
     """Run everything; CorruptTable where an answer differs from the truth."""
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     steps = Steps(console)
     shutil.rmtree(warehouse / "flights.db", ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
