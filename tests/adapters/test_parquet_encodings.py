@@ -1,4 +1,4 @@
-"""Which columns of our Parquet files have a dictionary, and that it changes no row."""
+"""Which columns of our Parquet files have a dictionary, and which rows an equality leaves: none changed or lost."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from paimon.adapters.formats.parquet import ParquetFormat
 from paimon.adapters.formats.parquet.dictionary import dictionary_leaves
+from paimon.domain.predicate.expression import And, Compare, In, Operator
 from paimon.domain.types.arrow import arrow_schema, fields_from_arrow
 from paimon.ports.formats import ReadRequest, WriteRequest
 from paimon.testing.memory_files import MemoryFiles
@@ -60,3 +61,29 @@ def test_rows_come_back_whatever_was_chosen(values):
     fields = fields_from_arrow(table.schema)
     batches = ParquetFormat().read(pa.BufferReader(written(table)), ReadRequest(PATH, fields))
     assert pa.Table.from_batches(batches, arrow_schema(fields)).to_pydict() == table.to_pydict()
+
+
+def looked_up(data: bytes, table: pa.Table, predicate) -> pa.Table:
+    fields = fields_from_arrow(table.schema)
+    request = ReadRequest(PATH, fields, predicate, fields[:1], batch_rows=7)
+    return pa.Table.from_batches(ParquetFormat().read(pa.BufferReader(data), request), arrow_schema(fields))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=60), *[st.integers(0, 10)] * 2, st.sampled_from(["100", "1mb"]))
+def test_an_equality_leaves_the_rows_from_its_first_match_to_its_last(keys, one, other, block):
+    columns = {name: pa.array(range(len(keys)), pa.int64()) for name in "abc"}
+    table = pa.table({"k": pa.array(keys, pa.int64()), **columns})
+    data = written(table, **{"parquet.block.size": block})
+    wanted = In("k", (one, other))
+    found = looked_up(data, table, And((wanted, Compare("k", Operator.GE, 0))))
+    matching = [i for i, key in enumerate(keys) if key in (one, other)]
+    assert [row["a"] for row in found.to_pylist() if row["k"] in (one, other)] == matching
+    assert found.equals(table.take(found["a"]))
+    if block == "1mb":
+        assert found.num_rows == (matching[-1] - matching[0] + 1 if matching else 0)
+
+
+def test_an_unequality_skips_nothing():
+    table = pa.table({name: pa.array([1, 2, 3], pa.int64()) for name in "kabc"})
+    assert looked_up(written(table), table, In("k", (2,), negated=True)).equals(table)

@@ -1,8 +1,8 @@
 """Reading one Parquet file.
 
-Law: only the leaves that are asked for are decoded, only row groups that may match are touched, and rows stream in
-batches, so that memory is bounded by batches whatever the row groups are. Columns are found by name. Source:
-`ParquetReaderFactory`.
+Law: only the leaves that are asked for are decoded, only row groups that may match are touched (and of those that an
+equality asks for, only the rows from its first match to its last), and rows stream in batches, so that memory is
+bounded by batches whatever the row groups are. Columns are found by name. Source: `ParquetReaderFactory`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paimon.adapters.formats.nested import rebuild
+from paimon.adapters.formats.parquet.probe import narrowed, probe_of
 from paimon.adapters.formats.parquet.row_groups import GroupRange, group_ranges
 from paimon.adapters.formats.parquet.selection import leaf_paths
 from paimon.domain.errors import CorruptTable, Unsupported
@@ -24,6 +25,7 @@ from paimon.domain.types.data_types import DataField, DataType
 from paimon.ports.formats import ReadRequest
 
 _KNOWN = inspect.signature(pq.ParquetFile.__init__).parameters
+_SHORT_BATCH = 8_192
 _EXTENSIONS = {"arrow_extensions_enabled": False} if "arrow_extensions_enabled" in _KNOWN else {}
 
 
@@ -32,11 +34,14 @@ def read_batches(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.Rec
     with corrupt_files(request.path):
         mapped = isinstance(source, pa.MemoryMappedFile | pa.BufferReader)
         file = pq.ParquetFile(source, pre_buffer=not mapped, page_checksum_verification=True, **_EXTENSIONS)
-        schema = arrow_schema(request.fields)
-        paths = leaf_paths(file.schema, file.schema_arrow, request.fields)
+        probe = probe_of(request)
         for piece in group_ranges(file.metadata, file.schema_arrow, request):
-            for batch in _piece(file, piece, paths, request.batch_rows):
-                yield _canonical(batch, request.fields, schema)
+            if probe is None:
+                yield from _rows(file, piece, request.fields, request.batch_rows)
+                continue
+            found = narrowed(piece, probe.predicate, _rows(file, piece, probe.fields, request.batch_rows))
+            if found is not None:
+                yield from _rows(file, found, request.fields, _batch_rows(found, request))
 
 
 @contextlib.contextmanager
@@ -47,6 +52,21 @@ def corrupt_files(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, KeyError, IndexError, OverflowError, MemoryError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise CorruptTable(path, f"cannot be read as Parquet: {reason[0]}") from error
+
+
+def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
+    """Few rows are decoded in short batches: what follows the last of them is decoded only as far as its batch goes."""
+    return min(request.batch_rows, max(_SHORT_BATCH, piece.count))
+
+
+def _rows(
+    file: pq.ParquetFile, piece: GroupRange, fields: Sequence[DataField], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a piece in the canonical types."""
+    schema = arrow_schema(fields)
+    paths = leaf_paths(file.schema, file.schema_arrow, fields)
+    for batch in _piece(file, piece, paths, batch_rows):
+        yield _canonical(batch, fields, schema)
 
 
 def _piece(
