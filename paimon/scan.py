@@ -24,7 +24,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
 from paimon.operations.read.changes.incremental import between, plan_between
-from paimon.operations.read.plan import plan
+from paimon.operations.read.fallback import plan_with_fallback
 from paimon.operations.read.projection import readable_fields
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
 from paimon.operations.read.system.views import PLAIN, DataView
@@ -114,7 +114,7 @@ class Scan(Results):
             predicate=None if predicate is None else only_columns(predicate, table.schema.names),
             min_level=self._view.min_level(table),
         )
-        return plan(self._engine, table, request)
+        return plan_with_fallback(self._engine, table, request)
 
     def explain(self) -> str:
         """What is read, and what was pruned at each step, as text."""

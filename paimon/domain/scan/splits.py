@@ -48,6 +48,8 @@ class DataSplit:
         True where no merge is needed: rows are read file by file.
     deletion_files : tuple of DeletionFile or None
         Parallel to `files`; empty where there are none.
+    branch : str, optional
+        Read it as this branch's, not as the table's own.
     before_files, before_deletion_files
         Of a difference between two states: the files of the earlier state. `files` are those of the later one.
     """
@@ -60,6 +62,7 @@ class DataSplit:
     files: tuple[DataFileMeta, ...] = field(converter=_files)
     raw_convertible: bool = False
     deletion_files: tuple[DeletionFile | None, ...] = field(converter=_vectors, default=())
+    branch: str | None = None
     before_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
     before_deletion_files: tuple[DeletionFile | None, ...] = field(converter=_vectors, default=())
 

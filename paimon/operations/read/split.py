@@ -25,6 +25,7 @@ from paimon.domain.types.system import LEVEL, ROW_KIND, VALUE_KIND
 from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_file import Bucket, read_data_file
 from paimon.operations.read.deletion_vectors import read_vector
+from paimon.operations.read.fallback import table_of_split
 from paimon.operations.read.merge_read import MergeRead, live_rows
 from paimon.operations.read.projection import Projection, ReadPlan, output_schema, wanted_fields
 from paimon.ports.engine import Engine
@@ -39,7 +40,7 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
     """The rows of a split as batches of `output_schema(table, read)`."""
     projection = Projection.of(table, read)
     left = read.limit
-    for batch in _rows(engine, table, split, read):
+    for batch in _rows(engine, table_of_split(engine, table, split), split, read):
         if read.row_kinds:
             batch = _with_kinds(batch)
         if read.predicate is not None:

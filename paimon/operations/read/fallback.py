@@ -1,0 +1,89 @@
+"""Reading what main lacks from another branch: `scan.fallback-branch`.
+
+Law: a partition is read from one branch alone: from main where main holds any file of it, else from the fallback
+branch, under that branch's schemas and options. A read of an older snapshot takes the fallback branch as it was then.
+Source: `FallbackReadFileStoreTable`.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.paths import TablePaths
+from paimon.domain.scan.plan import Plan, PruneStep, ScanRequest
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.read.manifests import data_manifests, live_entries
+from paimon.operations.read.plan import plan
+from paimon.operations.read.schemas import latest_schema
+from paimon.operations.read.snapshots import latest_snapshot, snapshot_before
+from paimon.ports.engine import Engine
+
+_OPTION = "scan.fallback-branch"
+
+
+def plan_with_fallback(engine: Engine, table: TableDefinition, request: ScanRequest) -> Plan:
+    """The plan of a read, with the partitions that only the fallback branch has, where the table names one."""
+    made = plan(engine, table, request)
+    branch = table.options.scan_fallback_branch
+    if branch is None or branch == table.branch:
+        return made
+    other = branch_table(engine, table, branch)
+    snapshot = _snapshot_then(engine, table, other, request.snapshot)
+    found = plan(engine, other, evolve(request, snapshot=snapshot)).splits
+    own = _partitions(engine, table, request.snapshot)
+    more = tuple(evolve(split, branch=branch) for split in found if split.partition not in own)
+    step = PruneStep(f"splits of branch {branch}", len(found), len(more), sum(split.file_size for split in more))
+    return evolve(made, splits=(*made.splits, *more), steps=(*made.steps, step))
+
+
+def table_of_split(engine: Engine, table: TableDefinition, split: DataSplit) -> TableDefinition:
+    """The table that a split is read as."""
+    return table if split.branch is None else branch_table(engine, table, split.branch)
+
+
+def branch_table(engine: Engine, table: TableDefinition, branch: str) -> TableDefinition:
+    """The table seen from its fallback branch.
+
+    Raises
+    ------
+    NotFound
+        There is no such branch.
+    InvalidRequest
+        Its columns are not those of the table.
+    """
+    paths = TablePaths(table.location, branch)
+    schema = latest_schema(engine, paths)
+    if schema is None:
+        raise NotFound("branch", branch, hint=f"option {_OPTION} of {table.identifier} names it")
+    if _shape(schema) != _shape(table.schema):
+        raise InvalidRequest(
+            f"branch {branch!r} has other columns or keys than the branch that falls back on it",
+            subject=branch,
+            hint=f"reset the option {_OPTION}, or give both the same columns",
+        )
+    return evolve(table, paths=paths, schema=schema, options=TableOptions.of(schema.options))
+
+
+def _shape(schema: TableSchema) -> object:
+    return [(f.name, f.type) for f in schema.fields], schema.partition_keys, schema.primary_keys
+
+
+def _snapshot_then(
+    engine: Engine, table: TableDefinition, other: TableDefinition, asked: Snapshot | None
+) -> Snapshot | None:
+    """The other branch's snapshot at the time of the one that is read of the table."""
+    newest = latest_snapshot(engine, table.paths)
+    if asked is None or newest is None or asked.identity == newest.identity:
+        return latest_snapshot(engine, other.paths)
+    return snapshot_before(engine, other.paths, asked.time_millis)
+
+
+def _partitions(engine: Engine, table: TableDefinition, snapshot: Snapshot | None) -> frozenset[bytes]:
+    if snapshot is None:
+        return frozenset()
+    return frozenset(e.partition for e in live_entries(engine, table, data_manifests(engine, table, snapshot)))
