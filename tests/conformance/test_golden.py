@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from golden_tables import GoldenRead, golden_directory, golden_reads
 from not_yet import unreached
-from rendering import rows_of, types_of
+from rendering import changes_of, rows_of, types_of
 
 import paimon
 from paimon.domain.types.data_types import DataType
@@ -19,12 +19,15 @@ def answer(read: GoldenRead) -> list[str]:
     options = dict(arguments.pop("options", {}))
     if "branch" in arguments:
         options["branch"] = arguments.pop("branch")
-    table = paimon.open_table(read.table, options)
-    assert isinstance(table, paimon.Table)
+    system = read.kind.partition(":")[2]
+    table = paimon.open_table(f"{read.table}${system}" if system else read.table, options)
+    if read.kind == "changes":
+        assert isinstance(table, paimon.Table)
+        return changes_of(table.changes(**arguments).to_arrow(), types_of(table.table_schema.fields))
     scan = table.scan(**arguments)
-    result = scan.to_arrow()
-    types: dict[str, DataType] = types_of(scan.pinned.table.schema.fields)
-    return rows_of(result, types)
+    assert isinstance(scan, paimon.Scan)
+    types: dict[str, DataType] = types_of(scan.fields)
+    return rows_of(scan.to_arrow(), types)
 
 
 @pytest.mark.parametrize("read", [r for r in READS if unreached(r) is None], ids=lambda r: f"{r.case}-{r.name}")

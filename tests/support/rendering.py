@@ -44,6 +44,16 @@ def rows_of(table: pa.Table, types: Mapping[str, DataType]) -> list[str]:
     return sorted(text({name: columns[name][i] for name in columns}) for i in range(table.num_rows))
 
 
+def changes_of(changes: pa.Table, types: Mapping[str, DataType]) -> list[str]:
+    """The rows of `Table.changes` as sorted canonical JSON: kind, row and snapshot of each."""
+    columns = {name: rendered(changes[name], types[name]) for name in changes.column_names[2:]}
+    heads = zip(changes["_row_kind"].to_pylist(), changes["_snapshot_id"].to_pylist(), strict=True)
+    return sorted(
+        text({"kind": kind, "row": {name: columns[name][i] for name in columns}, "snapshot": snapshot})
+        for i, (kind, snapshot) in enumerate(heads)
+    )
+
+
 def types_of(fields: Iterable[DataField]) -> dict[str, DataType]:
     """Types by column name."""
     return {f.name: f.type for f in fields}
