@@ -1,7 +1,7 @@
 """OrcWriter: Arrow's ORC writer with the parts of the file's tail that it cannot say.
 
-Law: data is written once, by Arrow (but for times that it cannot write); only the footer is held back and rewritten.
-Statistics are those of the values as they will be read again.
+Law: data is written once, by Arrow (but for times and nested rows that it cannot); only the footer is held back and
+rewritten. Statistics are those of the values as they will be read again.
 Source: `OrcFileFormat`, `OrcBulkWriter`; docs/decisions says why it is done in this way.
 """
 
@@ -16,6 +16,7 @@ import pyorc
 from paimon.adapters.formats.nested import rebuild
 from paimon.adapters.formats.orc.far_times import RowWriter, has_early_fractions
 from paimon.adapters.formats.orc.physical import character_lengths, from_physical, orc_schema, to_physical
+from paimon.adapters.formats.orc.presence import loses_nested_rows
 from paimon.adapters.formats.orc.tail import ORC_HEADER, joined, retyped, split_tail, tail_bytes
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.stats.collect import collect, combine
@@ -85,8 +86,8 @@ class OrcWriter:
             raise InvalidRequest(f"null in a column that must not be null: {', '.join(nulls)}")
         self._rows += batch.num_rows
         self._collect(batch)
-        if self._row_writer or any(has_early_fractions(c, f.type) for c, f in zip(columns, self._fields, strict=True)):
-            # Once such times have been seen, the rest of the file goes this way: rows keep their order.
+        if self._row_writer or any(_damaged(c, f.type) for c, f in zip(columns, self._fields, strict=True)):
+            # Once such values have been seen, the rest of the file goes this way: rows keep their order.
             self._row_writer = self._row_writer or RowWriter(self._fields, _for_pyorc(self._settings))
             self._row_writer.write(batch.columns)
             return
@@ -159,6 +160,10 @@ class _HeldSink:
         self._size += len(data) - sum(map(len, self._parts or ()))
         self._parts = None
         self.sink.write(data)
+
+
+def _damaged(column: pa.Array, data_type: DataType) -> bool:
+    return has_early_fractions(column, data_type) or loses_nested_rows(column)
 
 
 def _as_read(array: pa.Array, data_type: DataType) -> pa.Array:
