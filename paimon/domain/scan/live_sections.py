@@ -15,9 +15,7 @@ KEEPS_ROWS = frozenset({"deduplicate", "first-row"})
 """Engines whose merged rows are stored rows, so that what no record has, no merged row has."""
 
 
-def matching_sections(
-    sections: Sequence[Section], matching: Collection[str], engine: str
-) -> tuple[Section, ...]:
+def matching_sections(sections: Sequence[Section], matching: Collection[str], engine: str) -> tuple[Section, ...]:
     """The sections, and files of unmerged sections, that may hold a selected row.
 
     Parameters

@@ -114,4 +114,3 @@ def bucket_mask(
 
 def _types(fields: Sequence[DataField]) -> dict[str, DataType]:
     return {f.name: f.type for f in fields}
-

@@ -1,4 +1,4 @@
-"""Splits for the difference between two states of a table, from the plans of both.
+"""Splits for what came and went between two states of a table, from the plans of both.
 
 Law: of a primary-key table each bucket that has other files than before is one split with the files of both states;
 of an append table the files that came are read, and nothing is merged. Source:
@@ -26,6 +26,21 @@ def difference_splits(before: Iterable[DataSplit], after: Iterable[DataSplit], k
     buckets = [*new, *(key for key in old if key not in new)]
     found = [_of_bucket(old.get(key), new.get(key)) for key in buckets]
     return tuple(split for split in found if split is not None)
+
+
+def replaced_splits(before: Iterable[DataSplit], after: Iterable[DataSplit], snapshot_id: int) -> tuple[DataSplit, ...]:
+    """The splits of what an overwrite took away, as files of an earlier state alone, then of what it brought."""
+    before, after = tuple(before), tuple(after)
+    went = [_emptied(split) for split in _came(after, before)]
+    came = [evolve(split, raw_convertible=False) for split in _came(before, after)]
+    return tuple(evolve(split, snapshot_id=snapshot_id) for split in (*went, *came))
+
+
+def _emptied(split: DataSplit) -> DataSplit:
+    """A split whose files are all gone."""
+    return evolve(
+        split, files=(), deletion_files=(), before_files=split.files, before_deletion_files=split.deletion_files
+    )
 
 
 def file_vectors(

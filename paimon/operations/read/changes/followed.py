@@ -15,13 +15,15 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import only_columns
 from paimon.domain.scan.plan import ScanKind, ScanRequest
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.scan.state_difference import replaced_splits
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.plan import plan
+from paimon.operations.read.snapshots import load_snapshot
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.ports.engine import Engine
 
-_KINDS = {Change.DELTA: (ScanKind.DELTA,), Change.CHANGELOG: (ScanKind.CHANGELOG,), Change.NOTHING: ()}
+_KINDS = {Change.DELTA: ScanKind.DELTA, Change.CHANGELOG: ScanKind.CHANGELOG}
 
 
 def followed_splits(
@@ -35,9 +37,22 @@ def followed_splits(
     skip = None if predicate is None else only_columns(predicate, table.schema.names)
     splits: list[DataSplit] = []
     for snapshot in snapshots:
-        for kind in _KINDS[rules.change_of(snapshot)]:
-            splits += plan(engine, table, ScanRequest(snapshot, skip, kind=kind)).splits
+        change = rules.change_of(snapshot)
+        if change is Change.REPLACED:
+            splits += _replaced(engine, table, snapshot, skip)
+        elif change is not Change.NOTHING:
+            splits += plan(engine, table, ScanRequest(snapshot, skip, kind=_KINDS[change])).splits
     return tuple(splits)
+
+
+def _replaced(
+    engine: Engine, table: TableDefinition, snapshot: Snapshot, predicate: Predicate | None
+) -> tuple[DataSplit, ...]:
+    # Only by key: what is left out of a merge on one side must be left out on the other.
+    keys = None if predicate is None else only_columns(predicate, table.schema.primary_keys)
+    earlier = load_snapshot(engine, table.paths, snapshot.id - 1) if snapshot.id > 1 else None
+    before, after = (plan(engine, table, ScanRequest(state, keys)) for state in (earlier, snapshot))
+    return replaced_splits(before.splits, after.splits, snapshot.id)
 
 
 def read_changes(
