@@ -11,10 +11,13 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.errors import Unsupported
+from paimon.domain.merge.aggregate.registry import check_type
+from paimon.domain.merge.columnar.aggregation import aggregation
 from paimon.domain.merge.columnar.deduplicate import deduplicate
 from paimon.domain.merge.columnar.first_row import first_row
 from paimon.domain.merge.columnar.order import Groups
 from paimon.domain.merge.columnar.partial_update import partial_update
+from paimon.domain.merge.reference.aggregation import aggregation as reference_aggregation
 from paimon.domain.merge.reference.deduplicate import deduplicate as reference_deduplicate
 from paimon.domain.merge.reference.first_row import first_row as reference_first_row
 from paimon.domain.merge.reference.partial_update import partial_update as reference_partial_update
@@ -44,9 +47,9 @@ class Engine:
 ENGINES: Mapping[str, Engine] = {
     "deduplicate": Engine(reference_deduplicate, deduplicate, newest_wins=True),
     "first-row": Engine(reference_first_row, first_row),
+    "aggregation": Engine(reference_aggregation, aggregation),
     "partial-update": Engine(reference_partial_update, partial_update),
 }
-_UNKNOWN_PARTS = (".sequence-group", ".aggregate-function", "default-aggregate-function")
 
 
 def engine_of(spec: MergeSpec) -> Engine:
@@ -54,7 +57,7 @@ def engine_of(spec: MergeSpec) -> Engine:
     found = ENGINES.get(spec.engine)
     if found is None:
         raise Unsupported(f"merge engine {spec.engine!r}", hint=f"known are {', '.join(sorted(ENGINES))}")
-    for key in spec.options.values:
-        if spec.engine == "partial-update" and key.startswith("fields.") and key.endswith(_UNKNOWN_PARTS):
-            raise Unsupported(f"option {key!r} of merge engine 'partial-update'")
+    if spec.engine in ("aggregation", "partial-update"):
+        for aggregate in spec.aggregates:
+            check_type(aggregate)
     return found

@@ -11,6 +11,8 @@ from collections.abc import Collection
 
 from attrs import field, frozen
 
+from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, Aggregate, function_of
+from paimon.domain.merge.sequence_groups import SequenceGroup, sequence_groups
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField
@@ -61,7 +63,38 @@ class MergeSpec:
 
     def columns_needed(self, wanted: Collection[str]) -> frozenset[str]:
         """The columns that a merge must see to make those wanted."""
-        return frozenset({*wanted, *self.key_names, *self.sequence_fields})
+        deciding = [g for g in self.sequence_groups if g.removes or {*g.members, *g.sequence} & {*wanted}]
+        return frozenset({*wanted, *self.key_names, *self.sequence_fields, *(n for g in deciding for n in g.sequence)})
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """How each value column is aggregated, for the engines that do."""
+        return tuple(Aggregate.of(f, self._function_of(f.name), self.options) for f in self.value_fields)
+
+    def _function_of(self, column: str) -> str:
+        groups = self.sequence_groups
+        if column in self.sequence_fields and self.engine == "aggregation":
+            return LAST_VALUE
+        if any(column in group.sequence for group in groups):
+            return LAST_VALUE
+        plain = LAST_VALUE if any(column in group.members for group in groups) else LAST_NON_NULL_VALUE
+        return function_of(column, self.options) or plain
+
+    @property
+    def sequence_groups(self) -> tuple[SequenceGroup, ...]:
+        """The sequence groups of the partial-update engine."""
+        return sequence_groups(self.options) if self.engine == "partial-update" else ()
+
+    def is_aggregated(self, column: str) -> bool:
+        """Whether a function other than that of plain columns was chosen for a column."""
+        return function_of(column, self.options) is not None
+
+    @property
+    def removes_on_delete(self) -> bool:
+        """Whether a -D ends what the engine merged before."""
+        if self.engine == "partial-update":
+            return self.options.partial_update_remove_record_on_delete
+        return self.options.aggregation_remove_record_on_delete
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions) -> MergeSpec:

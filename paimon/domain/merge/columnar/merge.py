@@ -26,6 +26,8 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     groups = _groups(whole, spec)
     if LEVEL.name in whole.column_names:
         whole = whole.drop_columns([LEVEL.name])
+    if len(groups.order) == 0:
+        return whole.slice(0, 0)
     return engine_of(spec).columnar(whole, groups, spec)
 
 

@@ -78,12 +78,19 @@ def _ascending(numbers: npt.NDArray[np.int64]) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
+def kinds_of(table: pa.Table) -> npt.NDArray[np.int8]:
+    """The row kind of each row; +I where the table has no kinds."""
+    if VALUE_KIND.name not in table.schema.names:
+        return np.zeros(table.num_rows, dtype=np.int8)
+    (kinds,) = concatenated([table[VALUE_KIND.name]])
+    return np.asarray(kinds)
+
+
 def retracts(table: pa.Table) -> Mask:
     """Which rows are -U or -D; none where the table has no kinds."""
     if VALUE_KIND.name not in table.schema.names:
         return np.zeros(table.num_rows, dtype=np.bool_)
-    (kinds,) = concatenated([table[VALUE_KIND.name]])
-    values = np.asarray(kinds)
+    values = kinds_of(table)
     mask: Mask = (values == 1) | (values == 3)
     return mask
 

@@ -1,85 +1,92 @@
-"""The partial-update engine without sequence groups on columns: each column keeps its newest value that is not null.
+"""The partial-update engine on columns: what each record does to each column is found first, then columns are reduced.
 
-Law: of a key only the adds after its last delete count, and that delete's NOT NULL columns.
+Law: records of a group stand in the order of the merge; a key that comes as a single record is answered as it is.
 Twin: `paimon.domain.merge.reference.partial_update`. Source: `PartialUpdateMergeFunction`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.merge.columnar.order import Groups, Mask, Rows, retracts
+from paimon.domain.merge.aggregate.columnar.reduce import aggregated
+from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
+from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
+from paimon.domain.merge.columnar.answer import answered
+from paimon.domain.merge.columnar.order import Groups, Mask, Rows, kinds_of
+from paimon.domain.merge.columnar.sequence_groups import Standing, standings
 from paimon.domain.merge.columnar.words import concatenated
 from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.types.system import VALUE_KIND
+from paimon.domain.types.data_types import DataField
 
 _DELETE = 3
 
 
 def partial_update(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
-    """One row a group: of each value column the last that is not null, of the others the last."""
-    if len(groups.order) == 0:
-        return table.slice(0, 0)
-    retract = retracts(table)[groups.order]
-    if not spec.options.partial_update_remove_record_on_delete:
-        _refuse_retracts(retract & ~groups.lone[groups.of_row()])
-    deletes = _deletes(table)[groups.order]
-    alive = _after_last(deletes, groups)
-    adds = alive & ~retract
-    filling = adds | (alive & deletes) | _first(groups)  # what gives a NOT NULL column its value
-    last = pa.array(groups.order[groups.ends - 1])
-    values = {f.name: f.type.nullable for f in spec.value_fields}
-    columns = []
-    for name in table.column_names:
-        (column,) = concatenated([table[name]])
-        if name in values:
-            columns.append(column.take(_last_valid(column, groups, adds if values[name] else filling, values[name])))
-        elif name == VALUE_KIND.name:
-            kinds = np.where(np.logical_or.reduceat(adds, groups.starts), 0, _DELETE)
-            own = np.asarray(column.take(last))
-            columns.append(pa.array(np.where(groups.lone, own, kinds).astype(np.int8)))
-        else:
-            columns.append(column.take(last))
-    return pa.Table.from_arrays(columns, schema=table.schema)
+    """One row a group: of each value column what its records made of it, of the others the last."""
+    kinds = kinds_of(table)[groups.order]
+    numbers = groups.of_row()
+    lone = groups.lone[numbers]
+    adds = (kinds == 0) | (kinds == 2)
+    deletes = (kinds == _DELETE) & ~lone
+    removed, ordered = standings(table, groups, spec, deletes)
+    if not spec.sequence_groups:
+        removed = deletes & spec.removes_on_delete
+        _check_records(table, groups, spec, adds, lone)
+    deeds = _deeds_by_column(spec, ordered, adds)
+    first_retracts = groups.starts[~adds[groups.starts] & ~groups.lone]
+    columns = {}
+    for aggregate in spec.aggregates:
+        name = aggregate.column.name
+        if name in table.column_names:
+            own = np.where(removed, CLEAR if aggregate.column.type.nullable else SET, deeds[name]).astype(np.int8)
+            own[lone] = SET
+            steps = _steps(groups.order, own, numbers, len(groups.starts), aggregate.column, first_retracts)
+            columns[name] = aggregated(concatenated([table[name]])[0], aggregate, steps)
+    gone = removed[groups.ends - 1] | ~np.logical_or.reduceat(adds, groups.starts)
+    return answered(table, groups, columns, np.where(gone, _DELETE, 0).astype(np.int8))
 
 
-def _refuse_retracts(found: Mask) -> None:
-    if found.any():
+def _check_records(table: pa.Table, groups: Groups, spec: MergeSpec, adds: Mask, lone: Mask) -> None:
+    """Without sequence groups: refuse retracts that nothing allows, and nulls that nothing may overwrite with."""
+    if not spec.removes_on_delete and not (adds | lone).all():
         raise InvalidRequest(
             "merge engine partial-update takes no -D and -U records",
-            hint="set ignore-delete, or partial-update.remove-record-on-delete",
+            hint="set ignore-delete, partial-update.remove-record-on-delete or sequence groups",
         )
+    for column in spec.value_fields:
+        if column.type.nullable or column.name not in table.column_names or not table[column.name].null_count:
+            continue
+        valid = np.asarray(concatenated([table[column.name]])[0].is_valid())[groups.order]
+        if not (valid | lone | ~adds).all():
+            raise InvalidRequest(
+                f"column {column.name!r} is NOT NULL, but a record has no value for it", subject=column.name
+            )
 
 
-def _deletes(table: pa.Table) -> Mask:
-    if VALUE_KIND.name not in table.column_names:
-        return np.zeros(table.num_rows, dtype=np.bool_)
-    mask: Mask = np.asarray(concatenated([table[VALUE_KIND.name]])[0]) == _DELETE
-    return mask
+def _deeds_by_column(spec: MergeSpec, ordered: Mapping[tuple[str, ...], Standing], adds: Mask) -> Mapping[str, Deeds]:
+    free = np.where(adds, ADD, SKIP)
+    deeds = {f.name: free for f in spec.value_fields}
+    for group in spec.sequence_groups:
+        if group.sequence not in ordered:  # nobody asked for a column of this group
+            continue
+        empty, in_order = ordered[group.sequence]
+        plain = np.where(in_order, np.where(adds, SET, CLEAR), SKIP)
+        late = np.where(in_order, ADD, ADD_OLDER)
+        chosen = np.where(empty, SKIP, np.where(adds, late, RETRACT))
+        deeds |= {name: chosen if spec.is_aggregated(name) else plain for name in group.members}
+        deeds |= dict.fromkeys(group.sequence, np.where(in_order, SET, SKIP))
+    return deeds
 
 
-def _after_last(deletes: Mask, groups: Groups) -> Mask:
-    """Places from the last -D of their group on; all places where there is none."""
-    places = np.arange(len(deletes))
-    last = np.maximum.reduceat(np.where(deletes, places, -1), groups.starts)
-    mask: Mask = places >= last[groups.of_row()]
-    return mask
-
-
-def _first(groups: Groups) -> Mask:
-    mask = np.zeros(len(groups.order), dtype=np.bool_)
-    mask[groups.starts] = True
-    return mask
-
-
-def _last_valid(column: pa.Array, groups: Groups, counts: Mask, nullable: bool) -> pa.Array:
-    """Row numbers of each group's last value that counts and is not null, null where there is none."""
-    valid = np.asarray(column.is_valid())[groups.order] if column.null_count else np.ones(len(counts), dtype=np.bool_)
-    if not nullable and not (valid | ~counts).all():
-        raise InvalidRequest("a NOT NULL column of a partial-update table has no value in one of the records")
-    places: Rows = np.where(counts & valid, np.arange(len(counts)), -1)
-    last = np.maximum.reduceat(places, groups.starts)
-    last = np.where(groups.lone, groups.starts, last)
-    return pa.array(groups.order[np.maximum(last, 0)], mask=last < 0)
+def _steps(
+    order: Rows, deeds: Deeds, numbers: Rows, count: int, column: DataField, first_retracts: Rows
+) -> Steps:
+    """The steps of a column; a NOT NULL one first takes what a retract that comes first holds."""
+    if column.type.nullable or len(first_retracts) == 0:
+        return Steps(order, deeds, numbers, count)
+    rows, groups = (np.insert(a, first_retracts, a[first_retracts]) for a in (order, numbers))
+    return Steps(rows, np.insert(deeds, first_retracts, SET), groups, count)

@@ -7,13 +7,13 @@ answered as it is; else the records that take part go through the engine in that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cmp_to_key
 from itertools import groupby
 from typing import Any
 
 from paimon.domain.merge.reference.record import Record
+from paimon.domain.merge.reference.values import compare_values
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
 
@@ -70,20 +70,3 @@ def _compare_columns(a: Mapping[str, Any], b: Mapping[str, Any], names: Sequence
 def _compare_sequence(a: Any, b: Any, descending: bool) -> int:
     order = compare_values(a, b)
     return order if a is None or b is None or not descending else -order
-
-
-def compare_values(a: Any, b: Any) -> int:
-    """-1, 0 or 1: null first, floats as Java's `Double.compare`, else natural order."""
-    if a is None or b is None:
-        return (a is not None) - (b is not None)
-    if isinstance(a, float):
-        return _compare_floats(a, b)
-    return int(a > b) - int(a < b)
-
-
-def _compare_floats(a: float, b: float) -> int:
-    if math.isnan(a) or math.isnan(b):
-        return math.isnan(a) - math.isnan(b)
-    if a == b == 0.0:
-        return int(math.copysign(1, a) - math.copysign(1, b)) // 2
-    return (a > b) - (a < b)

@@ -9,6 +9,8 @@ from attrs import frozen
 
 ADDS = (0, 2)
 """Row kinds +I and +U; the others, -U and -D, retract."""
+DELETE = 3
+"""Row kind -D."""
 
 
 @frozen(hash=False)

@@ -126,9 +126,11 @@ def _check_groups(schema: TableSchema, options: TableOptions) -> None:
             if name in grouped:
                 raise refuse(key, f"names {name!r}, which is already in the group of {grouped[name]!r}")
             grouped[name] = key
-    aggregated = [c for _, columns, _ in field_options(options, "aggregate-function") for c in columns]
-    if options.default_aggregate_function is not None:
-        aggregated = [n for n in schema.names if n not in options.sequence_fields]
+    chosen = {c: value for _, columns, value in field_options(options, "aggregate-function") for c in columns}
+    default = options.default_aggregate_function
+    if default is not None:
+        chosen = {n: chosen.get(n, default) for n in schema.names if n not in options.sequence_fields}
+    aggregated = [n for n, function in chosen.items() if function != "last_non_null_value"]
     for name in aggregated:
         if name not in grouped and name not in members and name not in schema.primary_keys:
             raise InvalidRequest(

@@ -1,0 +1,89 @@
+"""Which records are in order within their sequence groups, on columns.
+
+Law: a record is in order if its sequence fields are not all null and not smaller than what the group holds; what it
+holds is the largest so far, or what a record that removed the row left.
+Twin: `paimon.domain.merge.reference.partial_update`. Source: `PartialUpdateMergeFunction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from paimon.domain.merge.columnar.order import Groups, Mask, Rows, sorted_rows
+from paimon.domain.merge.columnar.words import concatenated, packed, parts_of
+from paimon.domain.merge.spec import MergeSpec
+
+
+class Standing(NamedTuple):
+    """By place in merge order: whether a record says nothing of a group, and whether it is in order."""
+
+    empty: Mask
+    in_order: Mask
+
+
+class Ranks(NamedTuple):
+    """By place in merge order: how a record ranks in a group (0: it says nothing), and what it would leave there."""
+
+    own: Rows
+    left: Rows
+
+
+def standings(
+    table: pa.Table, groups: Groups, spec: MergeSpec, deletes: Mask
+) -> tuple[Mask, Mapping[tuple[str, ...], Standing]]:
+    """Which records remove the row, and by sequence fields the standing of all records."""
+    required = {f.name for f in spec.value_fields if not f.type.nullable}
+    names = {*table.column_names}
+    known = [g for g in spec.sequence_groups if names.issuperset(g.sequence)]
+    ranks = {g.sequence: _ranks(table, groups.order, g.sequence, required) for g in known}
+    removed = _removed([ranks[g.sequence] for g in known if g.removes], groups, deletes)
+    return removed, {
+        sequence: Standing(rank.own == 0, _in_order(rank, groups, removed)) for sequence, rank in ranks.items()
+    }
+
+
+def _ranks(table: pa.Table, order: Rows, sequence: Sequence[str], required: set[str]) -> Ranks:
+    parts = []
+    said = np.zeros(len(order), dtype=np.bool_)
+    for name in sequence:
+        column = concatenated([table[name]])[0].take(pa.array(order))
+        said |= np.asarray(column.is_valid())
+        left = column if name in required else pa.nulls(len(order), column.type)
+        parts += parts_of(pa.concat_arrays([column, left]))
+    words = packed(parts)
+    by_rank = sorted_rows(words, 2 * len(order))
+    change = np.zeros(len(by_rank), dtype=np.bool_)
+    for word in words:
+        change[1:] |= word[by_rank[1:]] != word[by_rank[:-1]]
+    ranks = np.empty(len(by_rank), dtype=np.int64)
+    ranks[by_rank] = np.cumsum(change)  # all null ranks lowest: 0, since what is left behind has such rows, or never
+    return Ranks(np.where(said, ranks[: len(order)] + 1, 0), ranks[len(order) :] + 1)
+
+
+def _removed(ranks: Sequence[Ranks], groups: Groups, deletes: Mask) -> Mask:
+    """The -D records that are in order in a group that removes: found one after another, in all keys at once."""
+    removed = np.zeros(len(groups.order), dtype=np.bool_)
+    numbers = groups.of_row()
+    while ranks:
+        found = [_in_order(rank, groups, removed) for rank in ranks]
+        fresh = np.flatnonzero(np.logical_or.reduce(found) & deletes & ~removed)
+        if len(fresh) == 0:
+            break
+        _, first = np.unique(numbers[fresh], return_index=True)
+        removed[fresh[first]] = True
+    return removed
+
+
+def _in_order(ranks: Ranks, groups: Groups, removed: Mask) -> Mask:
+    span = int(max(ranks.own.max(), ranks.left.max())) + 1
+    segments = groups.of_row() + np.cumsum(removed)
+    running = np.maximum.accumulate(segments * span + np.where(removed, ranks.left, ranks.own))
+    held = np.empty(len(running), dtype=np.int64)
+    held[1:] = running[:-1] - segments[:-1] * span
+    held[groups.starts] = 0
+    mask: Mask = (ranks.own > 0) & (ranks.own >= held)
+    return mask
