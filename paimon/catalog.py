@@ -193,7 +193,8 @@ class Catalog:
     def _known_database(self, database: str) -> None:
         segment(database, "database name")
         if database not in self.store.databases():
-            raise NotFound("database", database, hint=did_you_mean(database, self.databases()))
+            hint = did_you_mean(database, self.databases()) or f"{self.warehouse} has no databases: make one first"
+            raise NotFound("database", database, hint=hint)
 
     def _plain(self, name: str) -> Identifier:
         identifier = parse_identifier(name)
@@ -214,7 +215,13 @@ def _fields(schema: pa.Schema | str | Sequence[DataField]) -> tuple[DataField, .
         return parse_columns(schema)
     if isinstance(schema, pa.Schema):
         return fields_from_arrow(schema)
-    return tuple(schema)
+    if isinstance(schema, Sequence) and all(isinstance(column, DataField) for column in schema):
+        return tuple(schema)
+    raise InvalidRequest(
+        f"a {type(schema).__name__} is no schema",
+        subject="schema",
+        hint="give a pyarrow.Schema, or text such as 'id BIGINT NOT NULL, name STRING'",
+    )
 
 
 def _option_text(value: object) -> str:

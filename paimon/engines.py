@@ -99,7 +99,7 @@ def open_table(
 def engine_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Engine:
     """An engine with the adapters that a location needs; it pickles as this call."""
     files = _files(location, storage)
-    memory = MemoryBudget(parse_memory(options[_MEMORY])) if _MEMORY in options else MemoryBudget()
+    memory = MemoryBudget(parse_memory(options[_MEMORY], _MEMORY)) if _MEMORY in options else MemoryBudget()
     return Engine(
         files=files,
         formats={f.identifier: f for f in (ParquetFormat(), OrcFormat(), AvroFormat())},
@@ -136,5 +136,8 @@ def _files(location: str, storage: Mapping[str, object]) -> FileIO:
 
 
 def _executor(options: Mapping[str, str]) -> Executor:
-    threads = int(options.get(_THREADS) or os.cpu_count() or 1)
+    text = options.get(_THREADS, "")
+    if text and not (text.isascii() and text.isdecimal() and int(text)):
+        raise InvalidRequest(f"threads is {text!r}", subject=_THREADS, hint="give a whole number, at least 1")
+    threads = int(text) if text else os.cpu_count() or 1
     return ThreadExecutor(threads) if threads > 1 else SerialExecutor()

@@ -52,10 +52,7 @@ class Scan(Results):
         timestamp: int | str | datetime | None = None,
         view: DataView = PLAIN,
     ) -> None:
-        if limit is not None and limit < 0:
-            raise InvalidRequest(f"limit {limit} is negative", subject="limit")
-        if isinstance(columns, str):
-            raise InvalidRequest(f"columns is the text {columns!r}", subject="columns", hint=f"write [{columns!r}]")
+        check_selection(columns, limit)
         self._engine = engine
         self._table = table
         self._columns = columns
@@ -180,6 +177,18 @@ def _read_whole(engine: Engine, table: TableDefinition, read: ReadPlan, split: D
 
 def _count(engine: Engine, table: TableDefinition, read: ReadPlan, split: DataSplit) -> int:
     return sum(batch.num_rows for batch in read_split(engine, table, split, read))
+
+
+def check_selection(columns: Sequence[str] | None, limit: int | None) -> None:
+    """InvalidRequest where columns are no list of names, or a limit is no count."""
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        wrong = "negative" if isinstance(limit, int) else "not a number"
+        raise InvalidRequest(f"limit {limit!r} is {wrong}", subject="limit", hint="give a count of rows, or None")
+    if isinstance(columns, str):
+        raise InvalidRequest(f"columns is the text {columns!r}", subject="columns", hint=f"write [{columns!r}]")
+    strange = [c for c in columns or () if not isinstance(c, str)]
+    if strange:
+        raise InvalidRequest(f"{strange[0]!r} is no column name", subject="columns", hint="name columns by their text")
 
 
 def predicate_of(where: str | Predicate) -> Predicate:

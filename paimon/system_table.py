@@ -21,7 +21,7 @@ from paimon.operations.read.system.registry import SYSTEM_TABLES
 from paimon.operations.read.system.views import DATA_VIEWS
 from paimon.ports.engine import Engine
 from paimon.results import Results
-from paimon.scan import Scan, predicate_of
+from paimon.scan import Scan, check_selection, predicate_of
 
 
 @frozen(eq=False, repr=False)
@@ -76,6 +76,7 @@ class SystemScan(Results):
     def __init__(
         self, table: SystemTable, columns: Sequence[str] | None, where: str | Predicate | None, limit: int | None
     ) -> None:
+        check_selection(columns, limit)
         self._system = table
         self._columns = columns
         self._where = where

@@ -49,7 +49,7 @@ def read_file(name: str, format_name: str | None, schema: pa.Schema | None = Non
     """
     path = Path(name)
     if not path.is_file():
-        raise NotFound("file", name)
+        raise NotFound("file", name, hint="name a file that is there, from where you stand")
     chosen = format_name or _ENDINGS.get(path.suffix.lower())
     if chosen is None:
         raise InvalidRequest(
@@ -64,7 +64,7 @@ def schema_of(name: str) -> pa.Schema:
     """The columns of a file."""
     for piece in read_file(name, None):
         return piece.schema if isinstance(piece, pa.Table) else pa.Table.from_pylist(piece).schema
-    raise InvalidRequest(f"{name}: holds no rows to take columns from", subject=name)
+    raise InvalidRequest(f"{name}: holds no rows to take columns from", subject=name, hint="write --columns instead")
 
 
 def _named(name: str, format_name: str, pieces: Iterator[Piece]) -> Iterator[Piece]:
@@ -72,7 +72,8 @@ def _named(name: str, format_name: str, pieces: Iterator[Piece]) -> Iterator[Pie
         yield from pieces
     except (pa.ArrowException, UnicodeDecodeError, text_json.JSONDecodeError, OSError) as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CorruptTable(name, f"cannot be read as {format_name}: {what}") from error
+        hint = "mend the file, or name its format by --format"
+        raise CorruptTable(name, f"cannot be read as {format_name}: {what}", hint=hint) from error
 
 
 def _csv(path: Path, schema: pa.Schema | None) -> Iterator[Piece]:
@@ -100,7 +101,8 @@ def _json(path: Path, schema: pa.Schema | None) -> Iterator[Piece]:
 def _row(line: str, number: int, path: Path) -> dict[str, Any]:
     row = text_json.loads(line)
     if not isinstance(row, dict):
-        raise CorruptTable(str(path), f"line {number} holds no JSON object")
+        hint = "give one JSON object a line"
+        raise CorruptTable(str(path), f"line {number} holds no JSON object", hint=hint)
     return row
 
 

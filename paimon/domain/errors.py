@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_RESTORE = "restore the file from a copy, or read a snapshot that does not need it"
+_TRY_AGAIN = "check the path, its permissions and the space left, and try again"
+
 
 class PaimonError(Exception):
     """Root of all errors.
@@ -68,7 +71,7 @@ class CorruptTable(PaimonError):
     """Stored data is at fault: a truncated, mutated or contradicting file."""
 
     def __init__(self, path: str, reason: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{path}: {reason}", hint=hint)
+        super().__init__(f"{path}: {reason}", hint=hint or _RESTORE)
         self.path = path
         self.reason = reason
 
@@ -77,7 +80,7 @@ class StorageError(PaimonError):
     """The storage refused or failed an operation for a reason of its own (permissions, disk full, network)."""
 
     def __init__(self, path: str, reason: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{path}: {reason}", hint=hint)
+        super().__init__(f"{path}: {reason}", hint=hint or _TRY_AGAIN)
         self.path = path
         self.reason = reason
 

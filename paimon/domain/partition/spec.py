@@ -29,7 +29,11 @@ def parse_spec(spec: Mapping[str, object], fields: Sequence[DataField], default_
     names = [f.name for f in fields]
     for name in spec:
         if name not in names:
-            raise InvalidRequest(f"{name!r} is no partition column", subject=name, hint=did_you_mean(name, names))
+            raise InvalidRequest(
+                f"{name!r} is no partition column",
+                subject=name,
+                hint=did_you_mean(name, names) or "the table has no partitions; {} stands for all of it",
+            )
     return {
         f.name: None if spec[f.name] == default_name else literal(spec[f.name], f.type)
         for f in fields

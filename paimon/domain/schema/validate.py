@@ -32,7 +32,8 @@ def check_schema(schema: TableSchema) -> None:
     if schema.primary_keys and set(schema.primary_keys) == set(schema.partition_keys):
         raise InvalidRequest(
             f"the primary key {', '.join(schema.primary_keys)} is the partition too, which leaves one row a partition",
-            subject="primary-key", hint="add a column to the primary key",
+            subject="primary-key",
+            hint="add a column to the primary key",
         )
     options = TableOptions.of(schema.options)
     check_layout(schema, options)
@@ -46,7 +47,8 @@ def _check_columns(fields: Sequence[DataField]) -> None:
     for column in fields:
         if is_system_name(column.name):
             raise InvalidRequest(
-                f"the column name {column.name!r} is reserved for the format", subject=column.name,
+                f"the column name {column.name!r} is reserved for the format",
+                subject=column.name,
                 hint="use another name",
             )
     _check_names([f.name for f in fields], "the table")
@@ -64,7 +66,7 @@ def _check_names(names: Sequence[str], where: str) -> None:
             raise InvalidRequest(f"{where} has a field whose name is not valid Unicode: {name!r}", subject=name)
     twice = duplicates(names)
     if twice:
-        raise InvalidRequest(f"{where} has two fields named {twice[0]!r}", subject=twice[0])
+        raise InvalidRequest(f"{where} has two fields named {twice[0]!r}", subject=twice[0], hint="rename one of them")
 
 
 def duplicates(names: Iterable[str]) -> list[str]:
@@ -81,7 +83,8 @@ def _check_key(schema: TableSchema, kind: str, keys: Sequence[str]) -> None:
         held = schema.field_of(name).type
         if isinstance(held, NO_KEY_TYPES):
             raise InvalidRequest(
-                f"the {kind} column {name!r} is of type {format_type(held)}, which cannot be a key", subject=name,
+                f"the {kind} column {name!r} is of type {format_type(held)}, which cannot be a key",
+                subject=name,
                 hint="use a column of an atomic type",
             )
     twice = duplicates(keys)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ids import assign_ids
 from paimon.domain.types.sql_tokens import TokenReader
@@ -21,7 +22,7 @@ def parse_columns(text: str) -> tuple[DataField, ...]:
     reader = TokenReader(text)
     wrapped = reader.accept("(")
     if reader.current.kind == "end" or (wrapped and reader.accept(")")):
-        raise reader.error("the column list is empty")
+        raise InvalidRequest("the column list is empty", subject=text, hint="write 'id BIGINT NOT NULL, name STRING'")
     columns = [_read_column(reader)]
     while reader.accept(","):
         columns.append(_read_column(reader))
