@@ -202,21 +202,32 @@ def files_at(files: pa.StructArray) -> list[DataFileMeta]:
 def _arguments(kind: pa.StructType, columns: Sequence[list[Any]]) -> list[list[Any]]:
     """The columns in the order of DataFileMeta's arguments, which is the format's order."""
     by_name = {kind.field(i).name: column for i, column in enumerate(columns)}
-    by_name["_FILE_SOURCE"] = [None if v is None else FileSource(v) for v in by_name["_FILE_SOURCE"]]
+    by_name["_FILE_SOURCE"] = [_SOURCES.get(v) for v in by_name["_FILE_SOURCE"]]
     by_name["_EXTRA_FILES"] = [v or () for v in by_name["_EXTRA_FILES"]]
     return [by_name[f["name"]] for f in _FILE_FIELDS]
 
 
+_SOURCES: Mapping[int | None, FileSource] = {source.value: source for source in FileSource}
 _FILE_FIELDS: Sequence[Mapping[str, Any]] = MANIFEST_ENTRY["fields"][-1]["type"]["fields"]  # type: ignore[index]
 
 
 def _python(array: pa.Array) -> list[Any]:
     if pa.types.is_struct(array.type):
-        parts = zip(*(_python(array.field(i)) for i in range(array.type.num_fields)), strict=True)
-        return [_stats(low, high, counts) for low, high, counts in parts]
+        return _all_stats(*(_python(array.field(i)) for i in range(array.type.num_fields)))
     if pa.types.is_list(array.type):
         return _tuples(array)
     return list(array.to_pylist())
+
+
+def _all_stats(lows: list[bytes], highs: list[bytes], counts: list[tuple[int | None, ...] | None]) -> list[Any]:
+    """The statistics of each file; one object where all are equal, as those of keys in tables without keys are."""
+    if lows and _is_constant(lows) and _is_constant(highs) and _is_constant(counts):
+        return [_stats(lows[0], highs[0], counts[0])] * len(lows)
+    return list(map(_stats, lows, highs, counts))
+
+
+def _is_constant(values: Sequence[Any]) -> bool:
+    return values.count(values[0]) == len(values)
 
 
 def _stats(low: bytes, high: bytes, counts: tuple[int | None, ...] | None) -> SimpleStats:
@@ -228,7 +239,12 @@ def _stats(low: bytes, high: bytes, counts: tuple[int | None, ...] | None) -> Si
 def _tuples(array: pa.ListArray) -> list[tuple[Any, ...] | None]:
     if array.null_count == len(array):
         return [None] * len(array)
-    items = array.values.to_pylist()
     offsets = array.offsets.to_pylist()
+    if not array.null_count and offsets[0] == offsets[-1]:
+        return [()] * len(array)
+    items = array.values.to_pylist()
+    lengths = np.diff(offsets)
+    if not array.null_count and bool((lengths == max(lengths[0], 1)).all()):
+        return list(zip(*[iter(items[offsets[0] : offsets[-1]])] * int(lengths[0]), strict=True))
     valid = array.is_valid().to_pylist()
     return [tuple(items[offsets[i] : offsets[i + 1]]) if ok else None for i, ok in enumerate(valid)]

@@ -81,8 +81,7 @@ class _Lists:
         places[rows] = np.arange(len(rows))
         owners = places[self.owners]
         kept = np.flatnonzero(owners >= 0)
-        order = kept[np.argsort(owners[kept], kind="stable")]
-        return _Lists(self.valid[rows], owners[order], self.items.taken(order))
+        return _Lists(self.valid[rows], owners[kept], self.items.taken(kept))
 
     def arrow(self, data: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
         if not pa.types.is_list(kind):
@@ -91,7 +90,8 @@ class _Lists:
         offsets = np.zeros(len(counts) + 1, dtype=np.int32)
         np.cumsum(counts, out=offsets[1:])
         mask = None if bool(self.valid.all()) else pa.array(~self.valid)
-        return pa.ListArray.from_arrays(pa.array(offsets), self.items.arrow(data, kind.value_type), mask=mask)
+        items = self.items.taken(np.argsort(self.owners, kind="stable"))
+        return pa.ListArray.from_arrays(pa.array(offsets), items.arrow(data, kind.value_type), mask=mask)
 
 
 @frozen(eq=False)
@@ -133,7 +133,9 @@ def decode_columns(blocks: Sequence[Block], schema: Any, kind: pa.StructType) ->
     try:
         found = _decoded(schema, cursors, np.arange(len(starts)), {})
         rows = _chained(blocks, starts, np.where(cursors.dead, -1, cursors.places))
-        return None if rows is None else found.taken(rows).arrow(cursors.data, kind)
+        if rows is None:
+            return None
+        return (found if len(rows) == len(starts) else found.taken(rows)).arrow(cursors.data, kind)
     except (_RowWiseOnly, pa.ArrowException):
         return None
 
@@ -155,19 +157,23 @@ def _candidates(data: npt.NDArray[np.uint8]) -> Integers:
 
 def _chained(blocks: Sequence[Block], starts: Integers, ends: Integers) -> Integers | None:
     """Positions of the records among the candidates; None where blocks and records do not fit each other."""
+    unbroken = bool((ends[:-1] == starts[1:]).all())
+    rows = np.arange(len(starts)) if unbroken else _walked(starts, ends)
+    edges = np.append(starts[rows], ends[rows[-1:]])
+    counts = np.cumsum([block.record_count for block in blocks])
+    fits = len(rows) == counts[-1] and edges[0] == 0
+    return rows if fits and bool((edges[counts] == np.cumsum([len(b.data) for b in blocks])).all()) else None
+
+
+def _walked(starts: Integers, ends: Integers) -> Integers:
+    """The candidates from the first on that begin where the one before ends."""
     following = np.searchsorted(starts, ends).tolist()
     begins, stops = starts.tolist(), ends.tolist()
     chain: list[int] = []
     place = row = 0
-    for block in blocks:
-        stop = place + len(block.data)
-        for _ in range(block.record_count):
-            if row >= len(begins) or begins[row] != place:
-                return None
-            chain.append(row)
-            place, row = stops[row], following[row]
-        if place != stop:
-            return None
+    while row < len(begins) and begins[row] == place:
+        chain.append(row)
+        place, row = stops[row], following[row]
     return np.array(chain, dtype=np.int64)
 
 
