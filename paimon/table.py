@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder
+from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder, TableCommit
 from paimon.changes import Changes
-from paimon.domain.errors import NotFound
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import CommitConflict, InvalidRequest, NotFound
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
@@ -26,7 +27,6 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Tag
 from paimon.domain.types.arrow import arrow_schema
-from paimon.operations.commit.commit import CommitResult
 from paimon.operations.evolve import alter_table, merge_schema
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshots, tags
@@ -197,8 +197,7 @@ class Table:
         with builder.new_write() as writer:
             writer.write(data, kind_column)
             messages = writer.prepare_commit()
-            commit = builder.new_commit()
-            return _result(commit.commit(messages, properties, identifier=identifier, watermark=watermark))
+        return _committed(builder.new_commit(), messages, properties, identifier, watermark)
 
     def _write_merged(self, data: Any, kind_column: str | None, **rest: Any) -> WriteResult:
         extra = (kind_column,) if kind_column else ()
@@ -228,7 +227,7 @@ class Table:
         with builder.new_write() as writer:
             writer.write(data)
             messages = writer.prepare_commit()
-            return _result(builder.new_commit().commit(messages, properties))
+        return _committed(builder.new_commit(), messages, properties)
 
     def snapshots(self) -> list[Snapshot]:
         """All live snapshots, oldest first."""
@@ -306,8 +305,20 @@ def open_at(
     return Table(engine, definition)
 
 
-def _result(commit: CommitResult) -> WriteResult:
-    return WriteResult(commit.snapshot_ids, commit.added_rows, commit.added_files)
+def _committed(
+    commit: TableCommit,
+    messages: Sequence[CommitMessage],
+    properties: Mapping[str, str] | None,
+    identifier: int = BATCH_COMMIT_IDENTIFIER,
+    watermark: int | None = None,
+) -> WriteResult:
+    """One commit; where it is refused for certain, its files are removed."""
+    try:
+        done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
+    except (InvalidRequest, CommitConflict):
+        commit.abort(messages, identifier)
+        raise
+    return WriteResult(done.snapshot_ids, done.added_rows, done.added_files)
 
 
 def _fresh_user(table: Table) -> str:

@@ -229,10 +229,12 @@ def test_overwrite_replaces_what_it_names(orders: paimon.Table) -> None:
     assert ids(orders.scan()) == [7]
     orders.overwrite([{"id": 9, "day": "wed"}], {})
     assert ids(orders.scan()) == [9]
+    files = set(Path(orders.location).rglob("data-*"))
     with pytest.raises(InvalidRequest):
         orders.overwrite([{"id": 1, "day": "mon"}], {"day": "tue"})
     with pytest.raises(InvalidRequest, match="days"):
         orders.overwrite([{"id": 1, "day": "mon"}], {"days": "tue"})
+    assert set(Path(orders.location).rglob("data-*")) == files, "refused commits leave nothing"
     static = orders.with_options({"dynamic-partition-overwrite": False})
     static.overwrite([{"id": 10, "day": "mon"}])
     assert ids(orders.scan()) == [10]
