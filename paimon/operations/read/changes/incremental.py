@@ -54,6 +54,8 @@ def _between_ids(engine: Engine, table: TableDefinition, start: int, end: int) -
     if mode != "diff":
         rules = rules_of(mode, table.options.changelog_producer)
         return Between(snapshots=history(engine, table.paths, start, end), rules=rules)
+    if start == end:
+        return Between()
     earlier = load_snapshot(engine, table.paths, start) if start > 0 else None
     return Between(earlier, load_snapshot(engine, table.paths, end), difference=True)
 
