@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from golden_tables import GoldenRead, golden_directory, golden_reads
-from not_yet import unreached
-from rendering import changes_of, rows_of, types_of
+from not_yet import KNOWN_DIFFERENCES, NOT_YET, Listed, known_difference, not_yet
+from rendering import changes_of, rows_of, text, types_of
 
 import paimon
-from paimon.domain.types.data_types import DataType
 
-HOME = golden_directory()
-READS = list(golden_reads(HOME))
+READS = list(golden_reads(golden_directory()))
+IN_REACH = [r for r in READS if not_yet(r) is None and known_difference(r) is None]
+LATER = [r for r in READS if not_yet(r) is not None]
+DIFFERENT = [r for r in READS if known_difference(r) is not None]
 
 
 def answer(read: GoldenRead) -> list[str]:
@@ -26,15 +29,47 @@ def answer(read: GoldenRead) -> list[str]:
         return changes_of(table.changes(**arguments).to_arrow(), types_of(table.table_schema.fields))
     scan = table.scan(**arguments)
     assert isinstance(scan, paimon.Scan)
-    types: dict[str, DataType] = types_of(scan.fields)
-    return rows_of(scan.to_arrow(), types)
+    return rows_of(scan.to_arrow(), types_of(scan.fields))
 
 
-@pytest.mark.parametrize("read", [r for r in READS if unreached(r) is None], ids=lambda r: f"{r.case}-{r.name}")
+def named(reads: list[GoldenRead]) -> list[object]:
+    return [pytest.param(read, id=f"{read.case}-{read.name}") for read in reads]
+
+
+@pytest.mark.parametrize("read", named(IN_REACH))
 def test_reads_as_java_reads(read: GoldenRead) -> None:
     assert answer(read) == read.rows()
 
 
-def test_the_list_of_what_is_not_reached_names_real_cases() -> None:
-    assert {r.case for r in READS} >= {r.case for r in READS if unreached(r)}
-    assert sum(unreached(r) is None for r in READS) > 100
+@pytest.mark.parametrize("read", named(LATER))
+def test_what_is_not_in_reach_is_listed_no_longer_than_true(read: GoldenRead) -> None:
+    try:
+        found = answer(read)
+    except Exception:  # whatever a read that we do not support yet ends with
+        return
+    assert found != read.rows(), f"this read comes right now: take it from NOT_YET ({not_yet(read)})"
+
+
+@pytest.mark.parametrize("read", named(DIFFERENT))
+def test_known_differences_are_differences(read: GoldenRead) -> None:
+    assert answer(read) != read.rows(), (
+        f"this read comes right: take it from KNOWN_DIFFERENCES ({known_difference(read)})"
+    )
+
+
+@pytest.mark.parametrize("listed", NOT_YET + KNOWN_DIFFERENCES, ids=lambda listed: f"{listed.cases[0]}-{listed.reads}")
+def test_lines_of_the_lists_name_reads(listed: Listed) -> None:
+    assert any(listed.names(read) for read in READS)
+
+
+def test_the_1_4_2_reading_of_older_tables() -> None:
+    """What the known differences are in truth: the same times without a Z, the columns of the snapshot's schema."""
+    (read,) = [r for r in DIFFERENT if (r.case, r.name) == ("v07_append", "latest")]
+    assert [row.replace('"}', 'Z"}') if '"t":"' in row else row for row in answer(read)] == read.rows()
+    for read in DIFFERENT:
+        if read.case.endswith("_evolve"):
+            assert [without_column(row, "bb") for row in answer(read)] == read.rows()
+
+
+def without_column(row: str, name: str) -> str:
+    return text({k: v for k, v in json.loads(row).items() if k != name})

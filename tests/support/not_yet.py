@@ -1,20 +1,54 @@
-"""The golden reads that are not in reach yet, each with its reason. This list may only shrink."""
+"""The golden reads that we do not answer as the tables' files say, each with its reason; the only such list.
+
+`NOT_YET` is what is not in reach: a test fails when one of these reads comes right, so the list may only shrink.
+`KNOWN_DIFFERENCES` are reads whose expected rows are not what Java 1.4.2 answers; we answer what it answers.
+"""
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
+from attrs import frozen
 from golden_tables import GoldenRead
 
-CASES = {
-    "blob": "BLOB files",
-    "format_json": "JSON data files",
-    "types_variant_parquet": "VARIANT as its JSON text",
-    "variant_shredded": "shredded VARIANT",
-}
-"""Cases of which nothing can be read as Java shows it."""
+
+@frozen
+class Listed:
+    """Reads by patterns of case and read name."""
+
+    reason: str
+    cases: tuple[str, ...]
+    reads: str = "*"
+
+    def names(self, read: GoldenRead) -> bool:
+        """Whether the read is one of these."""
+        return fnmatchcase(read.name, self.reads) and any(fnmatchcase(read.case, case) for case in self.cases)
 
 
-def unreached(read: GoldenRead) -> str | None:
+NOT_YET = [
+    Listed("aggregates of sketches and bitmaps", ("agg_roaring", "agg_sketches"), "latest"),
+    Listed("aggregates of sketches and bitmaps", ("agg_roaring", "agg_sketches"), "snapshot-[23]"),
+    Listed("sums of NaN and infinities, and their order", ("fp_edges_pk",), "snapshot-[2-5]"),
+    Listed("data evolution: the columns of one row in several files", ("data_evolution",), "latest"),
+    Listed("data evolution: the columns of one row in several files", ("data_evolution",), "snapshot-[23]"),
+    Listed("file format blob", ("blob",)),
+    Listed("file format json", ("format_json",)),
+    Listed("VARIANT as its JSON text", ("types_variant_parquet",)),
+    Listed("shredded VARIANT", ("variant_shredded",)),
+]
+
+KNOWN_DIFFERENCES = [
+    Listed("its Spark showed TIMESTAMP(6) as an instant, with a Z; the values are equal", ("v07_append",)),
+    Listed("level 0 of a table with deletion vectors is hidden; 0.7 still showed it", ("v07_dv",), "snapshot-[1-5]"),
+    Listed("read with the columns of the latest schema; 1.4.2 takes the snapshot's", ("v0?_evolve",), "snapshot-2"),
+]
+
+
+def not_yet(read: GoldenRead) -> str | None:
     """Why this read is not in reach; None where it is."""
-    if read.case == "data_evolution" and read.kind == "rows" and read.name != "snapshot-1":
-        return "columns of one row in several files"
-    return CASES.get(read.case)
+    return next((listed.reason for listed in NOT_YET if listed.names(read)), None)
+
+
+def known_difference(read: GoldenRead) -> str | None:
+    """Why the expected rows are not what Java 1.4.2 answers; None where they are."""
+    return next((listed.reason for listed in KNOWN_DIFFERENCES if listed.names(read)), None)
