@@ -161,7 +161,8 @@ def test_everything_tabular_can_be_written(catalog: paimon.Catalog, kind: str, k
 
 
 def test_what_is_not_tabular_is_refused(orders: paimon.Table) -> None:
-    for nonsense in (7, "rows", [1, 2], object()):
+    frames = [pd.DataFrame({"id": [1, "x"]}), pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]])]
+    for nonsense in (7, "rows", [1, 2], object(), [[1]], {"id": 1}, *frames):
         with pytest.raises(InvalidRequest):
             orders.write(nonsense)
     assert orders.snapshot() is None

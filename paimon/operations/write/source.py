@@ -6,7 +6,7 @@ is decided by `paimon.domain.columns.conform`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import pyarrow as pa
@@ -50,11 +50,11 @@ def tables_of(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] =
     elif isinstance(data, Mapping):
         yield _of_columns(data, fields, extra)
     elif _is_pandas(data):
-        yield pa.Table.from_pandas(data, preserve_index=False)
+        yield _taken(data, lambda frame: pa.Table.from_pandas(frame, preserve_index=False))
     elif hasattr(data, "__arrow_c_stream__"):
-        yield from _of_reader(pa.RecordBatchReader.from_stream(data))
+        yield from _of_reader(_taken(data, pa.RecordBatchReader.from_stream))
     elif hasattr(data, "__arrow_c_array__"):
-        yield pa.Table.from_batches([pa.record_batch(data)])
+        yield pa.Table.from_batches([_taken(data, pa.record_batch)])
     elif isinstance(data, Iterable) and not isinstance(data, str | bytes):
         yield from _of_iterable(data, fields, extra)
     else:
@@ -62,6 +62,16 @@ def tables_of(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] =
             f"cannot write a {type(data).__name__}",
             hint="give an Arrow table, a data frame, a list of dicts, or anything with __arrow_c_stream__",
         )
+
+
+def _taken(data: Any, take: Callable[[Any], Any]) -> Any:
+    try:
+        return take(data)
+    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InvalidRequest(
+            f"a {type(data).__name__} is no table: {what}", hint="give columns of one type each, with names"
+        ) from error
 
 
 def _of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
