@@ -1,4 +1,8 @@
-"""The plain-file limit: what pyarrow alone needs for the same physical work."""
+"""The plain-file limit: what pyarrow alone, as it comes, needs for the same physical work.
+
+The same columns, buckets and codec; encodings are pyarrow's own choice, nothing is flushed to the disk, and no metadata
+is written.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,9 @@ _WRITE = {"compression": "zstd", "compression_level": 1, "store_schema": False}
 def write_keyed(folder: Path, runs: list[pa.Table]) -> None:
     """Sort each bucket of each run by its key and write it with the columns that a primary-key file has."""
     for number, rows in enumerate(runs):
-        keys = rows["id"].combine_chunks()
-        hashed = keys.to_numpy() if pa.types.is_integer(keys.type) else pc.dictionary_encode(keys).indices.to_numpy()
+        buckets = _buckets(rows["id"].combine_chunks())
         for bucket in range(data.BUCKETS):
-            part = rows.filter(pa.array(hashed % data.BUCKETS == bucket))
+            part = rows.filter(pa.array(buckets == bucket))
             part = part.take(pc.sort_indices(part["id"]))
             size = part.num_rows
             system = pa.table(
@@ -32,6 +35,14 @@ def write_keyed(folder: Path, runs: list[pa.Table]) -> None:
             for name in part.column_names:
                 system = system.append_column(name, part[name])
             pq.write_table(system, folder / f"{number}-{bucket}.parquet", **_WRITE)
+
+
+def _buckets(keys: pa.Array) -> np.ndarray:
+    """The cheapest even spread there is: by the last two digits."""
+    if pa.types.is_integer(keys.type):
+        return keys.to_numpy() % data.BUCKETS
+    text = np.frombuffer(keys.buffers()[2], np.uint8).reshape(len(keys), -1)  # all keys are equally long
+    return (10 * text[:, -2] + text[:, -1]) % data.BUCKETS
 
 
 def write_plain(folder: Path, runs: list[pa.Table]) -> None:

@@ -23,8 +23,8 @@ def main(folder: str) -> None:
         table.write(
             pa.table({"p": pa.array(range(PARTITIONS), pa.int32()), "v": values, "text": [f"row {v}" for v in values]})
         )
-        print(f"\r{commit + 1} of {COMMITS} commits", end="", file=sys.stderr)
-    print(file=sys.stderr)
+        if sys.stderr.isatty():
+            print(f"\r{commit + 1} of {COMMITS} commits", end="\n" if commit + 1 == COMMITS else "", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
     python benchmarks/run.py                    everything (about half an hour on 2 cores)
     python benchmarks/run.py scan lookup        the groups named
-    python benchmarks/run.py --peer PYTHON      a Python that has pypaimon and pypaimon-rust (default: made in
-    .venv-peer)
+    python benchmarks/run.py --peer PYTHON      a Python that has pypaimon and pypaimon-rust (made if not given)
+    python benchmarks/run.py --json FILE        the figures as JSON too
 
 Each figure is CPU seconds of a process of its own, median of `--repeat` runs, the libraries in turn; what counts are
-the ratios to the plain-file limit, printed behind each figure. Scans read the tables that this library wrote, so all
-read the same files.
+the ratios to the plain-file limit (to native pypaimon where files have no limit), printed behind each figure. Scans
+read the tables that this library wrote, so all read the same files.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,14 @@ GROUPS = ("write", "scan", "lookup", "append", "plan", "latency")
 
 
 class Bench:
-    """Runs workers and prints rows of a table."""
+    """Runs workers, prints rows of a table and keeps what it printed."""
 
     def __init__(self, peer: str, repeat: int, folder: Path, libraries: list[str]) -> None:
         self._peer = peer
         self._repeat = repeat
         self.folder = folder
         self._libraries = libraries
+        self.results: list[dict[str, Any]] = []
 
     def worker(self, library: str, workload: str, folder: Path) -> dict[str, Any] | None:
         python = self._peer if library.startswith("peer") else sys.executable
@@ -48,9 +50,9 @@ class Bench:
         answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         return answer
 
-    def compare(self, title: str, workload: str, source: Path | None, libraries: list[str] | None = None) -> None:
+    def compare(self, title: str, workload: str, source: Path | None, libraries: Sequence[str] = LIBRARIES) -> None:
         """All libraries in turn; with a `source` they read it, else each writes to a folder of its own."""
-        chosen = [x for x in (libraries or LIBRARIES) if x in self._libraries]
+        chosen = [x for x in libraries if x in self._libraries]
         figures: dict[str, list[dict[str, Any]]] = {x: [] for x in chosen}
         for _ in range(self._repeat):
             for library in chosen:
@@ -60,36 +62,62 @@ class Bench:
                     figures[library].append(result)
                 if source is None:
                     shutil.rmtree(folder, ignore_errors=True)
-        self._print(title, figures)
+        self._print(title, {library: _summary(found) for library, found in figures.items() if found})
 
-    def _print(self, title: str, figures: dict[str, list[dict[str, Any]]]) -> None:
-        base = figures.get("limit") or figures.get("peer-native")
-        unit = statistics.median(f["cpu"] for f in base) if base else None
+    def _print(self, title: str, found: dict[str, dict[str, float]]) -> None:
+        base = found.get("limit") or found.get("peer-native")
         cells = []
-        for library, found in figures.items():
-            if not found:
-                cells.append(f"{library} –")
-                continue
-            cpu = statistics.median(f["cpu"] for f in found)
-            ratio = "" if not unit else f" = {cpu / unit:.2f}x"
-            cells.append(f"{library} {cpu:.3f} s{ratio} ({max(f['peak_mib'] for f in found)} MiB)")
-        print(f"{title:34} " + "   ".join(cells), flush=True)
+        for library in LIBRARIES:
+            figure = found.get(library)
+            if figure and base:
+                figure["ratio"] = figure["cpu"] / base["cpu"]
+            cells.append("–" if not figure else _cell(figure))
+        print("  ".join([f"{title:34}", *(f"{cell:>25}" for cell in cells)]), flush=True)
+        self.results.append({"title": title, "base": "limit" if "limit" in found else "peer-native", "figures": found})
 
     def latencies(self, workload: str) -> None:
-        """Median commit at the start and at the end of many, slow ones (merging manifests) apart."""
+        """Median commit at the start and at the end of many; those that merged manifests apart."""
         for library in [x for x in ("ours", "peer", "peer-native") if x in self._libraries]:
             folder = Path(tempfile.mkdtemp(dir=self.folder))
             result = self.worker(library, workload, folder)
-            if result is None:
-                continue
-            times = result["answer"]
-            first, last = statistics.median(times[5:105]), statistics.median(times[-100:])
-            slow = [t for t in times if t > 3 * first]
-            print(
-                f"{'commit latency, ' + library:34} first 100: {first:.1f} ms   last 100 of {len(times)}: {last:.1f} ms"
-                f" = {last / first:.2f}x   {len(slow)} over 3x (median {statistics.median(slow or [0]):.0f} ms)",
-                flush=True,
-            )
+            if result is not None:
+                figures = _latency(result["answer"])
+                self.results.append({"title": "commit latency", "library": library, "figures": figures})
+                print(
+                    f"{'commit latency, ' + library:34}  first 100: {figures['first']:.1f} ms   last 100 of "
+                    f"{figures['commits']}: {figures['last']:.1f} ms = {figures['last'] / figures['first']:.2f}x   "
+                    f"{figures['merges']} merged manifests: {figures['merging']:.1f} ms (largest "
+                    f"{figures['largest_merge']:.1f})",
+                    flush=True,
+                )
+
+
+def _summary(found: list[dict[str, Any]]) -> dict[str, float]:
+    return {
+        "cpu": statistics.median(f["cpu"] for f in found),
+        "cpu_least": min(f["cpu"] for f in found),
+        "wall": statistics.median(f["wall"] for f in found),
+        "peak_mib": max(f["peak_mib"] for f in found),
+    }
+
+
+def _cell(figure: dict[str, float]) -> str:
+    ratio = f" {figure['ratio']:5.2f}x" if "ratio" in figure else ""
+    return f"{figure['cpu']:.3f} s{ratio} {figure['peak_mib']:5.0f} MiB"
+
+
+def _latency(times: list[tuple[float, bool]]) -> dict[str, float]:
+    """Medians in milliseconds; the first five commits warm the process up."""
+    plain = [took for took, merged in times[5:] if not merged]
+    merging = [took for took, merged in times[5:] if merged] or [0.0]
+    return {
+        "commits": len(times),
+        "first": statistics.median(plain[:100]),
+        "last": statistics.median(plain[-100:]),
+        "merges": sum(merged for _, merged in times),
+        "merging": statistics.median(merging),
+        "largest_merge": max(merging),
+    }
 
 
 def peer_python(given: str | None) -> str:
@@ -118,6 +146,7 @@ def main() -> None:
     parser.add_argument("--peer", help="a Python that has pypaimon and pypaimon-rust")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", help="comma list of limit, ours, peer, peer-native")
+    parser.add_argument("--json", type=Path, help="write all figures to this file too")
     parser.add_argument("--short", action="store_true", help="fewer commits in the latency run")
     given = parser.parse_args()
     wanted = given.groups or GROUPS
@@ -126,6 +155,7 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent)])
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as folder:
         bench = Bench(peer, given.repeat, Path(folder), libraries)
+        print("  ".join([f"{'CPU, ratio, peak memory':34}", *(f"{name:>25}" for name in LIBRARIES)]), flush=True)
         if "write" in wanted:
             bench.compare("primary-key write, int64 key", "write-int", None)
             bench.compare("primary-key write, string key", "write-string", None)
@@ -140,6 +170,8 @@ def main() -> None:
             _plans(bench)
         if "latency" in wanted:
             bench.latencies("latency-short" if given.short else "latency")
+        if given.json:
+            given.json.write_text(json.dumps({"repeat": given.repeat, "results": bench.results}, indent=2))
 
 
 def _scans(bench: Bench, wanted: list[str] | tuple[str, ...]) -> None:
