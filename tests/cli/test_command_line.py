@@ -407,6 +407,26 @@ def test_drawn_tables_without_rich_say_what_to_install(
     assert shell("cat", orders, "--output", "csv")
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_to_those_who_watch(orders: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paimon.cli.progress._PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr("paimon.cli.progress._PAUSE_SECONDS", -1.0)
+    Path("more.csv").write_text("id\n8\n9\n")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(["write", orders, "more.csv"]) == 0
+    assert "writing 2 rows" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K"), "the line is wiped"
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    assert main(["write", orders, "more.csv"]) == 0
+    assert pipe.getvalue() == ""
+
+
 def test_the_module_runs_as_a_program(shell: Shell, orders: str) -> None:
     home = str(Path(paimon.__file__).parents[1])
 

@@ -19,8 +19,6 @@ from paimon.scan import Scan
 
 HOME = golden_directory()
 EXPECTED = expected_tables()
-LATER = {"agg_sum"}
-"""Cases whose merge engine is not there yet."""
 
 
 def opened(path: Path | str, **options: object) -> paimon.SystemTable:
@@ -36,9 +34,7 @@ def test_metadata_is_shown_as_java_shows_it(case: str, name: str) -> None:
     assert answer == normal(EXPECTED[case, name])
 
 
-@pytest.mark.parametrize(
-    ("case", "name"), sorted(k for k in EXPECTED if k[1] in DATA_VIEWS and k[0] not in LATER), ids="-".join
-)
+@pytest.mark.parametrize(("case", "name"), sorted(k for k in EXPECTED if k[1] in DATA_VIEWS), ids="-".join)
 def test_views_show_the_rows_that_java_shows(case: str, name: str) -> None:
     scan = opened(HOME / case / f"table${name}").scan()
     assert isinstance(scan, Scan)
