@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
+from attrs import evolve
 
 from paimon.domain.changelog.follow import FollowRules
 from paimon.domain.errors import InvalidRequest
@@ -64,18 +65,26 @@ class Changes(Results):
     @property
     def read_plan(self) -> ReadPlan:
         """What each split's task needs to know."""
-        fields = (ROW_KIND, *self._table.schema.fields)
-        names = self._table.schema.names if self._columns is None else self._columns
-        predicate = None if self._where is None else predicate_of(self._where)
-        if predicate is not None:
-            predicate = bind(rename(predicate, {KIND_COLUMN.name: ROW_KIND.name}), fields)
-        return ReadPlan((ROW_KIND.name, *names), predicate, row_kinds=True)
+        return ReadPlan((ROW_KIND.name, *self._names), self._predicate(), row_kinds=True)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self._table.schema.names if self._columns is None else self._columns)
+
+    def _predicate(self) -> Predicate | None:
+        if self._where is None:
+            return None
+        bound = bind(predicate_of(self._where), (evolve(ROW_KIND, name=KIND_COLUMN.name), *self._table.schema.fields))
+        return rename(bound, {KIND_COLUMN.name: ROW_KIND.name})
 
     @property
     def arrow_schema(self) -> pa.Schema:
         """The schema of the result."""
-        asked = output_schema(self._table, self.read_plan)
-        return pa.schema([SNAPSHOT_COLUMN, KIND_COLUMN, *list(asked)[1:]])
+        taken = {SNAPSHOT_COLUMN.name, KIND_COLUMN.name} & set(self._names)
+        if taken:
+            name = min(taken)
+            raise InvalidRequest(f"column {name!r} leads the changes anyway", subject=name, hint="name other columns")
+        return pa.schema([SNAPSHOT_COLUMN, KIND_COLUMN, *output_schema(self._table, ReadPlan(self._names))])
 
     def splits(self) -> tuple[DataSplit, ...]:
         """What there is to read, in the order of the snapshots."""
