@@ -27,6 +27,8 @@ def minimum(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
 
 def _extreme(column: pa.Array, steps: Steps, descending: bool) -> pa.Array:
     steps = steps.of(valid_steps(column, steps))
+    if len(steps.rows) == 0:
+        return pa.nulls(steps.group_count, column.type)
     if pa.types.is_integer(column.type):
         return _extreme_integer(column, steps, np.minimum if descending else np.maximum)
     ordered = column.take(pa.array(steps.rows))
@@ -37,8 +39,6 @@ def _extreme(column: pa.Array, steps: Steps, descending: bool) -> pa.Array:
 
 
 def _extreme_integer(column: pa.Array, steps: Steps, kernel: np.ufunc) -> pa.Array:
-    if len(steps.rows) == 0:
-        return pa.nulls(steps.group_count, column.type)
     values = np.asarray(column.fill_null(0))[steps.rows]
     starts = steps.starts
     return spread(pa.array(kernel.reduceat(values, starts), column.type), steps.groups[starts], steps.group_count)

@@ -23,9 +23,11 @@ def aggregated(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array
     steps = _refusing_retracts(steps.without_skips(), function, aggregate)
     if not function.remembers:
         steps = steps.without_past()
-    slow = function.by_reference(aggregate, steps) & ~_untouched(steps) if function.by_reference else None
-    if slow is None:
+    if len(steps.rows) == 0:
+        return pa.nulls(steps.group_count, column.type)
+    if function.by_reference is None:
         return function.columnar(column, aggregate, steps)
+    slow = function.by_reference(aggregate, steps) & _handled(steps)
     slow_steps = slow[steps.groups]
     fast = steps.of(~slow_steps)
     reduce = last_value if fast.sets.all() else function.columnar
@@ -51,10 +53,10 @@ def _refusing_retracts(steps: Steps, function: Function, aggregate: Aggregate) -
     return steps
 
 
-def _untouched(steps: Steps) -> Mask:
-    """Groups whose only step sets the value."""
+def _handled(steps: Steps) -> Mask:
+    """Groups that have a step, but for those whose only step sets the value."""
     sizes = np.bincount(steps.groups, minlength=steps.group_count)
-    mask: Mask = (sizes == 1) & steps.any_of(steps.sets)
+    mask: Mask = (sizes > 1) | ((sizes == 1) & ~steps.any_of(steps.sets))
     return mask
 
 

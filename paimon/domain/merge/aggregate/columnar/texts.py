@@ -17,6 +17,8 @@ from paimon.domain.merge.aggregate.rule import Aggregate
 def listagg(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """The texts joined; empty ones join nothing, but one that is alone stays."""
     steps = steps.of(valid_steps(column, steps))
+    if len(steps.rows) == 0:
+        return pa.nulls(steps.group_count, column.type)
     groups = steps.groups[steps.starts]
     filled = np.asarray(pc.binary_length(column).fill_null(0))[steps.rows] > 0
     texts = _late_first(steps.of(filled))
@@ -38,6 +40,8 @@ def _late_first(steps: Steps) -> Steps:
 def collect(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """The lists one after another, without retracts; null where all of them are."""
     steps = steps.of(valid_steps(column, steps))
+    if len(steps.rows) == 0:
+        return pa.nulls(steps.group_count, column.type)
     lists = column.take(pa.array(steps.rows))
     starts = steps.starts
     bounds = np.asarray(lists.offsets)

@@ -1,0 +1,128 @@
+"""Every aggregate function of the registry on columns equals its reference, deed by deed."""
+
+from __future__ import annotations
+
+import decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.merge.aggregate.columnar.reduce import aggregated
+from paimon.domain.merge.aggregate.columnar.steps import Steps
+from paimon.domain.merge.aggregate.deeds import ADD, RETRACT
+from paimon.domain.merge.aggregate.registry import FUNCTIONS
+from paimon.domain.merge.aggregate.rule import Aggregate
+from paimon.domain.row.values import to_array
+from paimon.domain.types import data_types as dt
+
+SMALL = st.integers(-3, 3)
+FLOATS = st.sampled_from([0.0, -0.0, 1.5, -2.25, 0.1, 1e30, float("nan"), float("inf"), float("-inf")])
+TEXTS = st.sampled_from(["", "a", "b", "a,b", ",", "é"])
+SORTED: list[tuple[dt.DataType, st.SearchStrategy[Any]]] = [
+    (dt.TinyIntType(), st.sampled_from([-128, -100, -1, 0, 2, 100, 127])),
+    (dt.SmallIntType(), SMALL),
+    (dt.IntType(), st.sampled_from([-(2**31), -2, 0, 3, 2**31 - 1])),
+    (dt.BigIntType(), st.sampled_from([-(2**63), -(2**62), -1, 0, 5, 2**62, 2**63 - 1])),
+    (dt.FloatType(), FLOATS.filter(lambda v: v != 0.1)),
+    (dt.DoubleType(), FLOATS),
+    (dt.DecimalType(precision=9, scale=2), SMALL.map(lambda n: decimal.Decimal(n * 111).scaleb(-2))),
+    (dt.DecimalType(precision=4, scale=1), st.sampled_from(["999.9", "-999.9", "0.5", "0.0"]).map(decimal.Decimal)),
+    (
+        dt.DecimalType(precision=38, scale=2),
+        st.sampled_from(["9" * 36 + ".99", "-" + "9" * 36 + ".99", "1.00", "-12345678901234567890.50"]).map(
+            decimal.Decimal
+        ),
+    ),
+    (dt.VarCharType(), TEXTS),
+    (dt.DateType(), SMALL),
+    (dt.TimestampType(precision=3), SMALL.map(lambda n: n * 1_000_000)),
+]
+BOOLEANS = [(dt.BooleanType(), st.booleans())]
+ROW = dt.RowType(fields=[dt.DataField(0, "id", dt.IntType()), dt.DataField(1, "v", dt.VarCharType())])
+ROWS = st.tuples(st.none() | st.integers(0, 2), st.none() | st.sampled_from(["x", "y"]))
+ARRAYS = [
+    (dt.ArrayType(element=dt.IntType()), st.lists(st.none() | SMALL, max_size=4)),
+    (dt.ArrayType(element=dt.VarCharType()), st.lists(TEXTS, max_size=4)),
+]
+TABLES = [(dt.ArrayType(element=ROW), st.lists(ROWS, max_size=3))]
+MAPS = [
+    (
+        dt.MapType(key=dt.IntType(nullable=False), value=ROW),
+        st.lists(st.tuples(SMALL, st.none() | ROWS), max_size=3, unique_by=lambda e: e[0]),
+    )
+]
+
+
+def kinds_of(name: str) -> list[tuple[dt.DataType, st.SearchStrategy[Any]]]:
+    """Types and values that a function takes."""
+    if name.startswith("nested"):
+        return TABLES
+    types = FUNCTIONS[name].types
+    everything = [*SORTED, *BOOLEANS, *ARRAYS, *MAPS]
+    return [kind for kind in everything if not types or isinstance(kind[0], types)]
+
+
+@st.composite
+def cases(draw: st.DrawFn, name: str) -> tuple[Aggregate, list[int], list[Any], list[int]]:
+    kind, values = draw(st.sampled_from(kinds_of(name)))
+    nested = name.startswith("nested")
+    keyed = name == "nested_partial_update" or (nested and draw(st.booleans()))
+    aggregate = Aggregate(
+        column=dt.DataField(0, "c", kind),
+        function=name,
+        ignore_retract=draw(st.booleans()),
+        distinct=draw(st.booleans()),
+        nested_key=("id",) if keyed else (),
+        nested_sequence=("v",) if keyed and draw(st.booleans()) else (),
+        null_keys=draw(st.sampled_from(["merge", "ignore", "error"])) if keyed else "merge",
+        count_limit=draw(st.none() | st.integers(0, 3)) if nested else None,
+    )
+    deed = st.integers(0, 5) if draw(st.booleans()) else st.sampled_from([ADD, ADD, ADD, RETRACT])
+    rows = draw(st.lists(st.tuples(st.integers(0, 4), deed, st.none() | values), max_size=25))
+    rows.sort(key=lambda row: row[0])
+    return aggregate, [d for _, d, _ in rows], [v for _, _, v in rows], [g for g, _, _ in rows]
+
+
+def same(a: Any, b: Any) -> bool:
+    return repr(a) == repr(b)  # tells NaN from nothing, and the zeros apart
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@settings(max_examples=100)
+@given(data=st.data())
+def test_columns_equal_the_reference(name: str, data: st.DataObject) -> None:
+    aggregate, deeds, values, groups = data.draw(cases(name))
+    column = to_array(values, aggregate.column.type)
+    shuffled = np.array(data.draw(st.permutations(range(len(values)))), dtype=np.int64)
+    places = np.argsort(shuffled)
+    steps = Steps(places, np.array(deeds, np.int8), np.array(groups, np.int64), 5)
+    moved = column.take(shuffled) if len(values) else column
+    reference = FUNCTIONS[name].reference
+    try:
+        rows = list(zip(deeds, values, groups, strict=True))
+        by_group = [[(d, v) for d, v, g in rows if g == number] for number in range(5)]
+        expected = [reference.fold(own, aggregate) for own in by_group]
+    except InvalidRequest:
+        with pytest.raises(InvalidRequest):
+            aggregated(moved, aggregate, steps)
+        return
+    found = aggregated(moved, aggregate, steps)
+    assert found.type == column.type
+    assert same(found.to_pylist(), to_array(expected, aggregate.column.type).to_pylist())
+
+
+@pytest.mark.parametrize("name", sorted(n for n, f in FUNCTIONS.items() if f.associative))
+@settings(max_examples=50)
+@given(data=st.data())
+def test_parts_merge_to_the_whole(name: str, data: st.DataObject) -> None:
+    kind, values = data.draw(st.sampled_from(kinds_of(name)))
+    aggregate = Aggregate(dt.DataField(0, "c", kind), name)
+    rows = data.draw(st.lists(st.none() | values, min_size=2, max_size=12))
+    cut = data.draw(st.integers(1, len(rows) - 1))
+    fold = FUNCTIONS[name].reference.fold
+    parts = [fold([(ADD, v) for v in part], aggregate) for part in (rows[:cut], rows[cut:])]
+    assert same(fold([(ADD, v) for v in parts], aggregate), fold([(ADD, v) for v in rows], aggregate))
