@@ -7,8 +7,8 @@ Contract (suite: `paimon.testing.contracts.files`)
   step.
 * `put_if_absent` is the one compare-and-swap: of all callers that race for one path at most one gets CREATED, and
   an existing file is never changed. UNKNOWN means: the storage did not tell; the caller reads the path to find out.
-* On local disk CREATED, `replace` and the close of `create` return only after the bytes and the directory entry are
-  durable.
+* On local disk CREATED and the close of `create` return only after the bytes and the directory entry are durable.
+  `replace` is for hints, which may be lost or wrong after a crash: it flushes nothing.
 * `read`, `open` raise NotFound("file", path) for a missing file; every other failure is a StorageError naming the
   path.
 * `list` of a missing directory is empty; its order is by name; hidden temporary files may appear and start with

@@ -1,9 +1,9 @@
 """LocalFiles: the local disk as a FileIO.
 
 Law: a file is written under a hidden temporary name in its own directory, flushed to the disk, and only then given
-its name; a directory entry is flushed too before the call returns. `put_if_absent` gives the name with a hard link,
-which the kernel refuses where the name is taken: a check followed by a rename would replace silently. Source:
-`LocalFileIO`, `AtomicFsOutput`.
+its name; a directory entry is flushed too before the call returns. Only `replace`, for hints, flushes nothing.
+`put_if_absent` gives the name with a hard link, which the kernel refuses where the name is taken: a check followed by a
+rename would replace silently. Source: `LocalFileIO`, `AtomicFsOutput`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class LocalFiles:
                 _unlink(temporary)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create the file or replace its content, in one step."""
-        with storage_errors(path, missing_is_error=True), LocalOutputFile(path, local_path(path)) as file:
+        """Create the file or replace its content, in one step; a crash may lose it."""
+        final = local_path(path)
+        with storage_errors(path, missing_is_error=True), LocalOutputFile(path, final, durable=False) as file:
             file.write(data)
 
     def list(self, path: str) -> Sequence[FileStatus]:

@@ -1,7 +1,7 @@
 """A local file being written: hidden until it is whole and durable.
 
-Law: `close` flushes the bytes to the disk, gives the name, and flushes the directory entry, in that order; `abort`
-leaves nothing.
+Law: `close` flushes the bytes to the disk, gives the name, and flushes the directory entry, in that order (where the
+file need not be durable, it only gives the name); `abort` leaves nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ class LocalOutputFile:
     `path` is what errors name, `final` the place on this disk.
     """
 
-    def __init__(self, path: str, final: str) -> None:
+    def __init__(self, path: str, final: str, *, durable: bool = True) -> None:
         self._path = path
         self._final = final
+        self._durable = durable
         self._temporary, self._file = open_temporary(final)
 
     def write(self, data: bytes) -> int:
@@ -42,19 +43,21 @@ class LocalOutputFile:
             self._file.flush()
 
     def close(self) -> None:
-        """Make the file durable and visible."""
+        """Make the file visible, and durable before."""
         if self._file.closed:
             return
         with storage_errors(self._path, missing_is_error=True):
             try:
                 self._file.flush()
-                os.fsync(self._file.fileno())
+                if self._durable:
+                    os.fsync(self._file.fileno())
                 self._file.close()
                 os.replace(self._temporary, self._final)
             except BaseException:
                 self.abort()
                 raise
-            sync_directory(os.path.dirname(self._final))
+            if self._durable:
+                sync_directory(os.path.dirname(self._final))
 
     def abort(self) -> None:
         """Leave nothing."""
