@@ -28,11 +28,12 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Tag
 from paimon.domain.types.arrow import arrow_schema
 from paimon.operations.evolve import alter_table, merge_schema
+from paimon.operations.maintain.compact import CompactResult, compact
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshots, tags
 from paimon.operations.write.source import tables_of
 from paimon.ports.engine import Engine
-from paimon.scan import Scan
+from paimon.scan import Scan, predicate_of
 from paimon.system_table import SystemTable, open_system_table
 
 
@@ -228,6 +229,27 @@ class Table:
             writer.write(data)
             messages = writer.prepare_commit()
         return _committed(builder.new_commit(), messages, properties)
+
+    def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
+        """Merge files that hold old versions of rows, and put small files together; no row changes.
+
+        Parameters
+        ----------
+        full : bool
+            Everything into one sorted run a bucket (append tables: all small files), rather than what the table's
+            options ask for now.
+        where : str or Predicate
+            Over partition columns: these partitions alone.
+
+        Raises
+        ------
+        Unsupported
+            The table asks for more than compaction does so far; the message names what.
+        CommitConflict
+            Another compaction, or an overwrite, replaced the same files meanwhile; compact again.
+        """
+        predicate = None if where is None else predicate_of(where)
+        return compact(self.engine, self.definition, _fresh_user(self), full, predicate)
 
     def snapshots(self) -> list[Snapshot]:
         """All live snapshots, oldest first."""

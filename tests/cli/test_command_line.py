@@ -23,7 +23,7 @@ from pyarrow import parquet as pq
 import paimon
 from paimon.cli.main import main
 
-COMMANDS = ["init", "create", "write", "cat", "head", "show", "ls", "snapshots"]
+COMMANDS = ["init", "create", "write", "cat", "head", "show", "ls", "snapshots", "compact"]
 DDL = "id BIGINT NOT NULL, day STRING, amount DECIMAL(10, 2), at TIMESTAMP(3)"
 ROWS = pa.table(
     {

@@ -1,0 +1,74 @@
+"""The runs of one merge tree in the order in which compaction takes them, and the unit that it takes.
+
+Law: each level-0 file is a run of its own, newest first; each level above is one run. Source: `Levels`,
+`LevelSortedRun`, `CompactUnit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import field, frozen
+
+from paimon.domain.manifest.entries import DataFileMeta
+
+
+def _files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
+    return tuple(values)
+
+
+@frozen
+class LevelRun:
+    """One sorted run: a file of level 0, or all files of a level above."""
+
+    level: int
+    files: tuple[DataFileMeta, ...] = field(converter=_files)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its files."""
+        return sum(f.file_size for f in self.files)
+
+
+@frozen
+class MergeTree:
+    """All runs of a bucket, newest first, and the top level."""
+
+    runs: tuple[LevelRun, ...]
+    top_level: int
+
+    @classmethod
+    def of(cls, files: Iterable[DataFileMeta], levels: int) -> MergeTree:
+        """The tree of a bucket's live files; there are at least `levels` levels, and as many as the files need."""
+        by_level: dict[int, list[DataFileMeta]] = {}
+        for file in files:
+            by_level.setdefault(file.level, []).append(file)
+        newest_first = [LevelRun(0, (f,)) for f in sorted(by_level.pop(0, []), key=_age)]
+        above = [LevelRun(level, by_level[level]) for level in sorted(by_level)]
+        return cls((*newest_first, *above), max([levels - 1, *by_level]))
+
+    @property
+    def highest_level(self) -> int:
+        """The highest level that holds files; 0 for an empty tree."""
+        return max((run.level for run in self.runs), default=0)
+
+    @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        """All files."""
+        return tuple(f for run in self.runs for f in run.files)
+
+
+def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
+    return -file.max_sequence_number, file.min_sequence_number, file.creation_time_millis or 0, file.file_name
+
+
+@frozen
+class CompactUnit:
+    """Files to compact together, and the level they go to.
+
+    `one_by_one` files are each rewritten for itself, and stay in their level.
+    """
+
+    output_level: int
+    files: tuple[DataFileMeta, ...] = field(converter=_files)
+    one_by_one: bool = False

@@ -1,0 +1,158 @@
+"""Compacting a table: what to do is decided bucket by bucket, done by tasks, and committed at once.
+
+Law: the rows of the table stay what they are; what others write meanwhile stays. Where another compaction was faster,
+CommitConflict is raised and nothing is left behind. Source: `MergeTreeCompactManager`, `CompactAction`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from attrs import frozen
+
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import CommitUncertain, InvalidRequest
+from paimon.domain.lsm.compaction.pick import pick, pick_full
+from paimon.domain.lsm.compaction.rules import CompactionRules
+from paimon.domain.lsm.compaction.tree import MergeTree
+from paimon.domain.lsm.compaction.unit_plan import UnitPlan, unit_plan
+from paimon.domain.maintenance.small_files import PackRules, packs
+from paimon.domain.paths import check_within
+from paimon.domain.predicate.bind import bind
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import columns_of
+from paimon.domain.scan.assemble import BucketFiles, by_bucket
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.scan.prune import check_partitions, manifests_to_read, partition_mask
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.commit.abort import abort
+from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.maintain.bucket_work import BucketWork, compact_bucket
+from paimon.operations.maintain.compactable import check_compactable
+from paimon.operations.read.manifests import data_manifests, live_columns
+from paimon.operations.read.snapshots import latest_snapshot
+from paimon.ports.engine import Engine
+
+_HOUR_MILLIS = 3_600_000
+
+
+@frozen
+class CompactResult:
+    """What a compaction did.
+
+    Parameters
+    ----------
+    snapshot_ids : tuple of int
+        The snapshot it made; none where nothing was to do.
+    buckets : int
+        Buckets in which something was done.
+    files_before, files_after : int
+        Files replaced or moved to another level, and those that stand in their place.
+    rows : int
+        Stored rows of the files that stand in their place.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    buckets: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    rows: int = 0
+
+
+def compact(
+    engine: Engine, table: TableDefinition, commit_user: str, full: bool = False, where: Predicate | None = None
+) -> CompactResult:
+    """Compact a table once.
+
+    Parameters
+    ----------
+    commit_user : str
+        Who commits.
+    full : bool
+        Everything into one run a bucket, rather than what the table's options ask for.
+    where : Predicate, optional
+        Over partition columns: compact these partitions alone.
+
+    Raises
+    ------
+    Unsupported
+        The table asks for more than this compaction does.
+    CommitConflict
+        Another compaction, or an overwrite, replaced the same files meanwhile.
+    """
+    predicate = None if where is None else _of_partitions(table, where)
+    snapshot = latest_snapshot(engine, table.paths)
+    if snapshot is None:
+        return CompactResult()
+    check_compactable(engine, table, snapshot)
+    work = [_work(engine, table, bucket, full) for bucket in _buckets(engine, table, snapshot, predicate)]
+    messages: list[CommitMessage] = []
+    try:
+        for message in engine.executor.map(partial(compact_bucket, engine, table), [w for w in work if not w.is_empty]):
+            messages.append(message)
+        done = commit(engine, table, CommitRequest(messages, commit_user))
+    except CommitUncertain:
+        raise  # the files may be the table's by now
+    except BaseException:
+        abort(engine, table, messages, commit_user)
+        raise
+    return _result(done.snapshot_ids, messages)
+
+
+def _of_partitions(table: TableDefinition, where: Predicate) -> Predicate:
+    predicate = bind(where, table.schema.fields)
+    others = sorted(columns_of(predicate) - set(table.schema.partition_keys))
+    if others:
+        known = ", ".join(table.schema.partition_keys) or "none"
+        hint = f"partition columns of {table.identifier}: {known}"
+        raise InvalidRequest(f"compaction cannot select rows by {others[0]!r}", subject=others[0], hint=hint)
+    return predicate
+
+
+def _buckets(
+    engine: Engine, table: TableDefinition, snapshot: Snapshot, predicate: Predicate | None
+) -> list[BucketFiles]:
+    fields = table.schema.partition_fields
+    manifests = manifests_to_read(data_manifests(engine, table, snapshot), predicate, fields)
+    live = live_columns(engine, table, manifests)
+    check_partitions(live.partition_rows, len(fields), table.paths.manifests)
+    live = live.where(live.buckets >= 0)
+    if predicate is not None:
+        live = live.where(partition_mask(live, predicate, fields))
+    return by_bucket(live, None)
+
+
+def _work(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool) -> BucketWork:
+    for file in bucket.files:
+        if file.external_path is not None:
+            check_within(file.external_path, (table.location, *table.allowed_roots), table.paths.manifests)
+    directory = BucketPaths.of(table).directory(bucket.partition, bucket.bucket)
+    keyed = bool(table.schema.primary_keys)
+    return BucketWork(
+        bucket.partition,
+        bucket.bucket,
+        bucket.total_buckets,
+        directory,
+        unit=_unit(engine, table, bucket, full) if keyed else None,
+        packs=() if keyed else packs(bucket.files, PackRules.of(table.options, full)),
+    )
+
+
+def _unit(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool) -> UnitPlan | None:
+    rules = CompactionRules.of(table.options)
+    tree = MergeTree.of(bucket.files, rules.levels)
+    now = engine.clock.now_millis()
+    local = now + engine.clock.local_offset_millis(now)
+    unit = pick_full(tree, rules) if full else pick(tree, rules, local, local // _HOUR_MILLIS % 24)
+    return None if unit is None else unit_plan(tree, unit, rules, [f.type for f in table.schema.key_fields])
+
+
+def _result(snapshot_ids: tuple[int, ...], messages: list[CommitMessage]) -> CompactResult:
+    return CompactResult(
+        snapshot_ids,
+        buckets=len(messages),
+        files_before=sum(len(m.compact.compact_before) for m in messages),
+        files_after=sum(len(m.compact.compact_after) for m in messages),
+        rows=sum(f.row_count for m in messages for f in m.compact.compact_after),
+    )

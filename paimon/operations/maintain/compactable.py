@@ -1,0 +1,59 @@
+"""Which tables can be compacted: what we would compact wrongly is refused by name.
+
+Law: every feature that asks compaction for more than merging and moving files is refused until it is there.
+"""
+
+from __future__ import annotations
+
+from paimon.domain.errors import Unsupported
+from paimon.domain.merge.registry import engine_of
+from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.read.index_manifest import deletion_files
+from paimon.ports.engine import Engine
+
+_POSTPONE = -2
+_HINT = "compact this table with Java's Paimon"
+
+
+def check_compactable(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> None:
+    """Refuse a table that compaction does not know how to treat.
+
+    Raises
+    ------
+    Unsupported
+        Naming the option, or the deletion vectors that the snapshot holds.
+    """
+    asked = _keyed(table.options) if table.schema.primary_keys else ()
+    for feature, used in (*_any(table.options), *asked):
+        if used:
+            raise Unsupported(f"compaction of a table with {feature}", hint=_HINT)
+    if table.schema.primary_keys:
+        engine_of(MergeSpec.of(table.schema, table.options))
+    if deletion_files(engine, table, snapshot):
+        raise Unsupported("compaction of files that have deletion vectors", hint=_HINT)
+
+
+def _any(options: TableOptions) -> tuple[tuple[str, bool], ...]:
+    return (
+        ("deletion-vectors.enabled", options.deletion_vectors_enabled),
+        ("row-tracking.enabled", options.row_tracking_enabled),
+        ("data-evolution.enabled", options.data_evolution_enabled),
+        ("blob-field", bool(options.blob_fields)),
+        ("clustering.incremental", (options.get("clustering.incremental") or "").strip().lower() == "true"),
+    )
+
+
+def _keyed(options: TableOptions) -> tuple[tuple[str, bool], ...]:
+    producer, engine = options.changelog_producer, options.merge_engine
+    return (
+        (f"changelog-producer {producer!r}", producer not in ("none", "input")),
+        (f"merge-engine {engine!r}", engine == "first-row"),
+        ("force-lookup", options.force_lookup),
+        ("record-level.expire-time", options.record_expire_millis is not None),
+        ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
+        ("pk-clustering-override", options.pk_clustering_override),
+        (f"bucket {options.bucket}", options.bucket == _POSTPONE),
+    )
