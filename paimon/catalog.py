@@ -24,7 +24,8 @@ from paimon.system_table import SystemTable
 from paimon.table import Table, open_at
 
 SYSTEM_DATABASE = "sys"
-_DEFAULT_OPTION = "table-default."
+DEFAULT_OPTION = "table-default."
+"""What catalog options begin with that new tables take over."""
 
 
 @frozen(eq=False)
@@ -122,16 +123,14 @@ class Catalog:
             if exist_ok:
                 return self.table(name)
             raise AlreadyExists("table", name, hint="pass exist_ok=True to take the one that is there")
-        defaults = {
-            k.removeprefix(_DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(_DEFAULT_OPTION)
-        }
+        defaults = {k.removeprefix(DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(DEFAULT_OPTION)}
         create_table(
             self.engine,
             paths,
             _fields(schema),
             tuple(primary_keys),
             tuple(partition_keys),
-            defaults | {k: _option_text(v) for k, v in (options or {}).items()},
+            defaults | {k: option_text(v) for k, v in (options or {}).items()},
             comment,
             allow_unknown_options=allow_unknown_options,
         )
@@ -159,7 +158,7 @@ class Catalog:
             self.engine,
             self.store.table_location(identifier.database, identifier.table),
             identifier,
-            {k: _option_text(v) for k, v in (options or {}).items()},
+            {k: option_text(v) for k, v in (options or {}).items()},
         )
 
     def drop_table(self, name: str, *, missing_ok: bool = False) -> None:
@@ -224,5 +223,6 @@ def _fields(schema: pa.Schema | str | Sequence[DataField]) -> tuple[DataField, .
     )
 
 
-def _option_text(value: object) -> str:
+def option_text(value: object) -> str:
+    """An option's value as tables store it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -23,8 +23,8 @@ from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.observers import SilentObserver
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
-from paimon.catalog import Catalog
-from paimon.domain.errors import InvalidRequest
+from paimon.catalog import DEFAULT_OPTION, Catalog, option_text
+from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
 from paimon.ports.engine import Engine, MemoryBudget
@@ -51,11 +51,20 @@ def connect(warehouse: str | os.PathLike[str], **options: object) -> Catalog:
     Returns
     -------
     Catalog
+
+    Raises
+    ------
+    InvalidRequest
+        An option that is not known, or a value that cannot be.
     """
     storage = options.pop("storage", None) or {}
     if not isinstance(storage, Mapping):
         raise InvalidRequest("storage must be a mapping of storage options", subject="storage")
-    text = {key.replace("_", "-"): str(value) for key, value in options.items()}
+    text = {key.replace("_", "-"): option_text(value) for key, value in options.items()}
+    for key in text:
+        if key not in (_MEMORY, _THREADS) and not key.startswith(DEFAULT_OPTION):
+            known = (_MEMORY, _THREADS, "storage", f"{DEFAULT_OPTION}X")
+            raise InvalidRequest(f"there is no catalog option {key!r}", subject=key, hint=did_you_mean(key, known))
     location = location_of(warehouse)
     engine = engine_for(location, storage, text)
     return Catalog(engine, FileSystemCatalogStore(engine.files, location), text)
@@ -86,7 +95,7 @@ def open_table(
     NotFound
         There is no table at that path.
     """
-    text = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in (options or {}).items()}
+    text = {key: option_text(value) for key, value in (options or {}).items()}
     parent, slash, name = location_of(path).rpartition("/")
     table, branch, system = split_suffixes(name)
     location = f"{parent}{slash}{table}"

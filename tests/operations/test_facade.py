@@ -115,6 +115,17 @@ def test_catalog_defaults_go_into_new_tables(tmp_path: Path) -> None:
     assert catalog.create_table("d.u", "x INT", options={"file.format": "avro"}).options["file.format"] == "avro"
 
 
+def test_catalog_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    wrong = {
+        "memry_budget": "did you mean 'memory-budget'",
+        "memory_budget": "memory-budget",
+        "threads": "whole number",
+    }
+    for key, said in wrong.items():
+        with pytest.raises(InvalidRequest, match=said):
+            paimon.connect(tmp_path, **{key: "lots"})
+
+
 def test_a_schema_may_be_arrow(catalog: paimon.Catalog) -> None:
     schema = pa.schema([pa.field("k", pa.int32(), nullable=False), ("when", pa.timestamp("us", "UTC"))])
     table = catalog.create_table("shop.arrow", schema, primary_keys=["k"], options={"bucket": 1})
