@@ -6,12 +6,14 @@ snappy can stand for gigabytes. Damaged input raises ValueError, OSError or zlib
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 
 import cramjam
 import pyarrow as pa
 
 _PIECE_BYTES = 1 << 20
+_ZSTD_MAGIC = bytes.fromhex("28b52ffd")
 _LZ4_MOST_RATIO = 255
 
 
@@ -28,6 +30,25 @@ def checked(data: bytes, limit: int) -> bytes:
 
 def unzstd(data: bytes, limit: int) -> bytes:
     """Zstandard frames."""
+    size = _told_by_frame(data)
+    if 0 < size <= limit:
+        with contextlib.suppress(OSError):  # more frames follow, or the size is wrong
+            return bytes(pa.decompress(data, size, codec="zstd", asbytes=True))
+    return _unzstd_pieces(data, limit)
+
+
+def _told_by_frame(data: bytes) -> int:
+    """The decoded size that the first frame's header tells; 0 where it tells none."""
+    descriptor = data[4] if len(data) > 4 else 0
+    if data[:4] != _ZSTD_MAGIC:
+        return 0
+    single = descriptor >> 5 & 1
+    width = (single, 2, 4, 8)[descriptor >> 6]
+    start = 5 + (1 - single) + (0, 1, 2, 4)[descriptor & 3]
+    return int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
+
+
+def _unzstd_pieces(data: bytes, limit: int) -> bytes:
     stream = pa.CompressedInputStream(pa.BufferReader(data), "zstd")
     pieces: list[bytes] = []
     size = 0

@@ -74,6 +74,8 @@ class AvroRecordIO:
             for file in alike:
                 parts.append(_array(self.read_records(file.data, file.path), kind, file.path))
                 counts.append(len(parts[-1]))
+        if len(parts) == 1:
+            return parts[0], counts  # not copied
         return (pa.concat_arrays(parts) if parts else pa.array([], kind)), counts
 
     def _undecoded(self, file: tuple[str, bytes]) -> _Undecoded:
