@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from paimon.domain.row.values import to_array
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField, DataType
+
+KIND = "_ROW_KIND"
+"""The member of an input row that holds its kind; an insert where it is missing."""
 
 
 def internal(value: Any, data_type: DataType) -> Any:
@@ -42,6 +45,10 @@ def internal(value: Any, data_type: DataType) -> Any:
 def input_rows(path: Path, fields: Sequence[DataField]) -> tuple[pa.Table, pa.Int8Array]:
     """The rows of a step, and their kinds."""
     rows = [json.loads(line) for line in path.read_text("utf8").splitlines()]
+    return arrow_rows(rows, fields), pa.array([KIND_TEXTS.index(row.get(KIND, "+I")) for row in rows], pa.int8())
+
+
+def arrow_rows(rows: Sequence[Mapping[str, Any]], fields: Sequence[DataField]) -> pa.Table:
+    """Rows in the cases' JSON rendering as Arrow; columns that a row lacks are null."""
     columns = [to_array([internal(row.get(f.name), f.type) for row in rows], f.type) for f in fields]
-    kinds = [KIND_TEXTS.index(row.get("_ROW_KIND", "+I")) for row in rows]
-    return pa.Table.from_arrays(columns, schema=arrow_schema(fields)), pa.array(kinds, pa.int8())
+    return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
