@@ -17,7 +17,7 @@ from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.merge.aggregate.columnar import extremes, numbers, picks, texts
 from paimon.domain.merge.aggregate.columnar.steps import Steps
 from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER
-from paimon.domain.merge.aggregate.reference import lists, maps, nested
+from paimon.domain.merge.aggregate.reference import bitmaps, lists, maps, nested
 from paimon.domain.merge.aggregate.reference import numbers as reference_numbers
 from paimon.domain.merge.aggregate.reference import picks as reference_picks
 from paimon.domain.merge.aggregate.reference import texts as reference_texts
@@ -117,6 +117,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "nested_partial_update": Function(
         nested.NESTED_PARTIAL_UPDATE, picks.last_value, (dt.ArrayType,), _all_groups
     ),
+    "rbm32": Function(bitmaps.RBM32, picks.last_value, BYTES, _all_groups, associative=True),
+    "rbm64": Function(bitmaps.RBM64, picks.last_value, BYTES, _all_groups, associative=True),
+    "hll_sketch": Function(bitmaps.HLL_SKETCH, picks.last_value, BYTES, _all_groups),
+    "theta_sketch": Function(bitmaps.THETA_SKETCH, picks.last_value, BYTES, _all_groups),
 }
 
 

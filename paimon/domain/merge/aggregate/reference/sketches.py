@@ -1,0 +1,123 @@
+"""Unions of sketches, as bytes; needs the package `datasketches`.
+
+Law: sketches that still list their coupons are united by hand, since the order of a Java hash table shows in the bytes;
+others by the library. Source: `HllSketchUtil`, `ThetaSketchUtil`, `CouponList`, `CouponHashSet`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from types import ModuleType
+
+from paimon.domain.errors import Unsupported
+
+try:
+    import datasketches
+except ImportError:
+    datasketches = None
+library: ModuleType | None = datasketches
+
+_LOG_SIZE = 12
+_LOG_SMALLEST_TABLE = 5
+_LIST_COUPONS = 8
+_COMPACT = 8
+_LIST, _SET = 0, 1
+_ONE = struct.pack("<f", 1.0)
+
+Slots = list[int]
+"""Coupons: a list where there are less than 8 places, else a hash table whose free slots hold 0."""
+
+
+def theta_union(a: bytes, b: bytes) -> bytes:
+    """The union of two theta sketches."""
+    sketches = _library()
+    union = sketches.theta_union()
+    for data in (a, b):
+        union.update(sketches.compact_theta_sketch.deserialize(data))
+    found = bytes(union.get_result().serialize())
+    # Java notes the sampling probability, 1, where the library leaves zeros
+    return found[:12] + _ONE + found[16:] if found[0] > 1 else found
+
+
+def hll_union(a: bytes, b: bytes) -> bytes:
+    """The union of two HLL sketches."""
+    listed = _union_of_coupons(a, b)
+    if listed is not None:
+        return listed
+    sketches = _library()
+    union = sketches.hll_union(_LOG_SIZE)
+    for data in (a, b):
+        union.update(sketches.hll_sketch.deserialize(data))
+    return bytes(union.get_result(sketches.tgt_hll_type.HLL_4).serialize_compact())
+
+
+def _library() -> ModuleType:
+    if library is None:
+        raise Unsupported("sketches without the package 'datasketches'", hint="pip install 'paimon-lake[sketches]'")
+    return library
+
+
+def _union_of_coupons(a: bytes, b: bytes) -> bytes | None:
+    """The union of two sketches that list their coupons; None where one does not, or the union would not."""
+    left, right = _coupons(a), _coupons(b)
+    if left is None or right is None:
+        return None
+    grown = _with(right, left) if any(right) else left
+    return None if grown is None else _written(grown)
+
+
+def _coupons(data: bytes) -> Slots | None:
+    """The coupons of a stored sketch as Java would hold them."""
+    log_size, log_table, mode = data[3], data[4], data[7] & 3
+    if log_size != _LOG_SIZE or not data[5] & _COMPACT:
+        return None
+    if mode == _LIST:
+        return list(struct.unpack_from(f"<{data[6]}I", data, 8))
+    if mode == _SET:
+        (count,) = struct.unpack_from("<I", data, 8)
+        return _with([0] * (1 << log_table), struct.unpack_from(f"<{count}I", data, 12))
+    return None
+
+
+def _with(slots: Slots, coupons: Iterable[int]) -> Slots | None:
+    """Put coupons in, growing as Java does; None where the table is outgrown."""
+    for coupon in filter(None, coupons):
+        if len(slots) < _LIST_COUPONS:
+            if coupon not in slots:
+                slots = [*slots, coupon]
+            if len(slots) == _LIST_COUPONS:
+                slots = _table(_LOG_SMALLEST_TABLE, slots)
+            continue
+        _put(slots, coupon)
+        if 4 * sum(map(bool, slots)) > 3 * len(slots):
+            log_table = len(slots).bit_length()
+            if log_table > _LOG_SIZE - 3:
+                return None
+            slots = _table(log_table, slots)
+    return slots
+
+
+def _table(log_table: int, coupons: Iterable[int]) -> Slots:
+    slots = [0] * (1 << log_table)
+    for coupon in filter(None, coupons):
+        _put(slots, coupon)
+    return slots
+
+
+def _put(slots: Slots, coupon: int) -> None:
+    mask = len(slots) - 1
+    stride = ((coupon & 0x3FFFFFF) >> mask.bit_length()) | 1
+    at = coupon & mask
+    while slots[at] not in (0, coupon):
+        at = (at + stride) & mask
+    slots[at] = coupon
+
+
+def _written(slots: Slots) -> bytes:
+    coupons = [coupon for coupon in slots if coupon]
+    packed = struct.pack(f"<{len(coupons)}I", *coupons)
+    if len(slots) < _LIST_COUPONS:
+        return bytes([2, 1, 7, _LOG_SIZE, 3, _COMPACT, len(coupons), _LIST]) + packed
+    head = bytes([3, 1, 7, _LOG_SIZE, len(slots).bit_length() - 1, _COMPACT, 0, _SET])
+    return head + struct.pack("<I", len(coupons)) + packed
