@@ -19,7 +19,7 @@ from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.manifests import ManifestWriter
-from paimon.operations.read.manifests import added_at, data_manifests, live_columns, read_index_manifest
+from paimon.operations.read.manifests import data_manifests, entries_at, live_columns, read_index_manifest
 from paimon.ports.engine import Engine
 
 
@@ -56,7 +56,7 @@ class CommitBase:
         """The live files of the partitions meant, looking into every manifest."""
         columns = live_columns(self._engine, self._table, self.manifests)
         wanted = np.array([meant(partition) for partition in columns.partition_rows], dtype=bool)
-        return added_at(columns.where(wanted[columns.partitions]))
+        return entries_at(columns.where(wanted[columns.partitions]))
 
     def live_beside(self, change: Change) -> list[ManifestEntry]:
         """The live files that may conflict with the change, looking only into manifests that may hold some."""
@@ -65,7 +65,7 @@ class CommitBase:
         wanted = [deserialize(p, types) for p in change.partitions]
         near = [m for m in self.manifests if any(may_hold_partition(m, values, types) for values in wanted)]
         live = live_columns(self._engine, self._table, near)
-        return added_at(live.where(may_conflict(live, change, bool(schema.primary_keys))))
+        return entries_at(live.where(may_conflict(live, change, bool(schema.primary_keys))))
 
     def index_manifest_after(self, change: Change, writer: ManifestWriter) -> str | None:
         """The name of the index manifest that holds after the change: the base's own where no index file changes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paimon.domain.manifest.columns import entry_columns
 from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.merge import merge_entries
 from paimon.domain.manifest.merge_plan import (
@@ -23,7 +24,7 @@ from paimon.domain.manifest.merge_plan import (
 )
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.manifests import ManifestWriter
-from paimon.operations.read.manifests import read_manifest
+from paimon.operations.read.manifests import entries_at, read_manifest_columns
 from paimon.ports.engine import Engine
 
 Manifests = tuple[ManifestFileMeta, ...]
@@ -93,12 +94,12 @@ class BaseMerge:
             if len(group) == 1:
                 merged += group
             else:
-                entries = merge_entries(e for m in group for e in self._entries(m))
-                merged += self._writer.manifests(entries)
+                merged += self._writer.manifests(merge_entries(self._entries(*group)))
         return tuple(merged)
 
-    def _entries(self, manifest: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
-        return read_manifest(self._engine, self._table, manifest.file_name)
+    def _entries(self, *manifests: ManifestFileMeta) -> list[ManifestEntry]:
+        names = [manifest.file_name for manifest in manifests]
+        return entries_at(entry_columns(read_manifest_columns(self._engine, self._table, names)))
 
 
 def merge_limits(table: TableDefinition) -> MergeLimits:

@@ -22,6 +22,7 @@ from paimon.ports.engine import Engine
 
 T = TypeVar("T")
 
+_KINDS = tuple(FileKind)
 _OBJECT_BYTES = 1_000
 """What one decoded record weighs in the cache, roughly."""
 
@@ -51,7 +52,7 @@ def live_entries(
     engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]
 ) -> list[ManifestEntry]:
     """The files that are live after these manifests, in the order in which they were added."""
-    return added_at(live_columns(engine, table, manifests))
+    return entries_at(live_columns(engine, table, manifests))
 
 
 def live_columns(engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]) -> EntryColumns:
@@ -60,12 +61,13 @@ def live_columns(engine: Engine, table: TableDefinition, manifests: Sequence[Man
     return columns.where(live_mask(columns))
 
 
-def added_at(live: EntryColumns) -> list[ManifestEntry]:
-    """Live entries as objects."""
-    parts = zip(live.partitions.tolist(), live.buckets.tolist(), live.total_buckets.tolist(), strict=True)
+def entries_at(columns: EntryColumns) -> list[ManifestEntry]:
+    """Entries as objects."""
+    numbers = (columns.kinds, columns.partitions, columns.buckets, columns.total_buckets)
+    rows = zip(*(n.tolist() for n in numbers), files_at(columns.files), strict=True)
     return [
-        ManifestEntry(FileKind.ADD, live.partition_rows[partition], bucket, total, file)
-        for (partition, bucket, total), file in zip(parts, files_at(live.files), strict=True)
+        ManifestEntry(_KINDS[kind], columns.partition_rows[partition], bucket, total, file)
+        for kind, partition, bucket, total, file in rows
     ]
 
 
