@@ -154,6 +154,7 @@ def main() -> None:
     peer = peer_python(given.peer) if any(x.startswith("peer") for x in libraries) else ""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent)])
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as folder:
+        os.environ["BENCHMARK_DATA"] = folder
         bench = Bench(peer, given.repeat, Path(folder), libraries)
         print("  ".join([f"{'CPU, ratio, peak memory':34}", *(f"{name:>25}" for name in LIBRARIES)]), flush=True)
         if "write" in wanted:
