@@ -5,15 +5,18 @@ from __future__ import annotations
 import decimal
 from typing import Any
 
+import datasketches
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyroaring import BitMap
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.columnar.reduce import aggregated
 from paimon.domain.merge.aggregate.columnar.steps import Steps
 from paimon.domain.merge.aggregate.deeds import ADD, RETRACT
+from paimon.domain.merge.aggregate.reference import roaring64, sketches
 from paimon.domain.merge.aggregate.registry import FUNCTIONS
 from paimon.domain.merge.aggregate.rule import Aggregate
 from paimon.domain.row.values import to_array
@@ -55,12 +58,45 @@ MAPS = [
         st.lists(st.tuples(SMALL, st.none() | ROWS), max_size=3, unique_by=lambda e: e[0]),
     )
 ]
+NUMBERS = st.lists(st.sampled_from([0, 1, 2, 65_535, 65_536, 2**31, 2**32 - 1]), max_size=6)
+
+
+def stored_64(numbers: list[int]) -> bytes:
+    containers: dict[bytes, tuple[int, ...]] = {}
+    for number in numbers:
+        key = (number * 65_537 >> 16).to_bytes(6, "big")
+        containers[key] = tuple(sorted({*containers.get(key, ()), number & 0xFFFF}))
+    return roaring64.written(containers)
+
+
+def stored_hll(numbers: list[int]) -> bytes:
+    sketch = datasketches.hll_sketch(12, datasketches.tgt_hll_type.HLL_4)
+    for number in numbers:
+        sketch.update(number)
+    return bytes(sketch.serialize_compact())
+
+
+def stored_theta(numbers: list[int]) -> bytes:
+    sketch = datasketches.update_theta_sketch()
+    for number in numbers:
+        sketch.update(number)
+    return bytes(sketch.compact().serialize())
+
+
+STORED = {
+    "rbm32": NUMBERS.map(lambda numbers: bytes(BitMap(numbers).serialize())),
+    "rbm64": NUMBERS.map(stored_64),
+    "hll_sketch": NUMBERS.map(stored_hll),
+    "theta_sketch": NUMBERS.map(stored_theta),
+}
 
 
 def kinds_of(name: str) -> list[tuple[dt.DataType, st.SearchStrategy[Any]]]:
     """Types and values that a function takes."""
     if name.startswith("nested"):
         return TABLES
+    if name in STORED:
+        return [(dt.VarBinaryType(), STORED[name])]
     types = FUNCTIONS[name].types
     everything = [*SORTED, *BOOLEANS, *ARRAYS, *MAPS]
     return [kind for kind in everything if not types or isinstance(kind[0], types)]
@@ -92,7 +128,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_columns_equal_the_reference(name: str, data: st.DataObject) -> None:
     aggregate, deeds, values, groups = data.draw(cases(name))
@@ -116,7 +152,7 @@ def test_columns_equal_the_reference(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(n for n, f in FUNCTIONS.items() if f.associative))
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_parts_merge_to_the_whole(name: str, data: st.DataObject) -> None:
     kind, values = data.draw(st.sampled_from(kinds_of(name)))
@@ -126,3 +162,31 @@ def test_parts_merge_to_the_whole(name: str, data: st.DataObject) -> None:
     fold = FUNCTIONS[name].reference.fold
     parts = [fold([(ADD, v) for v in part], aggregate) for part in (rows[:cut], rows[cut:])]
     assert same(fold([(ADD, v) for v in parts], aggregate), fold([(ADD, v) for v in rows], aggregate))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=60), min_size=2, max_size=3))
+def test_64_bit_bitmaps_hold_what_was_put_in(parts: list[list[int]]) -> None:
+    def numbers_of(data: bytes) -> set[int]:
+        bitmap = roaring64.parsed(data)
+        return {int.from_bytes(key, "big") << 16 | low for key, values in bitmap.items() for low in values}
+
+    def stored(numbers: list[int]) -> bytes:
+        keys = sorted({n >> 16 for n in numbers})
+        return roaring64.written({
+            key.to_bytes(6, "big"): tuple(sorted({n & 0xFFFF for n in numbers if n >> 16 == key})) for key in keys
+        })
+
+    united = stored(parts[0])
+    for part in parts[1:]:
+        united = roaring64.union(united, stored(part))
+    assert numbers_of(united) == {n for part in parts for n in part}
+
+
+@given(st.sets(st.integers(0, 500), min_size=1, max_size=80), st.sets(st.integers(0, 500), max_size=80))
+def test_unions_of_hll_sketches_count_as_the_library_does(a: set[int], b: set[int]) -> None:
+    union = datasketches.hll_union(12)
+    for numbers in (a, b):
+        union.update(datasketches.hll_sketch.deserialize(stored_hll(sorted(numbers))))
+    found = datasketches.hll_sketch.deserialize(sketches.hll_union(stored_hll(sorted(a)), stored_hll(sorted(b))))
+    assert found.get_estimate() == pytest.approx(union.get_result().get_estimate(), rel=1e-6)

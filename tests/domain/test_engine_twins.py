@@ -79,7 +79,7 @@ def as_table(records: list[Record], spec: MergeSpec) -> pa.Table:
     return pa.table(columns)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(merges())
 def test_engines_equal_their_references(case: tuple[MergeSpec, list[Record]]) -> None:
     spec, records = case

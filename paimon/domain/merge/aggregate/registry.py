@@ -118,7 +118,7 @@ FUNCTIONS: Mapping[str, Function] = {
         nested.NESTED_PARTIAL_UPDATE, picks.last_value, (dt.ArrayType,), _all_groups
     ),
     "rbm32": Function(bitmaps.RBM32, picks.last_value, BYTES, _all_groups, associative=True),
-    "rbm64": Function(bitmaps.RBM64, picks.last_value, BYTES, _all_groups, associative=True),
+    "rbm64": Function(bitmaps.RBM64, picks.last_value, BYTES, _all_groups),  # places of containers tell the grouping
     "hll_sketch": Function(bitmaps.HLL_SKETCH, picks.last_value, BYTES, _all_groups),
     "theta_sketch": Function(bitmaps.THETA_SKETCH, picks.last_value, BYTES, _all_groups),
 }

@@ -1,0 +1,159 @@
+"""The documentation's examples of merge engines on real files: written, read, compacted and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paimon
+from paimon.domain.errors import InvalidRequest
+
+Row = Sequence[Any]
+ORDERS = "k INT NOT NULL, name STRING, subs ARRAY<ROW<id BIGINT, product STRING, price BIGINT>>"
+
+
+class Shop:
+    """One table, one commit a row."""
+
+    def __init__(self, home: Path, columns: str, options: dict[str, str]) -> None:
+        catalog = paimon.connect(home)
+        catalog.create_database("d", exist_ok=True)
+        self.table = catalog.create_table("d.t", columns, primary_keys=["k"], options={"bucket": "1"} | options)
+        self.names = [f.split()[0] for f in columns.split(", ")] if "<" not in columns else ["k", "name", "subs"]
+
+    def insert(self, *rows: Row, kind: str = "+I") -> None:
+        data = [dict(zip(self.names, row, strict=True)) | {"op": kind} for row in rows]
+        self.table.write(data, kind_column="op")
+
+    def rows(self, columns: Sequence[str] | None = None) -> list[tuple[Any, ...]]:
+        found = self.table.scan(columns=list(columns) if columns else None).to_arrow().to_pylist()
+        return [tuple(row.values()) for row in found]
+
+    def compacted(self) -> list[tuple[Any, ...]]:
+        self.table.compact(full=True)
+        return self.rows()
+
+
+GROUPS = {
+    "merge-engine": "partial-update", "write-only": "true",
+    "fields.g_1.sequence-group": "a,b", "fields.g_2.sequence-group": "c,d",
+}
+
+
+def test_partial_update(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "k INT NOT NULL, price DOUBLE, sales INT, title STRING", {"merge-engine": "partial-update"})
+    shop.insert((1, 23.0, 10, None))
+    shop.insert((1, None, None, "This is a book"))
+    shop.insert((1, 25.2, None, None))
+    assert shop.rows() == shop.compacted() == [(1, 25.2, 10, "This is a book")]
+
+
+def test_sequence_groups(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "k INT NOT NULL, a INT, b INT, g_1 INT, c INT, d INT, g_2 INT", GROUPS)
+    shop.insert((1, 1, 1, 1, 1, 1, 1))
+    shop.insert((1, 2, 2, 2, 2, 2, None))
+    assert shop.rows() == [(1, 2, 2, 2, 1, 1, 1)]
+    shop.insert((1, 3, 3, 1, 3, 3, 3))
+    assert shop.rows() == [(1, 2, 2, 2, 3, 3, 3)]
+    assert shop.rows(["b"]) == [(2,)]
+    assert shop.rows(["d"]) == [(3,)]
+    assert shop.table.scan(where="d = 3 AND a = 2").count() == 1
+    assert shop.compacted() == [(1, 2, 2, 2, 3, 3, 3)]
+
+
+def test_sequence_groups_take_retracts(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "k INT NOT NULL, a INT, b INT, g_1 INT, c INT, d INT, g_2 INT", GROUPS)
+    shop.insert((1, 1, 1, 1, 1, 1, 1))
+    shop.insert((1, 9, 9, 2, 9, 9, None), kind="-D")
+    assert shop.rows() == shop.compacted() == [(1, None, None, 2, 1, 1, 1)]
+
+
+def test_a_group_may_remove_the_row(tmp_path: Path) -> None:
+    removing = GROUPS | {"partial-update.remove-record-on-sequence-group": "g_2"}
+    shop = Shop(tmp_path, "k INT NOT NULL, a INT, b INT, g_1 INT, c INT, d INT, g_2 INT", removing)
+    shop.insert((1, 1, 1, 1, 1, 1, 1), (2, 1, 1, 1, 1, 1, 1))
+    shop.insert((1, None, None, None, None, None, 2), (2, None, None, 5, None, None, 0), kind="-D")
+    assert shop.rows() == [(2, None, None, 5, 1, 1, 1)]
+    assert shop.rows(["a"]) == [(None,)]
+    shop.insert((1, 7, 7, 1, None, None, None))
+    assert shop.rows() == [(1, 7, 7, 1, None, None, None), (2, None, None, 5, 1, 1, 1)]
+    assert shop.compacted() == [(1, 7, 7, 1, None, None, None), (2, None, None, 5, 1, 1, 1)]
+
+
+def test_aggregates_inside_groups(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "k INT NOT NULL, a INT, b INT, c INT, d INT", {
+        "merge-engine": "partial-update", "write-only": "true",
+        "fields.a.sequence-group": "b", "fields.b.aggregate-function": "first_value",
+        "fields.c.sequence-group": "d", "fields.d.aggregate-function": "sum",
+    })
+    for row in [(1, 1, 1, None, None), (1, None, None, 1, 1), (1, 2, 2, None, None), (1, None, None, 2, 2)]:
+        shop.insert(row)
+    assert shop.rows() == shop.compacted() == [(1, 2, 1, 2, 3)]
+
+
+def test_aggregation(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "k BIGINT NOT NULL, price DOUBLE, sales BIGINT", {
+        "merge-engine": "aggregation", "write-only": "true",
+        "fields.price.aggregate-function": "max", "fields.sales.aggregate-function": "sum",
+    })
+    shop.insert((1, 23.0, 15))
+    shop.insert((1, 30.2, 20))
+    assert shop.rows() == shop.compacted() == [(1, 30.2, 35)]
+
+
+def test_nested_update(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, ORDERS, {
+        "merge-engine": "aggregation", "write-only": "true",
+        "fields.subs.aggregate-function": "nested-update", "fields.subs.nested-key": "id",
+    })
+    shop.insert((1, "Ann", None), (2, "Bob", None))
+    shop.insert((1, None, [{"id": 1, "product": "pen", "price": 3}]))
+    shop.insert((1, None, [{"id": 2, "product": "ink", "price": 9}]))
+    shop.insert((1, None, [{"id": 1, "product": "pen", "price": 4}]))
+    first, second = shop.rows()
+    subs = sorted(first[2], key=lambda sub: int(sub["id"]))
+    assert first[:2] == (1, "Ann") and second == (2, "Bob", None)
+    assert subs == [{"id": 1, "product": "pen", "price": 4}, {"id": 2, "product": "ink", "price": 9}]
+    assert shop.compacted() == [first, second]
+
+
+@pytest.mark.parametrize("buffer", ["256 mb", "1 kb"])
+def test_a_flush_and_a_read_merge_alike(tmp_path: Path, buffer: str) -> None:
+    options = {
+        "merge-engine": "aggregation", "write-only": "true", "fields.s.aggregate-function": "sum",
+        "fields.l.aggregate-function": "listagg", "write-buffer-size": buffer,
+    }
+    shop = Shop(tmp_path, "k INT NOT NULL, s BIGINT, l STRING", options)
+    rows = [(i % 7, i, chr(97 + i % 26)) for i in range(300)]
+    shop.insert(*rows[:200])
+    shop.insert(*rows[200:])
+    wanted = [
+        (k, sum(s for key, s, _ in rows if key == k), ",".join(text for key, _, text in rows if key == k))
+        for k in range(7)
+    ]
+    assert sorted(shop.rows()) == sorted(shop.compacted()) == wanted
+
+
+def test_an_overflow_leaves_nothing_committed(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "k INT NOT NULL, s TINYINT", {
+        "merge-engine": "aggregation", "fields.s.aggregate-function": "sum",
+    })
+    with pytest.raises(InvalidRequest, match="'s'"):
+        shop.insert((1, 100), (1, 100))
+    assert shop.table.snapshot() is None
+
+
+def test_functions_refuse_other_types_and_retracts(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "k INT NOT NULL, s INT", {
+        "merge-engine": "aggregation", "fields.s.aggregate-function": "max",
+    })
+    shop.insert((1, 1))
+    with pytest.raises(InvalidRequest, match="ignore-retract"):
+        shop.table.write([{"k": 1, "s": 1, "op": "+I"}, {"k": 1, "s": 1, "op": "-D"}], kind_column="op")
+    with pytest.raises(InvalidRequest, match="bool_and"):
+        Shop(tmp_path / "other", "k INT NOT NULL, s INT", {
+            "merge-engine": "aggregation", "fields.s.aggregate-function": "bool_and",
+        }).insert((1, 1))
