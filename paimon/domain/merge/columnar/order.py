@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from paimon.domain.merge.columnar.nan_order import with_nans
 from paimon.domain.merge.columnar.words import Part, Words, concatenated, packed, parts_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
@@ -43,6 +45,9 @@ def groups_of(table: pa.Table, spec: MergeSpec) -> Groups:
     keys = [part for column in concatenated([table[n] for n in spec.key_names]) for part in parts_of(column)]
     order = sorted_rows(packed([*keys, *_age_parts(table, spec)]), table.num_rows)
     starts = _starts(packed(keys), order)
+    nans = _nans(table, spec)
+    if nans is not None:
+        order = with_nans(order, starts, nans, table, spec)
     return Groups(order, starts, np.diff(np.append(starts, len(order))) == 1)
 
 
@@ -64,7 +69,7 @@ def sorted_rows(words: list[Words], rows: int) -> Rows:
 def _age_parts(table: pa.Table, spec: MergeSpec) -> list[Part]:
     parts: list[Part] = []
     for column in concatenated([table[n] for n in spec.sequence_fields]):
-        parts += parts_of(column, spec.sequence_descending)
+        parts += parts_of(_one_zero(column), spec.sequence_descending)
     if SEQUENCE_NUMBER.name not in table.column_names:
         return parts
     (numbers,) = concatenated([table[SEQUENCE_NUMBER.name]])
@@ -72,6 +77,20 @@ def _age_parts(table: pa.Table, spec: MergeSpec) -> list[Part]:
         parts += parts_of(numbers)
         parts.append(Part((~retracts(table)).astype(np.uint64), 1))
     return parts
+
+
+def _one_zero(column: pa.Array) -> pa.Array:
+    """The column with 0.0 for -0.0: user sequences compare as Java's operators do."""
+    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
+
+
+def _nans(table: pa.Table, spec: MergeSpec) -> Mask | None:
+    """Which rows have a NaN in their user sequence, which equals everything; None where no row has."""
+    mask = np.zeros(table.num_rows, dtype=np.bool_)
+    for column in concatenated([table[n] for n in spec.sequence_fields]):
+        if pa.types.is_floating(column.type):
+            mask |= np.asarray(pc.is_nan(column).fill_null(False))
+    return mask if mask.any() else None
 
 
 def _ascending(numbers: npt.NDArray[np.int64]) -> bool:

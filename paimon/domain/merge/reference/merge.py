@@ -1,7 +1,8 @@
 """Merging row by row, written to be read: what the columnar merge must equal.
 
-Law: sort by (key, user sequence, sequence number, retract before add, arrival); a key that comes as one record is
-answered as it is; else the records that take part go through the engine in that order. Source: `SortMergeReader`,
+Law: sort by (key, user sequence, sequence number, retract before add, arrival), where a NaN in the user sequence equals
+everything; a key that comes as one record is answered as it is; else the records that take part go through the engine
+in that order. Source: `SortMergeReader`,
 `LookupMergeFunction`.
 """
 
@@ -20,15 +21,23 @@ from paimon.domain.merge.spec import MergeSpec
 
 def merge(records: Sequence[Record], spec: MergeSpec) -> list[Record]:
     """One record a key, ascending by key; retracts included, keys of which nothing is left are not."""
-    def in_merge_order(a: Record, b: Record) -> int:
-        return _compare_records(a, b, spec)
-
     def by_key(a: Record, b: Record) -> int:
         return _compare_columns(a.values, b.values, spec.key_names)
 
-    ordered = sorted(records, key=cmp_to_key(in_merge_order))
-    merged = (_merge_key(list(group), spec) for _, group in groupby(ordered, key=cmp_to_key(by_key)))
+    ordered = sorted(records, key=cmp_to_key(by_key))
+    merged = (_merge_key(_in_merge_order(list(group), spec), spec) for _, group in groupby(ordered, cmp_to_key(by_key)))
     return [record for record in merged if record is not None]
+
+
+def _in_merge_order(records: Sequence[Record], spec: MergeSpec) -> list[Record]:
+    """Each record goes behind all that came before it, but in front of those whose user sequence is larger."""
+    ordered: list[Record] = []
+    for record in sorted(records, key=lambda r: (r.sequence, r.is_add)):
+        place = len(ordered)
+        while place and _compare_sequences(ordered[place - 1], record, spec) > 0:
+            place -= 1
+        ordered.insert(place, record)
+    return ordered
 
 
 def _merge_key(records: Sequence[Record], spec: MergeSpec) -> Record | None:
@@ -46,19 +55,6 @@ def _visible_to_lookup(records: Sequence[Record]) -> Sequence[Record]:
     return [r for r in records if r.level <= 0 or r.level == min(above)]
 
 
-def _compare_records(a: Record, b: Record, spec: MergeSpec) -> int:
-    by_key = _compare_columns(a.values, b.values, spec.key_names)
-    if by_key:
-        return by_key
-    for name in spec.sequence_fields:
-        by_field = _compare_sequence(a.values[name], b.values[name], spec.sequence_descending)
-        if by_field:
-            return by_field
-    if a.sequence != b.sequence:
-        return -1 if a.sequence < b.sequence else 1
-    return int(a.is_add) - int(b.is_add)
-
-
 def _compare_columns(a: Mapping[str, Any], b: Mapping[str, Any], names: Sequence[str]) -> int:
     for name in names:
         order = compare_values(a[name], b[name])
@@ -67,6 +63,16 @@ def _compare_columns(a: Mapping[str, Any], b: Mapping[str, Any], names: Sequence
     return 0
 
 
-def _compare_sequence(a: Any, b: Any, descending: bool) -> int:
-    order = compare_values(a, b)
-    return order if a is None or b is None or not descending else -order
+def _compare_sequences(a: Record, b: Record, spec: MergeSpec) -> int:
+    for name in spec.sequence_fields:
+        order = _compare_sequence(a.values[name], b.values[name])
+        if order:
+            return -order if spec.sequence_descending and None not in (a.values[name], b.values[name]) else order
+    return 0
+
+
+def _compare_sequence(a: Any, b: Any) -> int:
+    """As Java's operators compare: zeros are equal, and NaN equals everything."""
+    if a is None or b is None:
+        return (a is not None) - (b is not None)
+    return int(a > b) - int(a < b)
