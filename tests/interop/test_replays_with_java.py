@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden_input import arrow_rows
+from golden_input import KIND, arrow_rows
 from golden_replay import NOTHING_TO_DO, USER, Replay, numbered
 from golden_tables import golden_directory
 from java_paimon import JavaPaimon, canonical
@@ -96,18 +96,26 @@ APPENDED = [case for case in REPLAYED if case not in KEYED and "evo_" not in cas
 
 
 @pytest.mark.parametrize("case", REPLAYED)
-def test_java_reads_our_replay(java: JavaPaimon, tmp_path: Path, case: str) -> None:
-    """The latest rows, the rows after each commit of a user, and what Java's full compaction makes of our files."""
+def test_java_reads_our_replay_and_goes_on(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+    """The latest rows, those after a commit, and what Java's deletes, appends and compactions make of them."""
     replay = Replay(HOME / case, tmp_path / "t").run()
-    table, latest = replay.table(), expected(case)
-    assert java.read(replay.directory) == latest
+    table, directory, latest = replay.table(), replay.directory, expected(case)
+    assert java.read(directory) == latest
     numbers = {s.commit_identifier: s.id for s in table.snapshots() if s.commit_user == USER}
     for number, name in after_steps(case).items():
         at = {"scan.snapshot-id": str(numbers[number])}
-        assert java.read(replay.directory, options=at) == expected(case, name), f"after step {number}"
-    if case in KEYED and case not in RESCALED:
-        java.write(replay.directory, [], compact=True, identifier=1, options={"write-only": "false"})
-        assert ours(table) == java.read(replay.directory) == latest
+        assert java.read(directory, options=at) == expected(case, name), f"after step {number}"
+    if case in KEYED and case not in NOT_DELETED | RESCALED:
+        java.write(
+            directory, [{**row, KIND: "-D"} for row in latest[::2]], identifier=1, options={"write-only": "true"}
+        )
+        latest = latest[1::2]
+        assert ours(table) == java.read(directory) == latest
+        java.write(directory, [], compact=True, identifier=2, options={"write-only": "false"})
+    elif case in APPENDED:
+        java.write(directory, latest[:5], identifier=1)
+        latest = canonical(latest + latest[:5])
+    assert ours(table) == java.read(directory) == latest
 
 
 @pytest.mark.parametrize("case", [case for case in KEYED if case not in NOT_DELETED | RESCALED])

@@ -12,12 +12,21 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 _OPEN = [f"--add-opens=java.base/java.{part}=ALL-UNNAMED" for part in ("nio", "lang", "util")]
 
+_SHORT_LIVED = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+"""Tests run each path a few times only: the costly compiler and parallel collector would take more than they give."""
+
 
 class JavaPaimon:
     """One JVM with our driver."""
 
     def __init__(self, classpath: str) -> None:
-        options = ["-Xmx1g", "-Duser.timezone=UTC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *_OPEN]
+        options = [
+            "-Xmx1g",
+            *_SHORT_LIVED,
+            "-Duser.timezone=UTC",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+            *_OPEN,
+        ]
         port = launch_gateway(classpath=classpath, javaopts=options, die_on_exit=True)
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
         self._driver = self._gateway.jvm.interop.TableDriver
