@@ -24,6 +24,7 @@ _VERSION = 4
 _SHORTEST_ROW = 24
 """The length of a row without fields, 12, as an Avro number."""
 _MAX_ITEMS = 10_000
+_PIECE_BYTES = 1 << 16
 
 
 class _RowWiseOnly(Exception):
@@ -145,7 +146,10 @@ def _candidates(data: npt.NDArray[np.uint8]) -> Integers:
 
     A guess: where it misses a record, the chain breaks and the row-wise way is taken.
     """
-    places: Integers = np.flatnonzero(data[: -len(PADDING)] == _VERSION)
+    size = len(data) - len(PADDING)
+    # Piece by piece, so that the mask of each takes the memory of the one before.
+    pieces = [(at, data[at : min(at + _PIECE_BYTES, size)]) for at in range(0, size, _PIECE_BYTES)]
+    places: Integers = np.concatenate([at + np.flatnonzero(piece == _VERSION) for at, piece in pieces])
     places = places[data[places + 1] & ~np.uint8(2) == 0]
     places = places[data[places + 2] >= _SHORTEST_ROW]
     long_row = data[places + 2] >> 7
@@ -208,9 +212,7 @@ def _primitive(node: Any, cursors: Cursors, rows: Integers, named: dict[str, Any
 def _union(node: list[Any], cursors: Cursors, rows: Integers, named: dict[str, Any]) -> _Column:
     if len(node) != 2 or "null" not in node:
         raise _RowWiseOnly
-    branches = cursors.longs(rows)
-    cursors.kill(rows[(branches < 0) | (branches > 1)])
-    present = np.flatnonzero(branches == 1 - node.index("null"))
+    present = np.flatnonzero(cursors.branches(rows) == 1 - node.index("null"))
     inner = _decoded(node[1 - node.index("null")], cursors, rows[present], named)
     valid = np.zeros(len(rows), dtype=bool)
     valid[present] = True
