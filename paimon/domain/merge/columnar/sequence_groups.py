@@ -14,8 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.domain.merge.columnar.order import Groups, Mask, Rows, sorted_rows
-from paimon.domain.merge.columnar.words import concatenated, packed, parts_of
+from paimon.domain.merge.columnar.words import Words, concatenated, packed, parts_of
+from paimon.domain.merge.sequence_groups import SequenceGroup
 from paimon.domain.merge.spec import MergeSpec
+
+_NUMBER_BITS = 61
+"""Bits for a rank and a number of segments side by side."""
 
 
 class Standing(NamedTuple):
@@ -39,29 +43,40 @@ def standings(
     required = {f.name for f in spec.value_fields if not f.type.nullable}
     names = {*table.column_names}
     known = [g for g in spec.sequence_groups if names.issuperset(g.sequence)]
-    ranks = {g.sequence: _ranks(table, groups.order, g.sequence, required) for g in known}
+    removal = any(g.removes for g in known)
+    ranks = {g.sequence: _ranks(table, groups.order, g, required, removal) for g in known}
     removed = _removed([ranks[g.sequence] for g in known if g.removes], groups, deletes)
     return removed, {
         sequence: Standing(rank.own == 0, _in_order(rank, groups, removed)) for sequence, rank in ranks.items()
     }
 
 
-def _ranks(table: pa.Table, order: Rows, sequence: Sequence[str], required: set[str]) -> Ranks:
+def _ranks(table: pa.Table, order: Rows, group: SequenceGroup, required: set[str], removal: bool) -> Ranks:
     parts = []
     said = np.zeros(len(order), dtype=np.bool_)
-    for name in sequence:
+    for name in group.sequence:
         column = concatenated([table[name]])[0].take(pa.array(order))
         said |= np.asarray(column.is_valid())
         left = column if name in required else pa.nulls(len(order), column.type)
-        parts += parts_of(pa.concat_arrays([column, left]))
-    words = packed(parts)
-    by_rank = sorted_rows(words, 2 * len(order))
-    change = np.zeros(len(by_rank), dtype=np.bool_)
+        parts += parts_of(pa.concat_arrays([column, left]) if removal else column)
+    ranks = _numbers(packed(parts), len(order) * (1 + removal))
+    own = np.where(said, ranks[: len(order)] + 1, 0)
+    return Ranks(own, ranks[len(order) :] + 1 if removal else own)
+
+
+def _numbers(words: list[Words], rows: int) -> Rows:
+    """Small numbers that order as the words do."""
+    if not words:
+        return np.zeros(rows, dtype=np.int64)
+    if len(words) == 1 and int(words[0].max()).bit_length() + rows.bit_length() < _NUMBER_BITS:
+        return words[0].astype(np.int64)
+    by_rank = sorted_rows(words, rows)
+    change = np.zeros(rows, dtype=np.bool_)
     for word in words:
         change[1:] |= word[by_rank[1:]] != word[by_rank[:-1]]
-    ranks = np.empty(len(by_rank), dtype=np.int64)
-    ranks[by_rank] = np.cumsum(change)  # all null ranks lowest: 0, since what is left behind has such rows, or never
-    return Ranks(np.where(said, ranks[: len(order)] + 1, 0), ranks[len(order) :] + 1)
+    ranks = np.empty(rows, dtype=np.int64)
+    ranks[by_rank] = np.cumsum(change)
+    return ranks
 
 
 def _removed(ranks: Sequence[Ranks], groups: Groups, deletes: Mask) -> Mask:

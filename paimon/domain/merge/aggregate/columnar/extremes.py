@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from paimon.domain.merge.aggregate.columnar.steps import Steps, spread, valid_steps
 from paimon.domain.merge.aggregate.rule import Aggregate
-from paimon.domain.merge.columnar.order import sorted_rows
+from paimon.domain.merge.columnar.order import Rows, sorted_rows
 from paimon.domain.merge.columnar.words import Part, packed, parts_of
 
 
@@ -29,8 +29,13 @@ def _extreme(column: pa.Array, steps: Steps, descending: bool) -> pa.Array:
     steps = steps.of(valid_steps(column, steps))
     if len(steps.rows) == 0:
         return pa.nulls(steps.group_count, column.type)
-    if pa.types.is_integer(column.type):
-        return _extreme_integer(column, steps, np.minimum if descending else np.maximum)
+    kernel = np.minimum if descending else np.maximum
+    if pa.types.is_floating(column.type):
+        return _extreme_float(column, steps, kernel)
+    if pa.types.is_integer(column.type) or pa.types.is_temporal(column.type):
+        plain = pa.types.is_integer(column.type)
+        width = pa.int32() if column.type.bit_width == 32 else pa.int64()
+        return _extreme_integer(column if plain else column.view(width), steps, kernel).view(column.type)
     ordered = column.take(pa.array(steps.rows))
     numbers = Part(steps.groups.astype(np.uint64), steps.group_count.bit_length())
     order = sorted_rows(packed([numbers, *parts_of(ordered, descending)]), len(ordered))
@@ -42,6 +47,22 @@ def _extreme_integer(column: pa.Array, steps: Steps, kernel: np.ufunc) -> pa.Arr
     values = np.asarray(column.fill_null(0))[steps.rows]
     starts = steps.starts
     return spread(pa.array(kernel.reduceat(values, starts), column.type), steps.groups[starts], steps.group_count)
+
+
+def _extreme_float(column: pa.Array, steps: Steps, kernel: np.ufunc) -> pa.Array:
+    """Floats as the integers that order alike, and back."""
+    values = np.asarray(column.fill_null(0)).astype(np.float64)[steps.rows]
+    values[np.isnan(values)] = np.nan
+    starts = steps.starts
+    found = kernel.reduceat(_turned(values.view(np.int64)), starts)
+    floats = _turned(found).view(np.float64).astype(column.type.to_pandas_dtype())
+    return spread(pa.array(floats, column.type), steps.groups[starts], steps.group_count)
+
+
+def _turned(bits: Rows) -> Rows:
+    """The bits of floats as integers in the order of the floats; and the other way round."""
+    turned: Rows = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
+    return turned
 
 
 def bool_and(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:

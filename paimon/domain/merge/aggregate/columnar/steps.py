@@ -52,11 +52,13 @@ class Steps(NamedTuple):
     def without_past(self) -> Steps:
         """Only steps that still matter: what precedes a value that was set or cleared does not."""
         decisive = (self.deeds == SET) | (self.deeds == CLEAR)
-        if not decisive.any():
-            return self
+        found = np.flatnonzero(decisive)
+        later = found[found > 0]
+        if not (self.groups[later] == self.groups[later - 1]).any() and not (self.deeds[found] == CLEAR).any():
+            return self  # values were set where groups begin: nothing precedes them
         places = np.arange(len(self.rows))
         last = np.full(self.group_count, -1, dtype=np.int64)
-        last[self.groups[decisive]] = places[decisive]  # of equal groups numpy keeps the last
+        last[self.groups[found]] = found  # of equal groups numpy keeps the last
         return self.of((places >= last[self.groups]) & (self.deeds != CLEAR))
 
     def picked(self, places: Rows, found: Rows) -> pa.Array:

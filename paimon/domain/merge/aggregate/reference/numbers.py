@@ -88,7 +88,7 @@ def _fitted(value: Any, aggregate: Aggregate) -> Any:
     kind = aggregate.column.type
     if isinstance(kind, DecimalType):
         value = value.quantize(decimal.Decimal(1).scaleb(-kind.scale), context=_WIDE)
-        fits = abs(value.scaleb(kind.scale, context=_WIDE)) < 10**kind.precision
+        fits = value.scaleb(kind.scale, context=_WIDE).copy_abs() < 10**kind.precision
     else:
         half = 1 << (_BITS.get(type(kind), 32) - 1)
         fits = -half <= value < half
