@@ -62,8 +62,8 @@ def test_lines_of_the_lists_name_reads(listed: Listed) -> None:
     assert any(listed.names(read) for read in READS)
 
 
-def test_the_1_4_2_reading_of_older_tables() -> None:
-    """What the known differences are in truth: the same times without a Z, the columns of the snapshot's schema."""
+def test_older_tables_differ_only_in_what_is_listed() -> None:
+    """The same times without a Z, and the columns of the snapshot's schema."""
     (read,) = [r for r in DIFFERENT if (r.case, r.name) == ("v07_append", "latest")]
     assert [row.replace('"}', 'Z"}') if '"t":"' in row else row for row in answer(read)] == read.rows()
     for read in DIFFERENT:
