@@ -20,7 +20,6 @@ from paimon.domain.merge.columnar.order import Groups, Mask, Rows, kinds_of
 from paimon.domain.merge.columnar.sequence_groups import Standing, standings
 from paimon.domain.merge.columnar.words import concatenated
 from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.types.data_types import DataField
 
 _DELETE = 3
 
@@ -37,15 +36,16 @@ def partial_update(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table
         removed = deletes & spec.removes_on_delete
         _check_records(table, groups, spec, adds, lone)
     deeds = _deeds_by_column(spec, ordered, adds)
-    first_retracts = groups.starts[~adds[groups.starts] & ~groups.lone]
+    found: dict[tuple[int, bool], Steps] = {}
     columns = {}
-    for aggregate in spec.aggregates:
-        name = aggregate.column.name
-        if name in table.column_names:
-            own = np.where(removed, CLEAR if aggregate.column.type.nullable else SET, deeds[name]).astype(np.int8)
+    for aggregate in (a for a in spec.aggregates if a.column.name in table.column_names):
+        name, nullable = aggregate.column.name, aggregate.column.type.nullable
+        alike = (id(deeds[name]), nullable)  # columns that one rule covers share their steps
+        if alike not in found:
+            own = np.where(removed, CLEAR if nullable else SET, deeds[name]).astype(np.int8)
             own[lone] = SET
-            steps = _steps(groups.order, own, numbers, len(groups.starts), aggregate.column, first_retracts)
-            columns[name] = aggregated(concatenated([table[name]])[0], aggregate, steps)
+            found[alike] = _steps(groups, own, numbers, adds, nullable).without_skips()
+        columns[name] = aggregated(concatenated([table[name]])[0], aggregate, found[alike])
     gone = removed[groups.ends - 1] | ~np.logical_or.reduceat(adds, groups.starts)
     return answered(table, groups, columns, np.where(gone, _DELETE, 0).astype(np.int8))
 
@@ -68,7 +68,7 @@ def _check_records(table: pa.Table, groups: Groups, spec: MergeSpec, adds: Mask,
 
 
 def _deeds_by_column(spec: MergeSpec, ordered: Mapping[tuple[str, ...], Standing], adds: Mask) -> Mapping[str, Deeds]:
-    free = np.where(adds, ADD, SKIP)
+    free = np.where(adds, np.int8(ADD), np.int8(SKIP))
     deeds = {f.name: free for f in spec.value_fields}
     for group in spec.sequence_groups:
         if group.sequence not in ordered:  # nobody asked for a column of this group
@@ -77,16 +77,16 @@ def _deeds_by_column(spec: MergeSpec, ordered: Mapping[tuple[str, ...], Standing
         plain = np.where(in_order, np.where(adds, SET, CLEAR), SKIP)
         late = np.where(in_order, ADD, ADD_OLDER)
         chosen = np.where(empty, SKIP, np.where(adds, late, RETRACT))
+        own = np.where(in_order, SET, SKIP)
         deeds |= {name: chosen if spec.is_aggregated(name) else plain for name in group.members}
-        deeds |= dict.fromkeys(group.sequence, np.where(in_order, SET, SKIP))
+        deeds |= dict.fromkeys(group.sequence, own)
     return deeds
 
 
-def _steps(
-    order: Rows, deeds: Deeds, numbers: Rows, count: int, column: DataField, first_retracts: Rows
-) -> Steps:
+def _steps(groups: Groups, deeds: Deeds, numbers: Rows, adds: Mask, nullable: bool) -> Steps:
     """The steps of a column; a NOT NULL one first takes what a retract that comes first holds."""
-    if column.type.nullable or len(first_retracts) == 0:
-        return Steps(order, deeds, numbers, count)
-    rows, groups = (np.insert(a, first_retracts, a[first_retracts]) for a in (order, numbers))
-    return Steps(rows, np.insert(deeds, first_retracts, SET), groups, count)
+    first_retracts = groups.starts[~adds[groups.starts] & ~groups.lone]
+    if nullable or len(first_retracts) == 0:
+        return Steps(groups.order, deeds, numbers, len(groups.starts))
+    rows, of_row = (np.insert(a, first_retracts, a[first_retracts]) for a in (groups.order, numbers))
+    return Steps(rows, np.insert(deeds, first_retracts, SET), of_row, len(groups.starts))
