@@ -49,7 +49,7 @@ class Function:
     by_reference : callable, optional
         The groups that only the reference can merge.
     remembers : bool
-        Whether steps before the last SET or CLEAR still matter.
+        Whether the columnar function takes also the steps before the last SET or CLEAR.
     associative : bool
         Whether merging parts, and then their results, gives what merging all at once gives.
     """
@@ -94,7 +94,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "min": Function(reference_numbers.MIN, extremes.minimum, COMPARABLE, associative=True),
     "bool_and": Function(reference_numbers.BOOL_AND, extremes.bool_and, (dt.BooleanType,), associative=True),
     "bool_or": Function(reference_numbers.BOOL_OR, extremes.bool_or, (dt.BooleanType,), associative=True),
-    "last_value": Function(reference_picks.LAST_VALUE, picks.last_value, associative=True),
+    "last_value": Function(reference_picks.LAST_VALUE, picks.last_value, remembers=True, associative=True),
     "last_non_null_value": Function(
         reference_picks.LAST_NON_NULL_VALUE, picks.last_non_null_value, associative=True
     ),

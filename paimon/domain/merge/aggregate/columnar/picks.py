@@ -1,6 +1,7 @@
 """Functions that answer one of the values they saw, on columns: only row numbers are computed, then one take.
 
-Law: steps before the last SET or CLEAR are gone, but for the `first` functions, which remember that they have begun.
+Law: steps before the last SET or CLEAR are gone, but for `last_value`, which does not look at them, and the `first`
+functions, which remember that they have begun.
 Twin: `paimon.domain.merge.aggregate.reference.picks`.
 """
 
@@ -10,15 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.domain.merge.aggregate.columnar.steps import Steps, valid_steps
-from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER, CLEAR, SET
+from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER, CLEAR, RETRACT, SET
 from paimon.domain.merge.aggregate.rule import Aggregate
 from paimon.domain.merge.columnar.order import Mask
 
 
 def last_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """The last value, also a null; nothing after a retract."""
+    """The last value, also a null; nothing after a retract. `steps` may have their past."""
     places, groups = steps.last(steps.deeds != ADD_OLDER)
-    kept = ~steps.retracts[places]
+    deeds = steps.deeds[places]
+    kept = (deeds != RETRACT) & (deeds != CLEAR)
     return column.take(steps.picked(places[kept], groups[kept]))
 
 
