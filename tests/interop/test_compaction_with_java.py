@@ -1,0 +1,82 @@
+"""What we compact Java reads and goes on with, and the other way round."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from java_paimon import JavaPaimon, canonical
+
+import paimon
+
+pytestmark = pytest.mark.interop
+
+DDL = "id BIGINT NOT NULL, p STRING NOT NULL, s INT, v STRING"
+CASES: dict[str, dict[str, str]] = {
+    "parquet": {},
+    "orc": {"file.format": "orc", "num-sorted-run.compaction-trigger": "2"},
+    "avro": {"file.format": "avro", "num-sorted-run.compaction-trigger": "1"},
+    "sequence": {"sequence.field": "s", "num-sorted-run.compaction-trigger": "3"},
+    "rolled": {"target-file-size": "1 kb", "compaction.force-up-level-0": "true"},
+    "input changelog": {"changelog-producer": "input", "num-sorted-run.compaction-trigger": "2"},
+}
+
+
+def created(tmp_path: Path, **more: Any) -> tuple[paimon.Table, Path]:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", DDL, **more)
+    return table, Path(table.location)
+
+
+def ours(directory: Path) -> list[Any]:
+    table = paimon.open_table(directory)
+    assert isinstance(table, paimon.Table)
+    return canonical(table.scan().to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_both_write_and_compact_one_table_in_turns(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+    options = {"bucket": "2", "write-only": "true", **CASES[case]}
+    table, directory = created(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
+    chance = random.Random(case)
+    for turn in range(1, 13):
+        rows = [
+            {"id": chance.randrange(30), "p": chance.choice("ab"), "s": chance.randrange(5), "v": f"{turn}-{i}" * 9}
+            for i in range(20)
+        ]
+        kinds = chance.choices(["+I", "+U", "-D"], [4, 2, 2], k=len(rows))
+        if turn % 2:
+            table.write([{**row, "op": kind} for row, kind in zip(rows, kinds, strict=True)], kind_column="op")
+        else:
+            java.write(
+                directory,
+                [{**row, "_ROW_KIND": kind} for row, kind in zip(rows, kinds, strict=True)],
+                identifier=turn,
+            )
+        before = java.read(directory)
+        assert ours(directory) == before
+        if turn % 6 == 0:
+            java.write(directory, [], identifier=100 + turn, compact=True, options={"write-only": "false"})
+            assert java.snapshot(directory)["commitKind"] == "COMPACT"
+        else:
+            table.compact(full=turn % 5 == 0)
+        assert java.read(directory) == before, f"Java after turn {turn}"
+        assert ours(directory) == before, f"ours after turn {turn}"
+    assert any(s.commit_user != "java" and s.commit_kind.value == "COMPACT" for s in table.snapshots())
+
+
+@pytest.mark.parametrize("options", [{"bucket": "-1"}, {"bucket": "2", "bucket-key": "id"}], ids=["unaware", "fixed"])
+def test_java_reads_append_tables_that_we_compacted(java: JavaPaimon, tmp_path: Path, options: dict[str, str]) -> None:
+    table, directory = created(tmp_path, partition_keys=["p"], options=options)
+    for turn in range(1, 7):
+        rows = [{"id": i, "p": "ab"[i % 2], "s": turn, "v": None} for i in range(6)]
+        if turn % 2:
+            table.write(rows)
+        else:
+            java.write(directory, rows, identifier=turn)
+    before = java.read(directory)
+    assert table.compact(full=True).files_after < 12
+    assert java.read(directory) == before == ours(directory)
