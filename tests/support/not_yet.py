@@ -26,8 +26,6 @@ class Listed:
 
 
 NOT_YET = [
-    Listed("merged HLL sketches have other bytes than Java's", ("agg_sketches",), "latest"),
-    Listed("merged HLL sketches have other bytes than Java's", ("agg_sketches",), "snapshot-3"),
     Listed(
         "NaN in a sequence field: another record wins than in Java",
         ("fp_edges_pk",),

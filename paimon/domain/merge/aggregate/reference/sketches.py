@@ -59,7 +59,7 @@ def _library() -> ModuleType:
 
 
 def _union_of_coupons(a: bytes, b: bytes) -> bytes | None:
-    """The union of two sketches that list their coupons; None where one does not, or the union would not."""
+    """The union of two sketches that list their coupons (the second first); None where either, or the union, does not."""
     left, right = _coupons(a), _coupons(b)
     if left is None or right is None:
         return None
@@ -68,15 +68,15 @@ def _union_of_coupons(a: bytes, b: bytes) -> bytes | None:
 
 
 def _coupons(data: bytes) -> Slots | None:
-    """The coupons of a stored sketch as Java would hold them."""
-    log_size, log_table, mode = data[3], data[4], data[7] & 3
+    """The coupons of a stored sketch as Java would hold them: put one by one into a table that grows again."""
+    log_size, mode = data[3], data[7] & 3
     if log_size != _LOG_SIZE or not data[5] & _COMPACT:
         return None
     if mode == _LIST:
         return list(struct.unpack_from(f"<{data[6]}I", data, 8))
     if mode == _SET:
         (count,) = struct.unpack_from("<I", data, 8)
-        return _with([0] * (1 << log_table), struct.unpack_from(f"<{count}I", data, 12))
+        return _with(_table(_LOG_SMALLEST_TABLE, ()), struct.unpack_from(f"<{count}I", data, 12))
     return None
 
 
