@@ -6,7 +6,6 @@ and bytes by unsigned bytes, -0.0 before 0.0, NaN last; equal words mean equal v
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -126,7 +125,7 @@ def _text_numbers(column: pa.Array) -> list[Integers]:
         return [_ranks(column)]
     text = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]]
     if int(lengths.min()) == longest:
-        return [_dense(_strided_word(text, longest, at)) for at in range(prefix, longest, 8)]
+        return [_strided_word(text, longest, at) for at in range(prefix, longest, 8)]
     starts = (offsets[:-1] - offsets[0]).astype(np.int64)
     return _ragged_numbers(text, starts + prefix, lengths - prefix, longest - prefix)
 
@@ -160,23 +159,6 @@ def _strided_word(text: npt.NDArray[np.uint8], width: int, at: int) -> Words:
     start = min(at, width - 8)
     view: npt.NDArray[np.uint64] = np.ndarray((rows,), dtype=">u8", buffer=text, offset=start, strides=(width,))
     return view.astype(np.uint64)
-
-
-def _dense(words: Words) -> Words:
-    """Words whose bytes come from small alphabets (digits, say) as numbers in mixed radix, which sort alike.
-
-    They take fewer bits: numbered keys become slots, which need no sort.
-    """
-    columns = words.astype(">u8").view(np.uint8).reshape(-1, 8).T
-    bounds = [(int(column.min()), int(column.max())) for column in columns]
-    if math.prod(high - low + 1 for low, high in bounds) >= 1 << 63:
-        return words
-    dense = np.zeros(len(words), dtype=np.uint64)
-    for column, (low, high) in zip(columns, bounds, strict=True):
-        if low < high:
-            dense *= np.uint64(high - low + 1)
-            dense += column - np.uint8(low)
-    return dense
 
 
 def _gathered_word(text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]) -> Words:

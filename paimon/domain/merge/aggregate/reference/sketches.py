@@ -59,7 +59,7 @@ def _library() -> ModuleType:
 
 
 def _union_of_coupons(a: bytes, b: bytes) -> bytes | None:
-    """The union of two sketches that list their coupons (the second first); None where either, or the union, does not."""
+    """The union of two sketches that list their coupons, the second first; None where one, or the union, does not."""
     left, right = _coupons(a), _coupons(b)
     if left is None or right is None:
         return None
