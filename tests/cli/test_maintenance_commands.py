@@ -1,0 +1,48 @@
+"""`paimon compact`: what it does, prints and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import paimon
+from paimon.cli.main import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    assert main(list(words)) == code
+    printed = capsys.readouterr()
+    return printed.err if code else printed.out
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> paimon.Table:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    table = catalog.create_table(
+        "db.t", "id INT NOT NULL, day STRING NOT NULL", primary_keys=["id", "day"], partition_keys=["day"],
+        options={"bucket": "1"},
+    )  # fmt: skip
+    for day in ("mon", "mon", "tue", "tue"):
+        table.write([{"id": 1, "day": day}])
+    return table
+
+
+def test_it_says_what_it_did(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = json.loads(run(capsys, "compact", orders.location, "--output", "json"))
+    assert nothing == {"snapshot": None, "buckets": 0, "files before": 0, "files after": 0, "rows": 0}
+    some = json.loads(run(capsys, "compact", orders.location, "--full", "--where", "day = 'mon'", "--output", "json"))
+    assert some == {"snapshot": 5, "buckets": 1, "files before": 2, "files after": 1, "rows": 1}
+    rest = run(capsys, "compact", orders.location, "--option", "num-sorted-run.compaction-trigger=2")
+    assert "compaction of" in rest
+    assert orders.scan().count() == 2
+    assert orders.system_table("files").scan().to_arrow()["level"].to_pylist() == [5, 2]
+
+
+def test_it_refuses_other_columns_and_tables_by_name(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = run(capsys, "compact", orders.location, "--where", "id = 1", code=1)
+    assert "'id'" in wrong and "hint: partition columns of" in wrong
+    lookup = run(capsys, "compact", orders.location, "--option", "changelog-producer=lookup", code=1)
+    assert "changelog-producer 'lookup'" in lookup
