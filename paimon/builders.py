@@ -289,6 +289,8 @@ class StreamTableCommit:
         """Publish the messages under this identifier."""
         if not 0 <= identifier < BATCH_COMMIT_IDENTIFIER:
             raise InvalidRequest(f"commit identifier {identifier} is out of range", subject="identifier")
+        if not self.filter_committed([identifier]):
+            return CommitResult(already_committed=True)
         return self.inner.commit(messages, identifier=identifier, watermark=watermark)
 
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:

@@ -231,6 +231,17 @@ def test_the_same_commit_happens_once(orders: paimon.Table) -> None:
     assert [s.watermark for s in snapshots] == [50, 50]
 
 
+def test_no_commit_is_passed_over_in_silence(orders: paimon.Table) -> None:
+    orders.write(ROWS[:1], commit_user="me")
+    orders.write(ROWS[1:2], commit_user="me", identifier=5)
+    assert len(orders.snapshots()) == 2, "a batch commit of the same user says nothing of identifiers"
+    with pytest.raises(InvalidRequest, match="identifier 3 of user 'me' comes after 5"):
+        orders.write(ROWS[2:], commit_user="me", identifier=3)
+    stream = orders.new_stream_write_builder("me")
+    assert stream.new_commit().filter_committed([3, 5, 6]) == [6]
+    assert stream.new_commit().commit(3, []).already_committed
+
+
 def test_overwrite_replaces_what_it_names(orders: paimon.Table) -> None:
     orders.write(ROWS)
     orders.overwrite([{"id": 7, "day": "mon"}])

@@ -64,7 +64,7 @@ def _index_path(table: TableDefinition, entry: IndexManifestEntry) -> str:
 def _held_names(engine: Engine, table: TableDefinition, commit_user: str) -> set[str]:
     newest = CommitBase(engine, table, latest_snapshot(engine, table.paths))
     names = {e.file.file_name for e in newest.live(lambda _: True)} | {e.file_name for e in newest.index_files}
-    for snapshot in snapshots_of(engine, table.paths, commit_user):
+    for snapshot in snapshots_of(engine, table.paths, commit_user, batch=True):
         names |= _delta_names(engine, table, snapshot)
         names |= {e.file_name for e in CommitBase(engine, table, snapshot).index_files}
     return names

@@ -20,7 +20,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.attempt import Attempts, ChangeOn, Published, Signature
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.history import committed
+from paimon.operations.commit.history import committed, happened
 from paimon.operations.commit.strict import since_safe
 from paimon.ports.engine import Engine
 
@@ -99,13 +99,14 @@ def commit(engine: Engine, table: TableDefinition, request: CommitRequest) -> Co
     CommitUncertain
         Nobody can tell whether a part was published; nothing was deleted.
     InvalidRequest
-        The messages do not fit the table or the partitions to be replaced.
+        The messages do not fit the table or the partitions to be replaced, or the identifier is below one that the user
+        committed and no snapshot tells of it.
     CorruptTable
         The snapshot to build on cannot be read; nothing was published.
     """
     check_places(request.messages, (table.location, *table.allowed_roots))
     once = request.identifier != BATCH_COMMIT_IDENTIFIER
-    if once and committed(engine, table, request.commit_user, request.identifier):
+    if once and happened(engine, table, request.commit_user, request.identifier):
         return CommitResult(already_committed=True)
     first = _publish_written(engine, table, request)
     second, lost = _publish_compacted(engine, table, request, after=first)

@@ -1,14 +1,18 @@
 """Which commits of a user the table holds already.
 
-Law: identifiers of one user rise, so all up to that of its newest snapshot are committed. Walks back from the newest
-snapshot and stops at the first of the user. Source: `FileStoreCommitImpl.filterCommitted`.
+Law: identifiers of one user rise, so all up to that of its newest snapshot are committed; batch commits, whose
+identifier is the largest there is, say nothing of the others. Walks back from the newest snapshot and stops at the
+first of the user. Source: `FileStoreCommitImpl.filterCommitted`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.read.snapshots import find_snapshot, latest_snapshot
 from paimon.ports.engine import Engine
 
@@ -19,23 +23,39 @@ def committed(engine: Engine, table: TableDefinition, commit_user: str, identifi
     return newest is not None and newest.commit_identifier >= identifier
 
 
+def happened(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> bool:
+    """Like `committed`, for a job that is about to commit: an identifier that was passed over is refused, not skipped.
+
+    Raises
+    ------
+    InvalidRequest
+        The user committed a larger identifier, and no snapshot tells of this one.
+    """
+    newest = newest_of(engine, table.paths, commit_user)
+    if newest is None or newest.commit_identifier < identifier:
+        return False
+    known = (s.commit_identifier for s in snapshots_of(engine, table.paths, commit_user))
+    if identifier in known:
+        return True
+    raise InvalidRequest(
+        f"commit identifier {identifier} of user {commit_user!r} comes after {newest.commit_identifier}",
+        subject="identifier",
+        hint="identifiers of one user rise; take a larger one, or another commit user",
+    )
+
+
 def newest_of(engine: Engine, paths: TablePaths, commit_user: str) -> Snapshot | None:
-    """The user's newest snapshot; None where there is none (any more)."""
-    snapshot = latest_snapshot(engine, paths)
-    while snapshot is not None and snapshot.commit_user != commit_user:
-        snapshot = _before(engine, paths, snapshot.id)
-    return snapshot
+    """The user's newest snapshot that is not of a batch commit; None where there is none (any more)."""
+    return next(snapshots_of(engine, paths, commit_user), None)
 
 
-def snapshots_of(engine: Engine, paths: TablePaths, commit_user: str) -> list[Snapshot]:
-    """All snapshots of the user that still stand, newest first."""
-    found: list[Snapshot] = []
+def snapshots_of(engine: Engine, paths: TablePaths, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:
+    """Snapshots of the user that still stand, newest first; those of batch commits only where asked for."""
     snapshot = latest_snapshot(engine, paths)
     while snapshot is not None:
-        if snapshot.commit_user == commit_user:
-            found.append(snapshot)
+        if snapshot.commit_user == commit_user and (batch or snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER):
+            yield snapshot
         snapshot = _before(engine, paths, snapshot.id)
-    return found
 
 
 def published_since(
