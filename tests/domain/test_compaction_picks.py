@@ -26,9 +26,10 @@ many, no level above         | 0:1 0:1 0:1 0:1 0:1              |               
 amplification is a limit     | 0:5 0:5 0:5 0:5 5:10             | ratio=-99                | -
 amplification by option      | 0:5 0:5 0:5 0:5 5:10             | amplification=199        | 5 -> L5
 equal sizes are merged       | 0:1 0:1 0:1 0:1 5:99             |                          | 4 -> L4
-one percent larger is not    | 0:100 0:101 0:204 0:900 5:9999   |                          | 4 -> L4
+one percent larger is not    | 0:100 0:101 0:204 4:900 5:9999   |                          | 4 -> L4
 stops before the larger      | 0:1 0:1 2:9 3:20 5:99            |                          | 2 -> L1
-level 0 and 1 come along     | 0:1 0:1 0:9 1:90 5:999           |                          | 4 -> L4
+all of level 0 comes along   | 0:1 0:1 0:9 1:90 5:999           |                          | 4 -> L1
+up to the next level         | 0:1 0:1 0:9 0:90 5:9999          |                          | 5 -> L5
 not where nothing is taken   | 0:1 0:9 1:90 2:900 5:9999        |                          | -
 size ratio by option         | 0:1 0:9 1:90 2:900 5:9999        | ratio=800                | 4 -> L4
 first beyond the ratio       | 0:1 2:9 3:90 4:900 5:9999        |                          | -
@@ -43,7 +44,7 @@ off-peak of no hours         | 0:1 0:2 2:4 3:9 5:9999           | offpeak=12-12,
 off-peak without an end      | 0:1 0:2 2:4 3:9 5:9999           | offpeak=12--1,200        | -
 level 0 forced               | 0:1 5:999                        | force                    | 1 -> L4
 all level 0 forced           | 0:1 0:500 5:9999                 | force                    | 2 -> L4
-forced takes level 1 too     | 0:1 1:500 5:9999                 | force                    | 2 -> L4
+forced takes level 1 too     | 0:1 1:500 5:9999                 | force                    | 2 -> L1
 forced output is not level 0 | 0:1 0:1 1:1 2:1 5:9999           | force trigger=9          | 4 -> L4
 no level 0 to force          | 1:1 5:999                        | force                    | -
 forced alone                 | 0:1                              | force                    | 1 -> L5

@@ -77,6 +77,10 @@ class JavaPaimon:
         """Java's own view of a snapshot (0: the latest), as parsed JSON."""
         return json.loads(self._driver.snapshot(str(directory), self._long(snapshot_id)))
 
+    def picks(self, cases: Iterable[str]) -> list[str]:
+        """What Java's compaction strategies pick; `CompactionPicks` tells what a case is."""
+        return str(self._gateway.jvm.interop.CompactionPicks.pick("\n".join(cases))).split("\n")
+
     def __enter__(self) -> JavaPaimon:
         return self
 

@@ -82,8 +82,7 @@ def _grown(runs: Sequence[LevelRun], rules: CompactionRules, hour: int, count: i
     percent = 100 + rules.size_ratio + rules.off_peak.ratio_at(hour)
     size = sum(run.size_bytes for run in runs[:count])
     for run in runs[count:]:
-        too_large = size * percent < run.size_bytes * 100
-        if too_large and not ((forced or count > 1) and run.level <= 1):
+        if size * percent < run.size_bytes * 100:
             break
         size += run.size_bytes
         count += 1
