@@ -11,7 +11,6 @@ from paimon.domain.commit.entries import Change, compacted, data_files, file_pat
 from paimon.domain.commit.index_entries import live_index_files
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.commit.next_snapshot import (
-    NO_WATERMARK,
     SnapshotContent,
     Stamp,
     WrittenList,
@@ -23,7 +22,7 @@ from paimon.domain.commit.retry import RetryPolicy
 from paimon.domain.commit.row_ids import with_row_ids
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, IndexManifestEntry, ManifestEntry
-from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.domain.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 
 SOURCE = FileSource.APPEND
 LIST = WrittenList("l", 1)

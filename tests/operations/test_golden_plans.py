@@ -26,7 +26,7 @@ from paimon.domain.manifest.merge_plan import (
     must_change,
 )
 from paimon.domain.scan.plan import ScanRequest
-from paimon.operations.read.deletion import read_deletion_vector
+from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.manifests import data_manifests, live_entries, read_manifest, read_manifest_list
 from paimon.operations.read.plan import plan
 from paimon.operations.read.snapshots import (
@@ -100,7 +100,7 @@ def test_live_files_and_their_plan_are_those_that_java_names(case: str) -> None:
     for split in planned.splits:
         for file, vector in zip(split.files, split.deletion_files, strict=False):
             if vector is not None:
-                assert 0 < read_deletion_vector(engine, vector).mask(0, file.row_count).sum() <= file.row_count
+                assert 0 < read_vector(engine, vector).mask(0, file.row_count).sum() <= file.row_count
 
 
 def _ordered(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,10 +11,7 @@ from collections.abc import Iterable, Mapping
 from attrs import field, frozen
 
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
-from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
-
-NO_WATERMARK = -(2**63)
-"""How Java writes a missing watermark."""
+from paimon.domain.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 
 
 @frozen

@@ -14,6 +14,8 @@ from attrs import field, frozen
 
 BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
 """The commit identifier of every batch commit."""
+NO_WATERMARK = -(2**63)
+"""How Java writes a missing watermark."""
 
 
 class CommitKind(Enum):

@@ -1,26 +1,46 @@
-"""Loads the deletion vectors that a split names.
+"""Reading the deletion vector of a data file.
 
-Law: a vector is read from the range that the index manifest gives, and refused where the two disagree.
-Source: `DeletionVector.Factory`.
+Law: a vector is read by its range alone, kept, and checked against what the index manifest says of it. Source:
+`DeletionVectorsIndexFile`.
 """
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from paimon.domain.deletion.vector import DeletionVector, decode_vector, stored_bytes
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.scan.splits import DeletionFile
 from paimon.ports.engine import Engine
 
 
-def read_vector(engine: Engine, file: DeletionFile) -> DeletionVector:
-    """The deletion vector of one data file."""
-    with engine.files.open(file.path) as source:
-        if not 0 <= file.range.offset < source.size():
-            raise CorruptTable(file.path, f"ends before the deletion vector at {file.range.offset}")
-        source.seek(file.range.offset)
-        data = source.read(stored_bytes(file.range.length))
-    vector = decode_vector(data, file.range.length, file.path)
-    if file.range.cardinality is not None and vector.cardinality != file.range.cardinality:
-        told = file.range.cardinality
-        raise CorruptTable(file.path, f"holds a vector of {vector.cardinality} rows, the index manifest says {told}")
+def read_vector(engine: Engine, deletion: DeletionFile) -> DeletionVector:
+    """The vector at a place in an index file.
+
+    Raises
+    ------
+    CorruptTable, Unsupported
+        Naming the index file.
+    """
+    where = deletion.range
+    key = f"vector:{deletion.path}@{where.offset}+{where.length}"
+    kept = engine.cache.get(key)
+    if isinstance(kept, DeletionVector):
+        return kept
+    vector = decode_vector(_range(engine, deletion), where.length, deletion.path)
+    if where.cardinality is not None and where.cardinality != vector.cardinality:
+        reason = f"marks {vector.cardinality} rows of {where.data_file}, but should mark {where.cardinality}"
+        raise CorruptTable(deletion.path, reason)
+    engine.cache.put(key, vector, vector.positions.nbytes)
     return vector
+
+
+def _range(engine: Engine, deletion: DeletionFile) -> bytes:
+    try:
+        with engine.files.open(deletion.path) as source:
+            left = source.size() - deletion.range.offset
+            return bytes(source.read_at(max(0, min(stored_bytes(deletion.range.length), left)), deletion.range.offset))
+    except NotFound as error:
+        raise CorruptTable(deletion.path, "is named by the index manifest but does not exist") from error
+    except pa.ArrowException as error:
+        raise CorruptTable(deletion.path, f"cannot be read: {error}") from error

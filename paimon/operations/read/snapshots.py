@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from paimon.domain.errors import CorruptTable, NotFound, StorageError, did_you_mean
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.json import parse_hint, snapshot_from_json, tag_from_json
-from paimon.domain.snapshot.snapshot import Snapshot, Tag
+from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
 from paimon.ports.engine import Engine
 
 _WALK = 64
 _TRIES = 3
 _PREFIX = "snapshot-"
 _TAG_PREFIX = "tag-"
-NO_WATERMARK = -(2**63)
 """What Java stores for a watermark that is not there."""
 
 
@@ -42,7 +41,11 @@ def load_snapshot(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapsh
 
 def find_snapshot(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
     """The snapshot of this id; None where its file does not exist."""
-    path = paths.snapshot(snapshot_id)
+    return stored_snapshot(engine, paths.snapshot(snapshot_id), snapshot_id)
+
+
+def stored_snapshot(engine: Engine, path: str, snapshot_id: int) -> Snapshot | None:
+    """The snapshot in a file, which must be that of this id; None where there is no such file."""
     try:
         data = engine.files.read(path)
     except NotFound:
@@ -55,8 +58,13 @@ def find_snapshot(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapsh
 
 def snapshot_ids(engine: Engine, paths: TablePaths) -> tuple[int, ...]:
     """Ids of all snapshot files, ascending, by listing."""
-    names = (status.name for status in engine.files.list(paths.snapshots))
-    texts = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return ids_in(engine, paths.snapshots, _PREFIX)
+
+
+def ids_in(engine: Engine, directory: str, prefix: str) -> tuple[int, ...]:
+    """The numbers that follow a prefix in the file names of a directory, ascending."""
+    names = (status.name for status in engine.files.list(directory))
+    texts = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
     return tuple(sorted(int(text) for text in texts if text.isdecimal() and len(text) <= 18))
 
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
+from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.paths import TablePaths
-from paimon.domain.snapshot.json import snapshot_from_json
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.snapshots import earliest_snapshot_id, find_snapshot, latest_snapshot
+from paimon.operations.read.snapshots import (
+    earliest_snapshot_id,
+    find_snapshot,
+    ids_in,
+    latest_snapshot,
+    stored_snapshot,
+)
 from paimon.ports.engine import Engine
 
 _PREFIX = "changelog-"
@@ -20,22 +25,12 @@ _PREFIX = "changelog-"
 
 def changelog_ids(engine: Engine, paths: TablePaths) -> tuple[int, ...]:
     """Ids of all long-lived changelogs, ascending, by listing."""
-    names = (status.name for status in engine.files.list(paths.changelogs))
-    texts = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
-    return tuple(sorted(int(text) for text in texts if text.isdecimal() and len(text) <= 18))
+    return ids_in(engine, paths.changelogs, _PREFIX)
 
 
 def find_changelog(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
     """The long-lived changelog of an expired snapshot; None where its file does not exist."""
-    path = paths.changelog(snapshot_id)
-    try:
-        data = engine.files.read(path)
-    except NotFound:
-        return None
-    kept = snapshot_from_json(data, path)
-    if kept.id != snapshot_id:
-        raise CorruptTable(path, f"holds the changelog of snapshot {kept.id}")
-    return kept
+    return stored_snapshot(engine, paths.changelog(snapshot_id), snapshot_id)
 
 
 def history(
