@@ -21,8 +21,6 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.data_types import DataField
 
-_POSTPONED = -2
-
 
 @frozen
 class PartitionFilter:

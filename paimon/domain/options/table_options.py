@@ -16,7 +16,6 @@ from paimon.domain.options.parse import (
     parse_duration_millis,
     parse_int,
     parse_levels,
-    parse_list,
     parse_long,
     parse_memory,
 )
@@ -267,7 +266,3 @@ class TableOptions:
         if text is None:
             return self.snapshot_time_retained_millis
         return parse_duration_millis(text, "changelog.time-retained")
-
-    def file_index_columns(self, kind: str) -> tuple[str, ...]:
-        """Columns (or `column[key]` of maps) that have a file index of this kind."""
-        return parse_list(self.values.get(f"file-index.{kind}.columns", ""))

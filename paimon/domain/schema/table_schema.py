@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from paimon.domain.types.data_types import DataField, RowType
+from paimon.domain.types.data_types import DataField
 
 
 def _frozen_map(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -42,11 +42,6 @@ class TableSchema:
     time_millis: int = 0
     version: int = 3
     unknown: Mapping[str, Any] = field(converter=_frozen_map, factory=dict)
-
-    @property
-    def row_type(self) -> RowType:
-        """All columns as one ROW type."""
-        return RowType(self.fields, nullable=False)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -53,11 +53,6 @@ def type_from_json(value: object, path: str) -> DataType:
     return _type(Members({"type": value}, path), 0)
 
 
-def field_from_json(value: object, path: str) -> DataField:
-    """The field of a JSON object out of the file `path`."""
-    return read_field_json(Members({}, path), value, "field", 0)
-
-
 def read_field_json(parent: Members, value: object, where: str, depth: int = 0) -> DataField:
     """The field of `value`, which is the part `where` of `parent`."""
     members = parent.child(value, where)

@@ -39,15 +39,6 @@ def character_lengths(fields: Iterable[DataField]) -> dict[int, tuple[int, int]]
     return lengths
 
 
-def column_numbers(fields: Iterable[DataField]) -> dict[str, int]:
-    """The column number of each top-level field; the root is 0."""
-    numbers, following = {}, 1
-    for field in fields:
-        numbers[field.name] = following
-        following += sum(1 for _ in _preorder(field.type))
-    return numbers
-
-
 def to_physical(array: pa.Array, data_type: DataType) -> pa.Array:
     """A leaf as it is written."""
     if isinstance(data_type, dt.CharType):
