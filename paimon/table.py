@@ -334,12 +334,14 @@ def _committed(
     identifier: int = BATCH_COMMIT_IDENTIFIER,
     watermark: int | None = None,
 ) -> WriteResult:
-    """One commit; where it is refused for certain, its files are removed."""
+    """One commit; where it is refused for certain, or took place before, its files are removed."""
     try:
         done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
     except (InvalidRequest, CommitConflict):
         commit.abort(messages, identifier)
         raise
+    if done.already_committed:
+        commit.abort(messages)  # asked as a batch: the files that the earlier commit holds stay, these are others
     return WriteResult(done.snapshot_ids, done.added_rows, done.added_files)
 
 

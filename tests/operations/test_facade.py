@@ -224,6 +224,7 @@ def test_row_kinds_come_from_a_column(orders: paimon.Table) -> None:
 def test_the_same_commit_happens_once(orders: paimon.Table) -> None:
     first = orders.write(ROWS[:1], commit_user="me", identifier=1, properties={"job": "a"}, watermark=50)
     again = orders.write(ROWS[1:], commit_user="me", identifier=1)
+    assert len(list(Path(orders.location).rglob("*.parquet"))) == first.files, "files of a second try are removed"
     other = orders.write(ROWS[1:], commit_user="me", identifier=2, watermark=10)
     assert (first.snapshot_ids, again.snapshot_ids, other.snapshot_ids) == ((1,), (), (2,))
     snapshots = orders.snapshots()
