@@ -6,7 +6,7 @@ import pathlib
 import pyarrow as pa
 import pytest
 
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.row import binary_row, murmur
 from paimon.domain.row.literals import literal
 from paimon.domain.row.values import to_array, to_values
@@ -80,3 +80,16 @@ def test_damaged_rows_are_corrupt_tables(vector):
                 binary_row.decode(damaged, types)
             except CorruptTable as error:
                 assert error.path == "binary row"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("9.9", "9.90"), ("0e999999999", "0.00"), ("100e-1", "10.00"), ("1e999999999", None), ("1e-999999999", None)],
+)
+def test_decimals_of_any_exponent_are_judged_at_once(text: str, value: str | None) -> None:
+    column = dt.DecimalType(4, 2)
+    if value is not None:
+        assert str(literal(text, column)) == value
+    else:
+        with pytest.raises(InvalidRequest, match="it has more than"):
+            literal(text, column)

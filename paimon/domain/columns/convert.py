@@ -131,8 +131,9 @@ def _row(array: pa.Array, fields: tuple[dt.DataField, ...], target: pa.StructTyp
 
 def _check_not_null(array: pa.Array, name: str) -> None:
     if array.null_count:
+        nulls = "1 null" if array.null_count == 1 else f"{array.null_count} nulls"
         raise InvalidRequest(
-            f"column {name!r} is NOT NULL and holds {array.null_count} nulls", subject=name, hint="give every value"
+            f"column {name!r} is NOT NULL and holds {nulls}", subject=name, hint="give every value"
         )
 
 

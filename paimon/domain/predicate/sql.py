@@ -15,7 +15,7 @@ from typing import Any
 import sqlglot
 from attrs import evolve
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
@@ -72,10 +72,17 @@ def parse_predicate(text: str) -> Predicate:
             raise InvalidRequest(f"{text!r} is not one predicate", subject=text, hint=HINT)
         return _predicate(trees[0])
     except (SqlglotError, ValueError, ArithmeticError) as error:
-        reason = str(error).split("\n", 1)[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
-        raise InvalidRequest(f"{text!r} is not SQL that can be read: {reason}", subject=text, hint=HINT) from error
+        raise InvalidRequest(f"{text!r} is not SQL that can be read{_place(error)}", subject=text, hint=HINT) from error
     except RecursionError as error:
         raise InvalidRequest("the predicate is nested too deep", subject=text[:200], hint="use IN for lists") from error
+
+
+def _place(error: Exception) -> str:
+    """Where the text went wrong; the parser's own words name its classes."""
+    if not isinstance(error, SqlglotError):
+        return f": {error}"
+    where = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    return f": line {where['line']}, column {where['col']}" if where.get("line") and where.get("col") else ""
 
 
 def _refused(node: exp.Expression, why: str = HINT) -> InvalidRequest:

@@ -113,10 +113,15 @@ def _floating(value: Any) -> float:
 def _decimal(value: Any, precision: int, scale: int) -> Decimal:
     if isinstance(value, bool):
         raise ValueError("a boolean is no number")
-    sign, digits, exponent = Decimal(str(value).strip()).as_tuple()
+    try:
+        sign, digits, exponent = Decimal(str(value).strip()).as_tuple()
+    except InvalidOperation as error:
+        raise ValueError("give a number") from error
     if not isinstance(exponent, int):
         raise ValueError("it is not finite")
     number, shift = int("".join(map(str, digits))), exponent + scale
+    # A short text such as 1e999999999 names a number of any length: the power of ten is bounded before it is taken.
+    shift = max(-len(digits), min(shift, precision)) if number else 0
     scaled, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
     if rest:
         raise ValueError(f"it has more than {scale} digits after the point")

@@ -59,7 +59,7 @@ def tables_of(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] =
         yield from _of_iterable(data, fields, extra)
     else:
         raise InvalidRequest(
-            f"cannot write a {type(data).__name__}",
+            f"rows cannot be made of {type(data).__name__!r}",
             hint="give an Arrow table, a data frame, a list of dicts, or anything with __arrow_c_stream__",
         )
 
