@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -35,7 +36,7 @@ ROW = st.fixed_dictionaries({
     "k": st.integers(0, 9), "p": st.sampled_from("ab"), "s": st.none() | st.integers(0, 3),
     "v": st.none() | st.text("xyz", max_size=2), "op": st.sampled_from(["+I", "+I", "+U", "-D", "-U"]),
 })  # fmt: skip
-STEPS = st.lists(st.lists(ROW, min_size=1, max_size=12) | st.booleans(), min_size=2, max_size=9)
+STEPS = st.lists(st.lists(ROW, min_size=1, max_size=12) | st.booleans(), min_size=2, max_size=7)
 """Rows to write, or a compaction (True: a full one)."""
 OPTIONS: list[dict[str, str]] = [
     {},
@@ -90,7 +91,7 @@ def check_levels(table: paimon.Table) -> None:
         assert all(before[1] < after[0] for before, after in pairwise(spans))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(options=st.sampled_from(OPTIONS), steps=STEPS)
 def test_rows_before_are_rows_after_and_levels_do_not_overlap(
     options: dict[str, str], steps: list[list[dict[str, Any]] | bool]
@@ -119,7 +120,7 @@ ENGINES: list[dict[str, str]] = [
 ]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(options=st.sampled_from(ENGINES), steps=STEPS, trigger=st.integers(1, 3))
 def test_engines_that_put_rows_together_go_on_from_what_was_compacted(
     options: dict[str, str], steps: list[list[dict[str, Any]] | bool], trigger: int
@@ -347,20 +348,26 @@ def test_a_compactor_beside_writers_loses_nothing(tmp_path: Path) -> None:
     table = keyed(tmp_path, **{"write-only": "true", "num-sorted-run.compaction-trigger": "2"})
     script = (
         "import sys, paimon; t = paimon.open_table(sys.argv[1])\n"
-        "for i in range(8): t.write([{'k': int(sys.argv[2]) * 100 + i, 'p': 'a', 's': i, 'v': 'x'},"
+        "for i in range(5): t.write([{'k': int(sys.argv[2]) * 100 + i, 'p': 'a', 's': i, 'v': 'x'},"
         " {'k': -1, 'p': 'a', 's': i, 'v': 'shared'}])"
     )
     command = [sys.executable, "-c", script, table.location]
     writers = [subprocess.Popen([*command, str(n)]) for n in range(2)]
     turns = 0
-    while any(writer.poll() is None for writer in writers):
-        table.compact(full=turns % 2 == 0)
-        turns += 1
-    assert [writer.returncode for writer in writers] == [0, 0]
+    try:
+        while any(writer.poll() is None for writer in writers):
+            table.compact(full=turns % 2 == 0)
+            turns += 1
+            assert turns < 6_000, "the writers starve"
+            time.sleep(0.01)
+    finally:
+        for writer in writers:
+            writer.kill()
+    assert [writer.wait() for writer in writers] == [0, 0]
     table.compact(full=True)
     kinds = [s.commit_kind for s in table.snapshots()]
-    assert kinds.count(CommitKind.APPEND) == 16 and kinds.count(CommitKind.COMPACT) > 1
-    assert {r["k"] for r in table.scan().to_arrow().to_pylist()} == {-1, *range(8), *range(100, 108)}
+    assert kinds.count(CommitKind.APPEND) == 10 and kinds.count(CommitKind.COMPACT) > 1
+    assert {r["k"] for r in table.scan().to_arrow().to_pylist()} == {-1, *range(5), *range(100, 105)}
 
 
 def test_memory_stays_bounded_however_large_the_files_are(tmp_path: Path) -> None:
