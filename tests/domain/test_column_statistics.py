@@ -85,7 +85,7 @@ def test_modes():
     assert apply(stats, TEXT, parse_mode("full")) == stats
     assert apply(ColumnStats(b"a", b"b", 3), dt.VarBinaryType(), parse_mode("full")) == ColumnStats(None, None, 3)
     for wrong in ("truncate(0)", "truncate", "all"):
-        with pytest.raises(InvalidRequest, match="is no statistics mode"):
+        with pytest.raises(InvalidRequest, match="statistics mode"):
             parse_mode(wrong)
 
 

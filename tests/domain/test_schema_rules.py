@@ -26,6 +26,7 @@ STRICTER = {
     "no_fields", "pk_variant", "part_variant", "bkey_variant", "rowkind_int", "ff_csv", "ff_level_bogus", "mem_bad",
     "bool_bad", "dur_bad", "default_bad", "fi_missing", "bf_mod_str", "bf_mod_two", "bf_bogus", "bf_hive_ts",
     "ccols_missing", "type_fmt", "mf_bogus", "ff_changelog_bogus", "avro_level",
+    "stats_bogus", "stats_trunc0", "fstats_bogus",
 }  # fmt: skip
 """What Java makes, though writing to it fails."""
 NOT_WRITABLE = {name for name, case in CASES.items() if case.get("primaryKeys") and int(

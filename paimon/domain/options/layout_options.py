@@ -47,7 +47,7 @@ FILES = (
     Option("file.suffix.include.compression", Kind.BOOL, "false", "name the codec in file names"),
     Option("changelog-file.format", Kind.TEXT, None, "format of changelog files"),
     Option("changelog-file.compression", Kind.TEXT, None, "codec of changelog files"),
-    Option("changelog-file.stats-mode", Kind.TEXT, None, "statistics of changelog files"),
+    Option("changelog-file.stats-mode", Kind.STATS_MODE, None, "statistics of changelog files"),
     Option("target-file-size", Kind.MEMORY, None, "size to roll data files at; 128 mb with keys, else 256 mb"),
     Option("target-file-row-num", Kind.LONG, None, "rows to roll data files at"),
     Option("blob.target-file-size", Kind.MEMORY, None, "size to roll blob files at"),
@@ -67,8 +67,8 @@ FILES = (
 )
 
 STATISTICS = (
-    Option("metadata.stats-mode", Kind.TEXT, "truncate(16)", "statistics: none, counts, truncate(n), full"),
-    Option("metadata.stats-mode.per.level", Kind.LEVELS, None, "statistics by level"),
+    Option("metadata.stats-mode", Kind.STATS_MODE, "truncate(16)", "statistics: none, counts, truncate(n), full"),
+    Option("metadata.stats-mode.per.level", Kind.STATS_MODE_LEVELS, None, "statistics by level"),
     Option("metadata.stats-dense-store", Kind.BOOL, "true", "store only the columns that have statistics"),
     Option("metadata.stats-keep-first-n-columns", Kind.INT, "-1", "statistics for the first columns only"),
     Option("file-index.in-manifest-threshold", Kind.MEMORY, "500 b", "largest index kept inside manifests"),

@@ -23,6 +23,8 @@ class Kind(Enum):
     CHOICE = "choice"
     NAMES = "comma-separated names"
     LEVELS = "values by level"
+    STATS_MODE = "statistics mode"
+    STATS_MODE_LEVELS = "statistics modes by level"
 
 
 @frozen

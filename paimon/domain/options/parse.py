@@ -32,6 +32,7 @@ LARGEST_INT = (1 << 31) - 1
 
 _NUMBER_UNIT = re.compile(r"\s*([0-9]+)\s*([^\s0-9]*)\s*\Z", re.ASCII)
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*\Z", re.ASCII)
+_TRUNCATE = re.compile(r"truncate\(([0-9]{1,9})\)")
 
 
 def refused(key: str, text: str, form: str) -> InvalidRequest:
@@ -106,6 +107,22 @@ def parse_double(text: str, key: str = "number") -> float:
 def parse_list(text: str) -> tuple[str, ...]:
     """Comma-separated names without the blanks around them; empty ones are left out."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def parse_stats_mode(text: str, key: str = "statistics mode") -> tuple[str, int]:
+    """``none``, ``counts``, ``full`` or ``truncate``, and for the last the length that text is cut to."""
+    word = text.strip().lower()
+    found = _TRUNCATE.fullmatch(word)
+    if found and int(found[1]) > 0:
+        return "truncate", int(found[1])
+    if word not in ("none", "counts", "full"):
+        raise refused(key, text, "one of none, counts, full, or a length such as 'truncate(16)'")
+    return word, 0
+
+
+def parse_stats_mode_levels(text: str, key: str = "per level") -> Mapping[int, tuple[str, int]]:
+    """``"0:none,5:full"`` as a map from the level to its statistics mode."""
+    return {level: parse_stats_mode(mode, key) for level, mode in parse_levels(text, key).items()}
 
 
 def parse_levels(text: str, key: str = "per level") -> Mapping[int, str]:

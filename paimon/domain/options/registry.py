@@ -27,7 +27,7 @@ TABLE_DEFAULT_PREFIX = "table-default."
 """Catalog options that are copied into new tables."""
 
 FIELD_OPTIONS: Mapping[str, Kind] = {
-    "stats-mode": Kind.TEXT,
+    "stats-mode": Kind.STATS_MODE,
     "aggregate-function": Kind.TEXT,
     "ignore-retract": Kind.BOOL,
     "distinct": Kind.BOOL,

@@ -18,6 +18,8 @@ from paimon.domain.options.parse import (
     parse_levels,
     parse_long,
     parse_memory,
+    parse_stats_mode,
+    parse_stats_mode_levels,
     refused,
 )
 from paimon.domain.options.registry import (
@@ -39,6 +41,8 @@ _CHECKS = {
     Kind.MEMORY: parse_memory,
     Kind.DURATION: parse_duration_nanos,
     Kind.LEVELS: parse_levels,
+    Kind.STATS_MODE: parse_stats_mode,
+    Kind.STATS_MODE_LEVELS: parse_stats_mode_levels,
 }
 
 

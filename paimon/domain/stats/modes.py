@@ -7,12 +7,11 @@ Source: `SimpleColStatsCollector`, `TruncateSimpleColStatsCollector`.
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 
 from attrs import frozen
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.options.parse import parse_stats_mode
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
@@ -23,7 +22,6 @@ from paimon.domain.types.data_types import (
     VariantType,
 )
 
-_TRUNCATE = re.compile(r"truncate\((\d{1,9})\)")
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 
@@ -51,15 +49,8 @@ KEY_MODE = StatsMode(Keep.TRUNCATED, 128)
 
 def parse_mode(text: str) -> StatsMode:
     """The mode of an option's text."""
-    word = text.strip().lower()
-    found = _TRUNCATE.fullmatch(word)
-    if found and int(found[1]) > 0:
-        return StatsMode(Keep.TRUNCATED, int(found[1]))
-    if word in ("none", "counts", "full"):
-        return StatsMode(Keep(word))
-    raise InvalidRequest(
-        f"{text!r} is no statistics mode", subject=text, hint="known are none, counts, truncate(n) and full"
-    )
+    word, length = parse_stats_mode(text)
+    return StatsMode(Keep(word), length)
 
 
 def has_bounds(data_type: DataType) -> bool:
