@@ -33,7 +33,7 @@ def _is_foreign(arguments: tuple[object, ...]) -> bool:
 
 
 def _is_removal(arguments: tuple[object, ...]) -> bool:
-    # A spill directory of an earlier test, opened by its finaliser in order to remove it: no mode, as `open` would give.
+    # A spill directory of an earlier test, opened by its finaliser to be removed; `open` would give a mode.
     return arguments[1] is None and str(arguments[0]).startswith(_SPILL)
 
 
