@@ -152,8 +152,7 @@ class Catalog:
         identifier = parse_identifier(name)
         self._known_database(identifier.database)
         if not self._exists(identifier):
-            known = self.store.tables(identifier.database)
-            raise NotFound("table", identifier.full_name, hint=did_you_mean(identifier.table, known))
+            raise self._missing(identifier)
         return open_at(
             self.engine,
             self.store.table_location(identifier.database, identifier.table),
@@ -167,7 +166,7 @@ class Catalog:
         if not self._exists(identifier):
             if missing_ok:
                 return
-            raise NotFound("table", name)
+            raise self._missing(identifier)
         self.store.drop_table(identifier.database, identifier.table)
 
     def rename_table(self, name: str, new_name: str) -> None:
@@ -175,7 +174,7 @@ class Catalog:
         old, new = self._plain(name), self._plain(new_name)
         self._known_database(new.database)
         if not self._exists(old):
-            raise NotFound("table", name)
+            raise self._missing(old)
         if self._exists(new):
             raise AlreadyExists("table", new_name)
         self.store.rename_table(old.database, old.table, new.database, new.table)
@@ -188,6 +187,10 @@ class Catalog:
 
     def _exists(self, identifier: Identifier) -> bool:
         return latest_schema(self.engine, self._paths(identifier)) is not None
+
+    def _missing(self, identifier: Identifier) -> NotFound:
+        known = self.store.tables(identifier.database) if identifier.database in self.store.databases() else ()
+        return NotFound("table", identifier.full_name, hint=did_you_mean(identifier.table, known))
 
     def _known_database(self, database: str) -> None:
         segment(database, "database name")

@@ -19,7 +19,7 @@ from paimon.cli.arguments import (
 from paimon.cli.inputs import schema_of
 from paimon.cli.output import print_records
 from paimon.cli.picture import show_table
-from paimon.domain.errors import InvalidRequest, NotFound, PaimonError
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError
 from paimon.engines import connect, location_of
 from paimon.table import Table
 
@@ -76,15 +76,18 @@ def _create(given: argparse.Namespace) -> None:
     schema = given.columns if given.columns else schema_of(given.like)
     catalog = connect(warehouse)
     catalog.create_database(name.partition(".")[0], exist_ok=True)
-    table = catalog.create_table(
-        name,
-        schema,
-        primary_keys=names_of(given.primary_key) or [],
-        partition_keys=names_of(given.partition_by) or [],
-        options=options_of(given.option),
-        comment=given.comment,
-        exist_ok=given.if_not_exists,
-    )
+    try:
+        table = catalog.create_table(
+            name,
+            schema,
+            primary_keys=names_of(given.primary_key) or [],
+            partition_keys=names_of(given.partition_by) or [],
+            options=options_of(given.option),
+            comment=given.comment,
+            exist_ok=given.if_not_exists,
+        )
+    except AlreadyExists as error:
+        raise AlreadyExists(error.kind, error.name, hint="--if-not-exists takes the one that is there") from error
     print(f"{table.location}: {table!r} is ready")
 
 
