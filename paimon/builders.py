@@ -51,7 +51,7 @@ class ReadBuilder:
         return evolve(self, columns=tuple(columns))
 
     def with_limit(self, limit: int) -> ReadBuilder:
-        """At most so many rows of each split (and of the whole scan)."""
+        """At most so many rows of the splits that are read together."""
         return evolve(self, limit=limit)
 
     def new_scan(self) -> TableScan:
@@ -76,9 +76,24 @@ class TableScan:
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
 
-    def plan(self) -> Plan:
-        """The plan: `splits` are picklable."""
-        return self._scan.plan()
+    def plan(self) -> ScanPlan:
+        """What there is to read."""
+        return ScanPlan(self._scan.plan())
+
+
+@frozen
+class ScanPlan:
+    """The plan of a read, as those who distribute it ask for it."""
+
+    planned: Plan
+
+    def splits(self) -> tuple[DataSplit, ...]:
+        """The units of work; they are picklable, and each may be read in another process."""
+        return self.planned.splits
+
+    def explain(self) -> str:
+        """What was pruned at each step."""
+        return self.planned.explain()
 
 
 class TableRead:
@@ -96,8 +111,13 @@ class TableRead:
 
     def to_batches(self, splits: Sequence[DataSplit]) -> Iterator[pa.RecordBatch]:
         """Record batches of the splits, one split after the other."""
+        left = self.read_plan.limit
         for split in splits:
-            yield from read_split(self.engine, self.table, split, self.read_plan)
+            if left is not None and left <= 0:
+                return
+            for batch in read_split(self.engine, self.table, split, self.read_plan):
+                yield batch if left is None else batch.slice(0, max(left, 0))
+                left = None if left is None else left - batch.num_rows
 
     def read(self, splits: Sequence[DataSplit]) -> Results:
         """The rows of the splits in any form: `read(splits).to_pandas()`."""

@@ -227,7 +227,7 @@ def test_between_tags_and_to_an_automatic_tag(orders: paimon.Table) -> None:
 def test_incremental_reads_are_planned_here_and_read_there(orders: paimon.Table) -> None:
     between = {"incremental-between": "0,2", "incremental-between-scan-mode": "diff"}
     builder = orders.with_options(between).new_read_builder()
-    splits = pickle.loads(pickle.dumps(builder.new_scan().plan().splits))
+    splits = pickle.loads(pickle.dumps(builder.new_scan().plan().splits()))
     assert builder.new_read().to_arrow(splits).to_pylist() == [{"k": 2, "v": 20}]
     with pytest.raises(InvalidRequest, match="time travel"):
         orders.with_options(between).scan(snapshot=1).to_arrow()

@@ -451,11 +451,14 @@ def test_the_program_api_plans_reads_writes_and_commits_apart(orders: paimon.Tab
     assert builder.new_commit().commit(messages).snapshot_ids == (1,)
     reading = orders.new_read_builder().with_filter("id > 1").with_filter(col("day") == "mon")
     reading = reading.with_projection(["id"]).with_limit(5)
-    splits = pickle.loads(pickle.dumps(reading.new_scan().plan().splits))
+    splits = pickle.loads(pickle.dumps(reading.new_scan().plan().splits()))
     read = pickle.loads(pickle.dumps(reading.new_read()))
     assert read.to_arrow(splits).to_pylist() == [{"id": 2}]
     assert list(read.to_pandas(splits)["id"]) == [2]
     assert read.to_arrow_batch_reader(splits).read_all().num_rows == 1
+    few = orders.new_read_builder().with_limit(1)
+    several = few.new_scan().plan().splits()
+    assert len(several) > 1 and few.new_read().to_arrow(several).num_rows == 1
 
 
 def test_writes_that_are_given_up_leave_nothing(orders: paimon.Table) -> None:

@@ -61,7 +61,7 @@ def test_each_partition_comes_from_one_branch(table: paimon.Table) -> None:
 
 def test_splits_of_the_branch_travel(table: paimon.Table) -> None:
     builder = table.new_read_builder()
-    splits = pickle.loads(pickle.dumps(builder.new_scan().plan().splits))
+    splits = pickle.loads(pickle.dumps(builder.new_scan().plan().splits()))
     assert builder.new_read().to_arrow(splits).num_rows == 3
 
 
