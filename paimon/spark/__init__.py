@@ -1,8 +1,8 @@
 """Paimon tables in PySpark.
 
     import paimon.spark
-    spark = paimon.spark.session()                                # a local session, with a Java runtime if none is
-    found paimon.spark.register(spark)                                  # or: with a session of yours
+    spark = paimon.spark.session()                                # local, with a Java runtime if none is found
+    paimon.spark.register(spark)                                  # or: with a session of yours
     df = paimon.spark.read(spark, "lake/shop.db/orders", columns=["id"], where="amount > 5")
     paimon.spark.write(df, "lake/shop.db/orders")                 # rows go to their bucket, one atomic commit
 

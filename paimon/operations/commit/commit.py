@@ -16,6 +16,7 @@ from paimon.domain.commit.entries import Change, check_places, compacted, writte
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.overwrite import overwriting, partitions_of_spec, partitions_written
 from paimon.domain.errors import CommitConflict
+from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.attempt import Attempts, ChangeOn, Published, Signature
@@ -25,7 +26,6 @@ from paimon.operations.commit.strict import since_safe
 from paimon.ports.engine import Engine
 
 __all__ = ["CommitRequest", "CommitResult", "commit", "committed"]
-_POSTPONE = -2
 
 
 def _messages(values: Iterable[CommitMessage]) -> tuple[CommitMessage, ...]:
@@ -176,7 +176,7 @@ def _overwrite_on(table: TableDefinition, request: CommitRequest, change: Change
     dynamic = request.dynamic_overwrite
     meant = partitions_written(change) if dynamic else partitions_of_spec(table, request.overwrite or {})
     meant.check_holds(change)
-    postpone = table.options.bucket == _POSTPONE
+    postpone = table.options.bucket == POSTPONED
     return lambda base: overwriting(change, base.live(meant), base.index_files, meant, postpone)
 
 

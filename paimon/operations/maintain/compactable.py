@@ -9,12 +9,12 @@ from paimon.domain.errors import Unsupported
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.index_manifest import deletion_files
 from paimon.ports.engine import Engine
 
-_POSTPONE = -2
 _HINT = "compact this table with Java's Paimon"
 
 
@@ -55,5 +55,5 @@ def _keyed(options: TableOptions) -> tuple[tuple[str, bool], ...]:
         ("record-level.expire-time", options.record_expire_millis is not None),
         ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
         ("pk-clustering-override", options.pk_clustering_override),
-        (f"bucket {options.bucket}", options.bucket == _POSTPONE),
+        (f"bucket {options.bucket}", options.bucket == POSTPONED),
     )
