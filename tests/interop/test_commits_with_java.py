@@ -83,8 +83,12 @@ def test_java_goes_on_from_an_upgrade_of_ours(java: JavaPaimon, engine: Engine, 
 
 def test_manifests_of_both_are_merged_by_both(java: JavaPaimon, engine: Engine, tmp_path: Path) -> None:
     """Small manifests and low thresholds: every commit merges what the other left."""
-    options = {"manifest.target-file-size": "8 kb", "manifest.merge-min-count": "2",
-               "manifest.full-compaction-threshold-size": "16 kb", "num-sorted-run.compaction-trigger": "3"}
+    options = {
+        "manifest.target-file-size": "8 kb",
+        "manifest.merge-min-count": "2",
+        "manifest.full-compaction-threshold-size": "16 kb",
+        "num-sorted-run.compaction-trigger": "3",
+    }
     partitioned(java, tmp_path / "t", options)
     expected: dict[tuple[int, int], Any] = {}
     for turn in range(1, 9):
