@@ -14,7 +14,7 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict, InvalidRequest
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.plan import Plan
 from paimon.domain.scan.splits import DataSplit
@@ -219,7 +219,10 @@ class TableCommit:
         identifier: int = BATCH_COMMIT_IDENTIFIER,
         watermark: int | None = None,
     ) -> CommitResult:
-        """Publish the messages; with an identifier of its own a commit of one user happens once."""
+        """Publish the messages; with an identifier of its own a commit of one user happens once.
+
+        After a CommitConflict nothing was published and the files are still there: `abort` removes them.
+        """
         request = CommitRequest(
             messages=tuple(messages),
             commit_user=self.commit_user,
@@ -230,13 +233,7 @@ class TableCommit:
             properties=dict(properties or {}),
             ignore_empty=self.ignore_empty,
         )
-        try:
-            return commit(self.engine, self.table, request)
-        except CommitConflict:
-            # Nothing was published, and a job that commits once cannot use the files again.
-            if identifier == BATCH_COMMIT_IDENTIFIER:
-                self.abort(messages)
-            raise
+        return commit(self.engine, self.table, request)
 
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
         """Those identifiers that this user has not committed yet."""
