@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import paimon
-
-pyspark = pytest.importorskip("pyspark")
+import paimon.spark
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pyspark.sql.SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session with the source registered."""
-    import paimon.spark
-
     config = {"spark.sql.shuffle.partitions": "2", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
     session = paimon.spark.session("local[2,4]", "paimon tests", config)
     session.sparkContext.setLogLevel("OFF")

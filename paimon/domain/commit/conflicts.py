@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from paimon.domain.commit.entries import DELETION_VECTORS, Change
+from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
 from paimon.domain.lsm.keys import comparable
-from paimon.domain.manifest.entries import FileKind, ManifestEntry
+from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, ManifestEntry
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.domain.types.data_types import DataType
 

@@ -13,12 +13,15 @@ from attrs import evolve, frozen
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.domain.manifest.entries import DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
+from paimon.domain.manifest.entries import (
+    DELETION_VECTORS,
+    DataFileMeta,
+    FileKind,
+    IndexManifestEntry,
+    ManifestEntry,
+)
 from paimon.domain.paths import check_within, segment
 from paimon.domain.snapshot.snapshot import CommitKind
-
-DELETION_VECTORS = "DELETION_VECTORS"
-"""The index type whose change makes a write an OVERWRITE."""
 
 
 @frozen

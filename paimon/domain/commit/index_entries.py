@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from paimon.domain.commit.entries import DELETION_VECTORS
 from paimon.domain.errors import CommitConflict
-from paimon.domain.manifest.entries import FileKind, IndexManifestEntry
+from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexManifestEntry
 
 
 def live_index_files(

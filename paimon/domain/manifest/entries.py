@@ -22,6 +22,10 @@ class FileKind(IntEnum):
     DELETE = 1
 
 
+DELETION_VECTORS = "DELETION_VECTORS"
+"""The index type of files that hold deletion vectors; a change of one makes a write an OVERWRITE."""
+
+
 class FileSource(IntEnum):
     """Who wrote a data file."""
 

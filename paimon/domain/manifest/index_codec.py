@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from paimon.domain.errors import CorruptTable
+from paimon.domain.manifest.codec import LOWEST_BUCKET
 from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, GlobalIndex, IndexManifestEntry
 from paimon.domain.manifest.records import INT_MAX, Record, StoredRecord
 from paimon.domain.paths import stored_segment
 
 INDEX_MANIFEST_VERSION = 1
 """`_VERSION` of index manifests."""
-
-_LOWEST_BUCKET = -2
 
 
 def index_entry_to_record(entry: IndexManifestEntry) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def index_entry_from_record(record: Record, path: str) -> IndexManifestEntry:
     return IndexManifestEntry(
         kind=FileKind(stored.integer("_KIND", 0, 1)),
         partition=stored.row("_PARTITION"),
-        bucket=stored.integer("_BUCKET", _LOWEST_BUCKET, INT_MAX),
+        bucket=stored.integer("_BUCKET", LOWEST_BUCKET, INT_MAX),
         index_type=stored.text("_INDEX_TYPE"),
         file_name=stored_segment(stored.text("_FILE_NAME"), path),
         file_size=stored.integer("_FILE_SIZE", 0),

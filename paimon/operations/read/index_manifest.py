@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paimon.domain.errors import CorruptTable
-from paimon.domain.manifest.entries import FileKind, IndexManifestEntry
+from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexManifestEntry
 from paimon.domain.paths import check_within, join, stored_segment
 from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.bucket_paths import BucketPaths
@@ -18,8 +18,6 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.manifests import read_index_manifest
 from paimon.ports.engine import Engine
-
-DELETION_VECTORS = "DELETION_VECTORS"
 
 
 def deletion_files(
