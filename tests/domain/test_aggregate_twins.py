@@ -7,6 +7,7 @@ from typing import Any
 
 import datasketches
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from pyroaring import BitMap
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.columnar.reduce import aggregated
 from paimon.domain.merge.aggregate.columnar.steps import Steps
-from paimon.domain.merge.aggregate.deeds import ADD, RETRACT
+from paimon.domain.merge.aggregate.deeds import ADD, CLEAR, RETRACT, SET
 from paimon.domain.merge.aggregate.reference import roaring64, sketches
 from paimon.domain.merge.aggregate.registry import FUNCTIONS
 from paimon.domain.merge.aggregate.rule import Aggregate
@@ -190,3 +191,13 @@ def test_unions_of_hll_sketches_count_as_the_library_does(a: set[int], b: set[in
         union.update(datasketches.hll_sketch.deserialize(stored_hll(sorted(numbers))))
     found = datasketches.hll_sketch.deserialize(sketches.hll_union(stored_hll(sorted(a)), stored_hll(sorted(b))))
     assert found.get_estimate() == pytest.approx(union.get_result().get_estimate(), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "product"])
+@pytest.mark.parametrize("later", [SET, CLEAR])
+def test_an_overflow_is_refused_even_if_its_result_is_set_aside_later(name: str, later: int) -> None:
+    aggregate = Aggregate(dt.DataField(0, "c", dt.TinyIntType()), name)
+    column = pa.array([-128, -128, None], pa.int8())
+    steps = Steps(np.arange(3), np.array([ADD, ADD, later], np.int8), np.zeros(3, np.int64), 1)
+    with pytest.raises(InvalidRequest, match="does not fit its type"):
+        aggregated(column, aggregate, steps)

@@ -50,6 +50,9 @@ class Function:
         The groups that only the reference can merge.
     remembers : bool
         Whether the columnar function takes also the steps before the last SET or CLEAR.
+    refuses : bool
+        Whether values of the right type can be refused (overflow, damaged bytes): then steps before the last SET or
+        CLEAR are calculated too.
     associative : bool
         Whether merging parts, and then their results, gives what merging all at once gives.
     """
@@ -59,6 +62,7 @@ class Function:
     types: tuple[type[dt.DataType], ...] = ()
     by_reference: ByReference | None = None
     remembers: bool = False
+    refuses: bool = False
     associative: bool = False
 
 
@@ -87,17 +91,15 @@ def _late_counts(aggregate: Aggregate, steps: Steps) -> Mask:
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "sum": Function(reference_numbers.SUM, numbers.total, NUMBERS),
-    "product": Function(reference_numbers.PRODUCT, numbers.product, NUMBERS, _decimal_or_retracted),
-    "count": Function(reference_numbers.COUNT, numbers.count, (dt.IntType, dt.BigIntType), _late_counts),
+    "sum": Function(reference_numbers.SUM, numbers.total, NUMBERS, refuses=True),
+    "product": Function(reference_numbers.PRODUCT, numbers.product, NUMBERS, _decimal_or_retracted, refuses=True),
+    "count": Function(reference_numbers.COUNT, numbers.count, (dt.IntType, dt.BigIntType), _late_counts, refuses=True),
     "max": Function(reference_numbers.MAX, extremes.maximum, COMPARABLE, associative=True),
     "min": Function(reference_numbers.MIN, extremes.minimum, COMPARABLE, associative=True),
     "bool_and": Function(reference_numbers.BOOL_AND, extremes.bool_and, (dt.BooleanType,), associative=True),
     "bool_or": Function(reference_numbers.BOOL_OR, extremes.bool_or, (dt.BooleanType,), associative=True),
     "last_value": Function(reference_picks.LAST_VALUE, picks.last_value, remembers=True, associative=True),
-    "last_non_null_value": Function(
-        reference_picks.LAST_NON_NULL_VALUE, picks.last_non_null_value, associative=True
-    ),
+    "last_non_null_value": Function(reference_picks.LAST_NON_NULL_VALUE, picks.last_non_null_value, associative=True),
     "first_value": Function(reference_picks.FIRST_VALUE, picks.first_value, remembers=True, associative=True),
     "first_non_null_value": Function(
         reference_picks.FIRST_NON_NULL_VALUE,
@@ -110,17 +112,17 @@ FUNCTIONS: Mapping[str, Function] = {
     "listagg": Function(reference_texts.LISTAGG, texts.listagg, (dt.VarCharType,), _distinct),
     "collect": Function(lists.COLLECT, texts.collect, (dt.ArrayType,), _distinct_or_retracted),
     "merge_map": Function(maps.MERGE_MAP, picks.last_value, (dt.MapType,), _all_groups),
-    "merge_map_with_keytime": Function(
-        maps.MERGE_MAP_WITH_KEYTIME, picks.last_value, (dt.MapType,), _all_groups
-    ),
-    "nested_update": Function(nested.NESTED_UPDATE, picks.last_value, (dt.ArrayType,), _all_groups),
+    "merge_map_with_keytime": Function(maps.MERGE_MAP_WITH_KEYTIME, picks.last_value, (dt.MapType,), _all_groups),
+    "nested_update": Function(nested.NESTED_UPDATE, picks.last_value, (dt.ArrayType,), _all_groups, refuses=True),
     "nested_partial_update": Function(
-        nested.NESTED_PARTIAL_UPDATE, picks.last_value, (dt.ArrayType,), _all_groups
+        nested.NESTED_PARTIAL_UPDATE, picks.last_value, (dt.ArrayType,), _all_groups, refuses=True
     ),
-    "rbm32": Function(bitmaps.RBM32, picks.last_value, BYTES, _all_groups, associative=True),
-    "rbm64": Function(bitmaps.RBM64, picks.last_value, BYTES, _all_groups),  # places of containers tell the grouping
-    "hll_sketch": Function(bitmaps.HLL_SKETCH, picks.last_value, BYTES, _all_groups),
-    "theta_sketch": Function(bitmaps.THETA_SKETCH, picks.last_value, BYTES, _all_groups),
+    "rbm32": Function(bitmaps.RBM32, picks.last_value, BYTES, _all_groups, refuses=True, associative=True),
+    "rbm64": Function(
+        bitmaps.RBM64, picks.last_value, BYTES, _all_groups, refuses=True
+    ),  # places of containers tell the grouping
+    "hll_sketch": Function(bitmaps.HLL_SKETCH, picks.last_value, BYTES, _all_groups, refuses=True),
+    "theta_sketch": Function(bitmaps.THETA_SKETCH, picks.last_value, BYTES, _all_groups, refuses=True),
 }
 
 

@@ -22,6 +22,8 @@ def aggregated(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array
     function = function_named(aggregate)
     steps = _refusing_retracts(steps.without_skips(), function, aggregate)
     if not function.remembers:
+        if function.refuses:
+            _refusing_past(column, aggregate, steps)
         steps = steps.without_past()
     if len(steps.rows) == 0:
         return pa.nulls(steps.group_count, column.type)
@@ -51,6 +53,13 @@ def _refusing_retracts(steps: Steps, function: Function, aggregate: Aggregate) -
     if function.reference.retract is None:
         raise no_retract(aggregate)
     return steps
+
+
+def _refusing_past(column: pa.Array, aggregate: Aggregate, steps: Steps) -> None:
+    """What was set aside later must have been possible all the same: an overflow is refused where it happens."""
+    past = steps.past()
+    if len(past.rows):
+        aggregated(column, aggregate, past)
 
 
 def _handled(steps: Steps) -> Mask:

@@ -61,6 +61,19 @@ class Steps(NamedTuple):
         last[self.groups[found]] = found  # of equal groups numpy keeps the last
         return self.of((places >= last[self.groups]) & (self.deeds != CLEAR))
 
+    def past(self) -> Steps:
+        """What `without_past` leaves out; each stretch up to the next set or cleared value is a group of its own."""
+        decisive = (self.deeds == SET) | (self.deeds == CLEAR)
+        found = np.flatnonzero(decisive)
+        last = np.full(self.group_count, -1, dtype=np.int64)
+        last[self.groups[found]] = found
+        begins = decisive.copy()
+        begins[self.starts] = True
+        stretches = np.cumsum(begins) - 1
+        mask = (np.arange(len(self.rows)) < last[self.groups]) & (self.deeds != CLEAR)
+        numbers, groups = np.unique(stretches[mask], return_inverse=True)
+        return Steps(self.rows[mask], self.deeds[mask], groups.astype(np.int64), len(numbers))
+
     def picked(self, places: Rows, found: Rows) -> pa.Array:
         """Row numbers of the steps at `places`, which belong to the groups `found`; null for all other groups."""
         picked = np.zeros(self.group_count, dtype=np.int64)
