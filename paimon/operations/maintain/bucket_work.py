@@ -12,7 +12,6 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
-from paimon.domain.lsm.compaction.unit_plan import UnitPlan
 from paimon.domain.lsm.sorted_run import Section, SortedRun
 from paimon.domain.maintenance.small_files import Pack
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
@@ -24,6 +23,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.maintain.work import BucketWork
 from paimon.operations.read.data_file import BATCH_ROWS, Bucket, read_data_file
 from paimon.operations.read.split import WINDOW_BYTES
 from paimon.operations.write.data_files import RollingFiles
@@ -33,28 +33,6 @@ from paimon.ports.engine import Engine
 _LEAST_ROWS = 256
 _UNPACKED = 4
 """Rows take about so many times the bytes in memory that they take in files."""
-
-
-@frozen
-class BucketWork:
-    """What to do in one bucket: a unit of a merge tree, or packs of an append table's files."""
-
-    partition: bytes
-    bucket: int
-    total_buckets: int
-    directory: str
-    unit: UnitPlan | None = None
-    packs: tuple[Pack, ...] = ()
-
-    @property
-    def rewritten(self) -> tuple[DataFileMeta, ...]:
-        """The files that are read and replaced."""
-        return (*(self.unit.rewritten if self.unit else ()), *(f for pack in self.packs for f in pack))
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
-        return not self.rewritten and not (self.unit and self.unit.upgrades)
 
 
 def compact_bucket(engine: Engine, table: TableDefinition, work: BucketWork) -> CommitMessage:

@@ -12,29 +12,21 @@ from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitUncertain, InvalidRequest
-from paimon.domain.lsm.compaction.pick import pick, pick_full
-from paimon.domain.lsm.compaction.rules import CompactionRules
-from paimon.domain.lsm.compaction.tree import MergeTree
-from paimon.domain.lsm.compaction.unit_plan import UnitPlan, unit_plan
-from paimon.domain.maintenance.small_files import PackRules, packs
-from paimon.domain.paths import check_within
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.scan.assemble import BucketFiles, by_bucket
-from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.prune import check_partitions, manifests_to_read, partition_mask
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort
 from paimon.operations.commit.commit import CommitRequest, commit
-from paimon.operations.maintain.bucket_work import BucketWork, compact_bucket
+from paimon.operations.maintain.bucket_work import compact_bucket
 from paimon.operations.maintain.compactable import check_compactable
+from paimon.operations.maintain.work import work_of
 from paimon.operations.read.manifests import data_manifests, live_columns
 from paimon.operations.read.snapshots import latest_snapshot
 from paimon.ports.engine import Engine
-
-_HOUR_MILLIS = 3_600_000
 
 
 @frozen
@@ -86,7 +78,7 @@ def compact(
     if snapshot is None:
         return CompactResult()
     check_compactable(engine, table, snapshot)
-    work = [_work(engine, table, bucket, full) for bucket in _buckets(engine, table, snapshot, predicate)]
+    work = [work_of(engine, table, bucket, full) for bucket in _buckets(engine, table, snapshot, predicate)]
     messages: list[CommitMessage] = []
     try:
         for message in engine.executor.map(partial(compact_bucket, engine, table), [w for w in work if not w.is_empty]):
@@ -121,31 +113,6 @@ def _buckets(
     if predicate is not None:
         live = live.where(partition_mask(live, predicate, fields))
     return by_bucket(live, None)
-
-
-def _work(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool) -> BucketWork:
-    for file in bucket.files:
-        if file.external_path is not None:
-            check_within(file.external_path, (table.location, *table.allowed_roots), table.paths.manifests)
-    directory = BucketPaths.of(table).directory(bucket.partition, bucket.bucket)
-    keyed = bool(table.schema.primary_keys)
-    return BucketWork(
-        bucket.partition,
-        bucket.bucket,
-        bucket.total_buckets,
-        directory,
-        unit=_unit(engine, table, bucket, full) if keyed else None,
-        packs=() if keyed else packs(bucket.files, PackRules.of(table.options, full)),
-    )
-
-
-def _unit(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool) -> UnitPlan | None:
-    rules = CompactionRules.of(table.options)
-    tree = MergeTree.of(bucket.files, rules.levels)
-    now = engine.clock.now_millis()
-    local = now + engine.clock.local_offset_millis(now)
-    unit = pick_full(tree, rules) if full else pick(tree, rules, local, local // _HOUR_MILLIS % 24)
-    return None if unit is None else unit_plan(tree, unit, rules, [f.type for f in table.schema.key_fields])
 
 
 def _result(snapshot_ids: tuple[int, ...], messages: list[CommitMessage]) -> CompactResult:

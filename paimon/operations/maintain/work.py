@@ -1,0 +1,79 @@
+"""What there is to do in one bucket: decided by the table's options and the bucket's live files alone.
+
+Law: deciding reads no data; whoever asks (a writer, a compactor, a task elsewhere) is answered the same. Source:
+`MergeTreeCompactManager.triggerCompaction`, `AppendCompactCoordinator`.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from paimon.domain.lsm.compaction.pick import pick, pick_full
+from paimon.domain.lsm.compaction.rules import CompactionRules
+from paimon.domain.lsm.compaction.tree import MergeTree
+from paimon.domain.lsm.compaction.unit_plan import UnitPlan, unit_plan
+from paimon.domain.maintenance.small_files import Pack, PackRules, packs
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.paths import check_within
+from paimon.domain.scan.assemble import BucketFiles
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.ports.engine import Engine
+
+_HOUR_MILLIS = 3_600_000
+
+
+@frozen
+class BucketWork:
+    """What to do in one bucket: a unit of a merge tree, or packs of an append table's files."""
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    directory: str
+    unit: UnitPlan | None = None
+    packs: tuple[Pack, ...] = ()
+
+    @property
+    def rewritten(self) -> tuple[DataFileMeta, ...]:
+        """The files that are read and replaced."""
+        return (*(self.unit.rewritten if self.unit else ()), *(f for pack in self.packs for f in pack))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.rewritten and not (self.unit and self.unit.upgrades)
+
+
+def work_of(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool) -> BucketWork:
+    """What to do in a bucket with these live files; `is_empty` where nothing asks for it.
+
+    Parameters
+    ----------
+    bucket : BucketFiles
+        All live files of the bucket.
+    full : bool
+        Everything into one run, rather than what the table's options ask for.
+    """
+    for file in bucket.files:
+        if file.external_path is not None:
+            check_within(file.external_path, (table.location, *table.allowed_roots), table.paths.manifests)
+    directory = BucketPaths.of(table).directory(bucket.partition, bucket.bucket)
+    keyed = bool(table.schema.primary_keys)
+    return BucketWork(
+        bucket.partition,
+        bucket.bucket,
+        bucket.total_buckets,
+        directory,
+        unit=_unit(engine, table, bucket, full) if keyed else None,
+        packs=() if keyed else packs(bucket.files, PackRules.of(table.options, full)),
+    )
+
+
+def _unit(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool) -> UnitPlan | None:
+    rules = CompactionRules.of(table.options)
+    tree = MergeTree.of(bucket.files, rules.levels)
+    now = engine.clock.now_millis()
+    local = now + engine.clock.local_offset_millis(now)
+    unit = pick_full(tree, rules) if full else pick(tree, rules, local, local // _HOUR_MILLIS % 24)
+    return None if unit is None else unit_plan(tree, unit, rules, [f.type for f in table.schema.key_fields])
