@@ -1,39 +1,53 @@
 """Deletion vectors: which rows of a data file are gone, by physical position from 0.
 
-Law: a vector is taken as stored or refused: its magic, its length and its checksum must agree with each other and
-with the index manifest. Source: `DeletionVector`, `BitmapDeletionVector`, `Bitmap64DeletionVector`.
+Law: a vector is a value: marking rows answers another one, and deleting is for ever. Positions are kept as roaring
+bitmaps, one for each high word, so that writing a vector again gives the bytes that Java would write. Source:
+`DeletionVector`, `BitmapDeletionVector`, `Bitmap64DeletionVector`.
 """
 
 from __future__ import annotations
 
-import zlib
+from array import array
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from attrs import field, frozen
-from pyroaring import BitMap, BitMap64
-
-from paimon.domain.errors import CorruptTable, Unsupported
-
-MAGIC_32 = bytes.fromhex("5e43f2d0")
-MAGIC_64 = bytes.fromhex("d1d33964")
-_INT_BYTES = 4
+from pyroaring import BitMap
 
 Mask = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
 
-
-def _ascending(positions: Any) -> npt.NDArray[np.int64]:
-    found: npt.NDArray[np.int64] = np.asarray(positions, dtype=np.int64)
-    found.setflags(write=False)
-    return found
+_WORD_BITS = 32
 
 
 @frozen(eq=False)
 class DeletionVector:
-    """Positions of deleted rows, ascending."""
+    """The deleted rows of one file.
 
-    positions: npt.NDArray[np.int64] = field(converter=_ascending)
+    Parameters
+    ----------
+    words : tuple of BitMap
+        The low 32 bits of the positions whose high 32 bits are the place in the tuple. Never changed.
+    positions : ndarray
+        The same positions, ascending.
+    """
+
+    words: tuple[BitMap, ...] = ()
+    positions: Positions = field(init=False)
+
+    @positions.default
+    def _positions(self) -> Positions:
+        parts = [np.asarray(w.to_array()).astype(np.int64) + (i << _WORD_BITS) for i, w in enumerate(self.words)]
+        found: Positions = np.concatenate([np.empty(0, np.int64), *parts])
+        found.setflags(write=False)
+        return found
+
+    @classmethod
+    def of(cls, positions: Any) -> DeletionVector:
+        """The vector of these positions, in any order."""
+        return cls().with_deleted(positions)
 
     @property
     def cardinality(self) -> int:
@@ -47,45 +61,28 @@ class DeletionVector:
         marked[self.positions[low:high] - first_row] = True
         return marked
 
+    def with_deleted(self, positions: Any) -> DeletionVector:
+        """The vector with these positions too."""
+        added = np.asarray(positions, dtype=np.int64)
+        if not len(added):
+            return self
+        if added.min() < 0:
+            raise ValueError(f"row positions start at 0, not at {added.min()}")
+        highs = added >> _WORD_BITS
+        count = max(len(self.words), int(highs.max()) + 1)
+        old = [*self.words, *(BitMap() for _ in range(count - len(self.words)))]
+        return DeletionVector(tuple(word | _bitmap(added[highs == i]) for i, word in enumerate(old)))
 
-def stored_bytes(length: int) -> int:
-    """An upper bound of the bytes that a vector takes whose index manifest range has this length.
 
-    For 32-bit vectors the range leaves out the length and the checksum, for 64-bit ones it does not.
-    """
-    return length + 2 * _INT_BYTES
+def _bitmap(positions: Positions) -> BitMap:
+    low = array("I")
+    low.frombytes(positions.astype(np.uint32).tobytes())
+    return BitMap(low)
 
 
-def decode_vector(data: bytes, length: int, path: str) -> DeletionVector:
-    """The vector that begins with the first byte.
-
-    Parameters
-    ----------
-    data : bytes
-        From the vector's length field on, at least up to its checksum.
-    length : int
-        The length that the index manifest gives.
-    path : str
-        The index file, for messages.
-
-    Raises
-    ------
-    CorruptTable, Unsupported
-        Naming `path`.
-    """
-    size = int.from_bytes(data[:_INT_BYTES], "big", signed=True)
-    end = _INT_BYTES + size
-    magic = data[_INT_BYTES : 2 * _INT_BYTES]
-    if size < _INT_BYTES or len(data) < end + _INT_BYTES:
-        raise CorruptTable(path, f"ends inside a deletion vector of {size} bytes")
-    if magic not in (MAGIC_32, MAGIC_64):
-        raise Unsupported(f"deletion vectors with the magic bytes {magic.hex()} in {path}")
-    if length != (size if magic == MAGIC_32 else size + 2 * _INT_BYTES):
-        raise CorruptTable(path, f"holds a deletion vector of {size} bytes where the index manifest says {length}")
-    if zlib.crc32(data[_INT_BYTES:end]) != int.from_bytes(data[end : end + _INT_BYTES], "big"):
-        raise CorruptTable(path, "holds a deletion vector with a wrong checksum")
-    bitmap = data[2 * _INT_BYTES : end]
-    try:
-        return DeletionVector((BitMap if magic == MAGIC_32 else BitMap64).deserialize(bitmap).to_array())
-    except (ValueError, MemoryError, OverflowError) as error:
-        raise CorruptTable(path, "holds a deletion vector that is no bitmap") from error
+def runs_packed(words: Iterable[BitMap]) -> tuple[BitMap, ...]:
+    """Copies whose containers are runs where that is shorter, as they are stored."""
+    packed = tuple(word.copy() for word in words)
+    for word in packed:
+        word.run_optimize()
+    return packed

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from paimon.domain.deletion.vector import DeletionVector, decode_vector, stored_bytes
+from paimon.domain.deletion.codec import decode_vector, stored_bytes
+from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.scan.splits import DeletionFile
 from paimon.ports.engine import Engine
