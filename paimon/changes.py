@@ -14,7 +14,6 @@ from attrs import evolve
 
 from paimon.domain.changelog.follow import FollowRules
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import rename
 from paimon.domain.scan.splits import DataSplit
@@ -23,6 +22,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system import ROW_KIND
 from paimon.operations.read.changes.followed import followed_splits, read_changes
 from paimon.operations.read.changes.history import history
+from paimon.operations.read.projection import bound
 from paimon.operations.read.split import ReadPlan, output_schema
 from paimon.ports.engine import Engine
 from paimon.results import Results
@@ -74,8 +74,8 @@ class Changes(Results):
     def _predicate(self) -> Predicate | None:
         if self._where is None:
             return None
-        bound = bind(predicate_of(self._where), (evolve(ROW_KIND, name=KIND_COLUMN.name), *self._table.schema.fields))
-        return rename(bound, {KIND_COLUMN.name: ROW_KIND.name})
+        fields = (evolve(ROW_KIND, name=KIND_COLUMN.name), *self._table.schema.fields)
+        return rename(bound(predicate_of(self._where), self._table, fields), {KIND_COLUMN.name: ROW_KIND.name})
 
     @property
     def arrow_schema(self) -> pa.Schema:

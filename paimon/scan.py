@@ -15,7 +15,6 @@ from attrs import evolve
 
 from paimon.domain.changelog.between import Between
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import describe
 from paimon.domain.predicate.transform import only_columns
@@ -25,7 +24,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
 from paimon.operations.read.changes.incremental import between, plan_between
 from paimon.operations.read.fallback import plan_with_fallback
-from paimon.operations.read.projection import readable_fields
+from paimon.operations.read.projection import bound, readable_fields
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
 from paimon.operations.read.system.views import PLAIN, DataView
 from paimon.operations.read.time_travel import PinnedTable, pin
@@ -84,7 +83,8 @@ class Scan(Results):
         """What each split's task needs to know: columns, predicate, limit."""
         if self._read_plan is None:
             columns = tuple(f.name for f in self.fields) if self._columns is None else tuple(self._columns)
-            predicate = None if self._where is None else bind(predicate_of(self._where), self.fields)
+            where, table = self._where, self.pinned.table
+            predicate = None if where is None else bound(predicate_of(where), table, self.fields)
             unmerged = self._between is not None and not self._between.difference
             self._read_plan = ReadPlan(columns, predicate, self._limit, self._view.row_kinds, keep_retracts=unmerged)
         return self._read_plan

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.columnar import evaluate
+from paimon.domain.predicate.defaults import over_stored
 from paimon.domain.predicate.pruning import may_match
 from paimon.domain.predicate.reference import matches
 from paimon.domain.predicate.sql import parse_predicate
@@ -16,11 +17,12 @@ from paimon.domain.predicate.transform import columns_of, conjuncts, only_column
 from paimon.domain.stats import modes
 from paimon.domain.stats.collect import collect
 from paimon.domain.stats.simple_stats import ColumnStats
-from paimon.domain.types.data_types import DataField, DoubleType, FloatType
+from paimon.domain.types.data_types import NESTED_TYPES, BlobType, DataField, DoubleType, FloatType, VariantType
 from paimon.domain.types.ddl import parse_columns
 from paimon.testing.strategies import atomic_types, column_names, data_types, fields_of, rows
 from paimon.testing.strategies import columns_of as table_of
 from paimon.testing.strategies.predicates import predicates
+from paimon.testing.strategies.values import values_of
 
 
 @st.composite
@@ -54,6 +56,18 @@ def test_simplifying_keeps_all_three_truth_values(case: Any) -> None:
         truth = matches(predicate, _named(fields, row))
         assert matches(simple, _named(fields, row)) is truth
         assert all(matches(part, _named(fields, row)) for part in conjuncts(simple)) is (truth is True)
+
+
+@given(drawn(), st.data())
+def test_defaults_of_nulls_are_asked_for_as_they_are_shown(case: Any, data: st.DataObject) -> None:
+    predicate, fields, table_rows = case
+    atomic = [f for f in fields if not isinstance(f.type, (*NESTED_TYPES, VariantType, BlobType))]
+    chosen = data.draw(st.lists(st.sampled_from(atomic), unique=True)) if atomic else []
+    defaults = {f.name: data.draw(values_of(f.type.with_nullable(False))) for f in chosen}
+    for row in table_rows:
+        stored = _named(fields, row)
+        shown = {name: defaults.get(name) if value is None else value for name, value in stored.items()}
+        assert matches(over_stored(predicate, defaults), stored) is matches(predicate, shown)
 
 
 @given(drawn())

@@ -94,6 +94,50 @@ def test_aggregates_inside_groups(tmp_path: Path) -> None:
     assert shop.rows() == shop.compacted() == [(1, 2, 1, 2, 3)]
 
 
+def test_default_values(tmp_path: Path) -> None:
+    plain = Shop(tmp_path, "k INT NOT NULL, a INT, b INT, c INT", {"merge-engine": "partial-update"})
+    shown = Shop(tmp_path / "shown", "k INT NOT NULL, a INT, b INT, c INT", {
+        "merge-engine": "partial-update", "fields.b.default-value": "0", "write-only": "true",
+    })
+    for shop, b in ((plain, None), (shown, 0)):
+        shop.insert((1, 1, None, None))
+        shop.insert((1, None, None, 1))
+        assert shop.rows() == shop.compacted() == [(1, 1, b, 1)]
+    table = shown.table
+    assert table.scan(where="b = 0").count() == table.scan(where="b IS NOT NULL").count() == 1
+    assert table.scan(where="NOT b > 0 AND k = 1", columns=["c", "b"]).to_arrow().to_pylist() == [{"c": 1, "b": 0}]
+    assert table.scan(where="b IS NULL").count() == table.scan(where="b < 0 OR b > 0").count() == 0
+    changes = table.changes(where="b = 0").to_arrow().to_pylist()
+    assert [(row["_snapshot_id"], row["a"], row["b"]) for row in changes] == [(1, 1, 0), (2, None, 0)]
+    shown.insert((1, None, 7, None))
+    assert shown.rows() == [(1, 1, 7, 1)]
+    assert table.with_options({"fields.b.default-value": "5"}).scan(snapshot=1).to_arrow()["b"].to_pylist() == [5]
+
+
+def test_a_default_prunes_what_it_cannot_be(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, "k INT NOT NULL, v INT", {"fields.v.default-value": "7", "write-only": "true"})
+    shop.insert((1, None), (2, 3))
+    shop.insert((3, 50), (4, 60))
+    assert [step.after for step in shop.table.scan(where="v = 7").plan().steps][-1] == 1
+    assert shop.table.scan(where="v = 7", columns=["k"]).to_arrow()["k"].to_pylist() == [1]
+    assert shop.table.scan(where="v > 40", columns=["k"]).to_arrow()["k"].to_pylist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("fields.k.default-value", "0", "primary-key column"),
+        ("fields.v.default-value", "x", "no INT"),
+        ("fields.a.default-value", "[1]", "ARRAY"),
+        ("fields.w.default-value", "0", "no column"),
+    ],
+)
+def test_defaults_that_cannot_be(tmp_path: Path, option: str, value: str, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said) as caught:
+        Shop(tmp_path, "k INT NOT NULL, v INT, a ARRAY<INT>", {option: value})
+    assert caught.value.subject == option
+
+
 def test_aggregation(tmp_path: Path) -> None:
     shop = Shop(tmp_path, "k BIGINT NOT NULL, price DOUBLE, sales BIGINT", {
         "merge-engine": "aggregation", "write-only": "true",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paimon.domain.columns.accept import accepts
 from paimon.domain.columns.convert import converted
+from paimon.domain.columns.fill import filled
 from paimon.domain.errors import InvalidRequest, did_you_mean
-from paimon.domain.row.values import literal, to_array
+from paimon.domain.row.values import literal
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.text import format_type
@@ -77,10 +77,9 @@ def _column(table: pa.Table, field: DataField) -> pa.ChunkedArray:
 
 def _with_default(array: pa.Array, field: DataField) -> pa.Array:
     """Nulls replaced by the column's default, as Java does when it writes."""
-    if field.default_value is None or array.null_count == 0:
+    if field.default_value is None:
         return array
-    default = to_array([literal(field.default_value, field.type)], field.type)
-    return pc.if_else(array.is_null(), default[0], array)
+    return filled(array, literal(field.default_value, field.type), field.type)
 
 
 def _mismatch(schema: pa.Schema, fields: Sequence[DataField], what: str) -> InvalidRequest:

@@ -2,8 +2,8 @@
 
 Law: what Java 1.4 refuses at create is refused here, with one sentence that names the column or option at fault;
 and what Java would only refuse when it is first written is refused too. The parts: columns and keys here, buckets
-and row tracking in `rules.layout`, merging in `rules.merge`, files and scans in `rules.files`. Source:
-`SchemaValidation`.
+and row tracking in `rules.layout`, merging in `rules.merge`, files and scans in `rules.files`, defaults shown for
+nulls in `rules.defaults`. Source: `SchemaValidation`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.defaults import check_read_defaults
 from paimon.domain.schema.rules.files import check_files
 from paimon.domain.schema.rules.layout import NO_KEY_TYPES, check_layout
 from paimon.domain.schema.rules.merge import check_merge
@@ -39,6 +40,7 @@ def check_schema(schema: TableSchema) -> None:
     check_layout(schema, options)
     check_merge(schema, options)
     check_files(schema, options)
+    check_read_defaults(schema, options)
 
 
 def _check_columns(fields: Sequence[DataField]) -> None:

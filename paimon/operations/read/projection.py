@@ -1,23 +1,29 @@
 """What a read answers: its columns, and what must be read to make them.
 
 Law: of nested rows only the fields wanted are read; `"a.b"` answers a flat column named `a.b`, null where any row on
-the path is. Source: `NestedProjectedRowData`, `ReadBuilder`.
+the path is. Nulls of a column with `fields.<column>.default-value` are shown as that value, and asked for as that.
+Source: `NestedProjectedRowData`, `ReadBuilder`, `DefaultValueAssigner` (0.9).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, frozen
 
+from paimon.domain.columns.fill import filled
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.predicate.bind import bind
+from paimon.domain.predicate.defaults import over_stored
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of
+from paimon.domain.schema.rules.defaults import read_defaults
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field, arrow_schema
-from paimon.domain.types.data_types import DataField, RowType
+from paimon.domain.types.data_types import DataField, DataType, RowType
 from paimon.domain.types.system import ROW_KIND
 
 
@@ -30,7 +36,7 @@ class ReadPlan:
     columns : tuple of str
         The columns of the answer, in order; `"a.b"` is the field b of the nested row a.
     predicate : Predicate, optional
-        Bound to the table's columns; only rows where it is true are answered.
+        Over the columns as they are stored (see `bound`); only rows where it is true are answered.
     limit : int, optional
         Most rows that one split has to answer.
     row_kinds : bool
@@ -54,6 +60,11 @@ class ReadPlan:
 def readable_fields(table: TableDefinition, row_kinds: bool = False) -> tuple[DataField, ...]:
     """The columns that a read may name."""
     return (ROW_KIND, *table.schema.fields) if row_kinds else table.schema.fields
+
+
+def bound(predicate: Predicate, table: TableDefinition, fields: Sequence[DataField]) -> Predicate:
+    """The predicate that a user gave, over rows as they are stored."""
+    return over_stored(bind(predicate, fields), read_defaults(table.schema, table.options))
 
 
 def output_schema(table: TableDefinition, read: ReadPlan) -> pa.Schema:
@@ -99,6 +110,7 @@ class Projection:
 
     schema: pa.Schema
     paths: tuple[tuple[str, ...], ...]
+    defaults: Mapping[int, tuple[Any, DataType]]
 
     @classmethod
     def of(cls, table: TableDefinition, read: ReadPlan) -> Projection:
@@ -106,7 +118,9 @@ class Projection:
         fields = readable_fields(table, read.row_kinds)
         resolved = [resolve(fields, name) for name in read.columns]
         schema = pa.schema([arrow_field(_flat(p, n)) for p, n in zip(resolved, read.columns, strict=True)])
-        return cls(schema, tuple(tuple(f.name for f in path) for path in resolved))
+        defaults = read_defaults(table.schema, table.options)
+        shown = {i: (defaults[p[0].name], p[0].type) for i, p in enumerate(resolved) if p[0].name in defaults}
+        return cls(schema, tuple(tuple(f.name for f in path) for path in resolved), shown)
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The answer's columns of a batch that holds the wanted ones."""
@@ -114,6 +128,8 @@ class Projection:
             return batch.select([])
         held: Mapping[str, int] = {name: i for i, name in enumerate(batch.schema.names)}
         columns = [_leaf(batch.column(held[path[0]]), path[1:]) for path in self.paths]
+        for place, (value, kind) in self.defaults.items():
+            columns[place] = filled(columns[place], value, kind)
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
