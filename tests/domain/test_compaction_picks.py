@@ -162,8 +162,36 @@ def test_rules_come_from_options() -> None:
     assert CompactionRules.of(options) == CompactionRules(
         trigger=3, levels=4, size_ratio=7, off_peak=OffPeak(0, 6, 9), optimization_interval_millis=60_000,
         total_size_bytes=1024, force_level_0=True, small_file_bytes=500,
+        options=options,
     )  # fmt: skip
     assert CompactionRules.of(TableOptions.of({"num-levels": "1"})).levels == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "forced", "interval"),
+    [
+        ({}, False, 1),
+        ({"force-lookup": "true"}, True, 1),
+        ({"merge-engine": "first-row"}, True, 1),
+        ({"deletion-vectors.enabled": "true"}, True, 1),
+        ({"changelog-producer": "lookup"}, True, 1),
+        ({"changelog-producer": "full-compaction"}, False, 1),
+        ({"changelog-producer": "lookup", "lookup-compact": "gentle"}, True, 10),
+        ({"changelog-producer": "lookup", "lookup-compact": "gentle", "lookup-compact.max-interval": "3"}, True, 5),
+        ({"changelog-producer": "lookup", "lookup-compact": "gentle", "lookup-compact.max-interval": "7"}, True, 7),
+        ({"compaction.force-up-level-0": "true", "lookup-compact": "gentle"}, True, 1),
+    ],
+)
+def test_tables_that_need_lookups_take_level_0(options: dict[str, str], forced: bool, interval: int) -> None:
+    rules = CompactionRules.of(TableOptions.of(options))
+    assert (rules.force_level_0, rules.force_interval) == (forced, interval)
+
+
+def test_gentle_lookups_wait_for_their_turn() -> None:
+    rules = CompactionRules(force_level_0=True, force_interval=3)
+    tree = tree_of("0:1 5:999", rules)
+    picked = [pick(tree, rules, NOW, NOON, idle_triggers=idle) is not None for idle in range(4)]
+    assert picked == [False, False, True, True]
 
 
 RUNS = st.tuples(

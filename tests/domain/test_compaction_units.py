@@ -34,12 +34,12 @@ def file(text: str) -> DataFileMeta:
 
 
 def drawn(plan: UnitPlan) -> str:
-    """Rewritten groups in brackets (sections by ``;``, runs by ``|``), then what is moved."""
+    """Rewritten groups in brackets (sections by ``;``, runs by ``|``), then what is moved (``!``: and read)."""
     groups = [
         "[" + "; ".join(" | ".join(" ".join(f.file_name for f in run.files) for run in s) for s in group) + "]"
         for group in plan.rewrites
     ]
-    return " ".join([*groups, *(f"{f.file_name}^" for f in plan.upgrades)])
+    return " ".join([*groups, *(f"{f.file_name}^" + "!" * (f in plan.examined) for f in plan.upgrades)])
 
 
 PLANS = {
@@ -65,6 +65,40 @@ def test_what_happens_to_each_file(texts: list[str], level: int, expected: str) 
     files = [file(text) for text in texts]
     tree = MergeTree.of(files, 6)
     assert drawn(unit_plan(tree, CompactUnit(level, files), RULES, KEY)) == expected
+
+
+LARGE = "a L0 1..2 200b"
+LOOKUP = {"changelog-producer": "lookup"}
+MOVES = {
+    "a lookup tells what moves to the top": (LOOKUP, LARGE, 5, "a^!"),
+    "and below": (LOOKUP, LARGE, 3, "a^!"),
+    "unless it comes from above level 0": (LOOKUP, "a L2 1..2 200b", 3, "a^"),
+    "other engines merge with what lies above": (LOOKUP | {"merge-engine": "aggregation"}, LARGE, 3, "[a]"),
+    "but not at the top": (LOOKUP | {"merge-engine": "aggregation"}, LARGE, 5, "a^!"),
+    "nor from above level 0": (LOOKUP | {"merge-engine": "aggregation"}, "a L2 1..2 200b", 3, "a^"),
+    "a sequence field may order an older one last": (LOOKUP | {"sequence.field": "s"}, LARGE, 3, "[a]"),
+    "another format is written anew": (LOOKUP | {"file.format.per.level": "0:avro"}, LARGE, 5, "[a]"),
+    "the same format is not": (LOOKUP | {"file.format.per.level": "0:avro,5:avro"}, LARGE, 5, "a^!"),
+    "who needs no lookup keeps the format": ({"file.format.per.level": "0:avro"}, LARGE, 5, "a^"),
+    "forced lookups tell nobody": ({"force-lookup": "true"}, LARGE, 3, "a^"),
+    "forced lookups merge": ({"force-lookup": "true", "merge-engine": "partial-update"}, LARGE, 3, "[a]"),
+    "first-row probes what lies above": ({"merge-engine": "first-row"}, LARGE, 3, "[a]"),
+    "full compaction tells what comes to the top": ({"changelog-producer": "full-compaction"}, LARGE, 5, "a^!"),
+    "from any level": ({"changelog-producer": "full-compaction"}, "a L2 1..2 200b", 5, "a^!"),
+    "but nothing below": ({"changelog-producer": "full-compaction"}, LARGE, 3, "a^"),
+    "vectors are marked by what moves": ({"deletion-vectors.enabled": "true"}, LARGE, 3, "a^!"),
+    "vectors want no deletes": ({"deletion-vectors.enabled": "true"}, "a L0 1..2 200b 1d", 3, "[a]"),
+}
+
+
+@pytest.mark.parametrize(("options", "text", "level", "expected"), MOVES.values(), ids=MOVES)
+def test_what_moves_where_changes_are_told(options: dict[str, str], text: str, level: int, expected: str) -> None:
+    rules = evolve(CompactionRules.of(TableOptions.of(options)), small_file_bytes=100)
+    moved, top = file(text), file("t L5 7..9 200b")
+    tree = MergeTree.of([moved, top], 6)
+    plan = unit_plan(tree, CompactUnit(level, [moved]), rules, KEY)
+    assert drawn(plan) == expected
+    assert plan.above == ((top,) if level < 5 and rules.looks_up else ())
 
 
 def test_everything_is_rewritten_on_demand() -> None:

@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, Aggregate, function_of
 from paimon.domain.merge.sequence_groups import SequenceGroup, sequence_groups
-from paimon.domain.options.table_options import TableOptions
+from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField
 
@@ -32,6 +32,8 @@ class MergeSpec:
         User sequence columns, which order the records of a key before `_SEQUENCE_NUMBER` does. Nulls always lose.
     sequence_descending : bool
         True where the smallest user sequence wins.
+    retracts_first : bool
+        True where of equal user sequences a retract comes before an add, whichever arrived first.
     engine : str
         Name of the merge engine.
     ignore_delete : bool
@@ -46,6 +48,7 @@ class MergeSpec:
     value_fields: tuple[DataField, ...] = ()
     sequence_fields: tuple[str, ...] = ()
     sequence_descending: bool = False
+    retracts_first: bool = False
     engine: str = "deduplicate"
     ignore_delete: bool = False
     lookup: bool = False
@@ -104,19 +107,10 @@ class MergeSpec:
             key_fields=schema.key_fields,
             value_fields=tuple(f for f in schema.fields if f.name not in keys),
             sequence_fields=options.sequence_fields,
-            sequence_descending=options.get("sequence.field.sort-order") == "descending",
+            sequence_descending=options.sequence_descending,
+            retracts_first=bool(options.sequence_fields) and ROW_KIND_FLAG in options.sequence_auto_padding,
             engine=options.merge_engine,
             ignore_delete=options.ignore_delete,
-            lookup=needs_lookup(options),
+            lookup=options.needs_lookup and options.merge_engine != "first-row",
             options=options,
         )
-
-
-def needs_lookup(options: TableOptions) -> bool:
-    """Whether merges see one record above level 0: lookup producer, deletion vectors, first-row, force-lookup."""
-    return (
-        options.changelog_producer == "lookup"
-        or options.deletion_vectors_enabled
-        or options.merge_engine == "first-row"
-        or options.force_lookup
-    )

@@ -23,6 +23,9 @@ from paimon.domain.options.registry import canonical_key
 from paimon.domain.options.setting import as_text, as_word, names, optional, required, text_of
 
 MEBIBYTE = 1 << 20
+ROW_KIND_FLAG = "row-kind-flag"
+"""The padding that tells -U and -D from +U and +I. The others make a rough time finer by the time of arrival, which the
+system's own sequence numbers do anyway."""
 
 
 def _texts(values: Mapping[str, str]) -> Mapping[str, str]:
@@ -102,6 +105,7 @@ class TableOptions:
     ignore_delete = required("ignore-delete", parse_bool)
     ignore_update_before = required("ignore-update-before", parse_bool)
     sequence_fields = names("sequence.field")
+    sequence_auto_padding = names("sequence.auto-padding")
     sequence_snapshot_ordering = required("sequence.snapshot-ordering", parse_bool)
     rowkind_field = optional("rowkind.field", as_text)
     partial_update_remove_record_on_delete = required("partial-update.remove-record-on-delete", parse_bool)
@@ -233,6 +237,25 @@ class TableOptions:
     def sequence_descending(self) -> bool:
         """Whether smaller values of the sequence fields win."""
         return (self.get("sequence.field.sort-order") or "").strip().lower() == "descending"
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether merges see one record above level 0, which compaction must look up."""
+        return (
+            self.changelog_producer == "lookup"
+            or self.deletion_vectors_enabled
+            or self.merge_engine == "first-row"
+            or self.force_lookup
+        )
+
+    @property
+    def lookup_compact_interval(self) -> int:
+        """Triggers at which nothing else asks for level 0, of which the last takes it all the same."""
+        if self.lookup_compact != "gentle":
+            return 1
+        text = self.values.get("lookup-compact.max-interval")
+        given = 2 * self.compaction_trigger if text is None else parse_int(text, "lookup-compact.max-interval")
+        return max(given, self.compaction_trigger)
 
     @property
     def num_levels(self) -> int:

@@ -45,7 +45,9 @@ class BucketWork:
         return not self.rewritten and not (self.unit and self.unit.upgrades)
 
 
-def work_of(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool) -> BucketWork:
+def work_of(
+    engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool, idle_triggers: int = 0
+) -> BucketWork:
     """What to do in a bucket with these live files; `is_empty` where nothing asks for it.
 
     Parameters
@@ -54,6 +56,9 @@ def work_of(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: b
         All live files of the bucket.
     full : bool
         Everything into one run, rather than what the table's options ask for.
+    idle_triggers : int
+        How often the same writer asked for this bucket since level 0 was last forced up, and nothing was to do:
+        `lookup-compact = gentle` waits for some of them.
     """
     for file in bucket.files:
         if file.external_path is not None:
@@ -65,15 +70,18 @@ def work_of(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: b
         bucket.bucket,
         bucket.total_buckets,
         directory,
-        unit=_unit(engine, table, bucket, full) if keyed else None,
+        unit=_unit(engine, table, bucket, full, idle_triggers) if keyed else None,
         packs=() if keyed else packs(bucket.files, PackRules.of(table.options, full)),
     )
 
 
-def _unit(engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool) -> UnitPlan | None:
+def _unit(
+    engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool, idle_triggers: int
+) -> UnitPlan | None:
     rules = CompactionRules.of(table.options)
     tree = MergeTree.of(bucket.files, rules.levels)
     now = engine.clock.now_millis()
     local = now + engine.clock.local_offset_millis(now)
-    unit = pick_full(tree, rules) if full else pick(tree, rules, local, local // _HOUR_MILLIS % 24)
+    hour = local // _HOUR_MILLIS % 24
+    unit = pick_full(tree, rules) if full else pick(tree, rules, local, hour, idle_triggers)
     return None if unit is None else unit_plan(tree, unit, rules, [f.type for f in table.schema.key_fields])

@@ -13,7 +13,9 @@ from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, LevelRun, MergeTree
 
 
-def pick(tree: MergeTree, rules: CompactionRules, now_millis: int, hour: int) -> CompactUnit | None:
+def pick(
+    tree: MergeTree, rules: CompactionRules, now_millis: int, hour: int, idle_triggers: int = 0
+) -> CompactUnit | None:
     """What to compact now; None where nothing asks for it.
 
     Parameters
@@ -22,10 +24,12 @@ def pick(tree: MergeTree, rules: CompactionRules, now_millis: int, hour: int) ->
         The clock that stamps files: local wall-clock time encoded as if UTC.
     hour : int
         Local hour of the day, 0 to 23.
+    idle_triggers : int
+        How often nothing but its age asked for level 0 since it was last forced up.
     """
     runs = tree.runs
     count = _early_full(tree, rules, now_millis) or _universal(runs, rules, hour)
-    if not count and rules.force_level_0:
+    if not count and rules.force_level_0 and idle_triggers + 1 >= rules.force_interval:
         count = _grown(runs, rules, hour, sum(run.level == 0 for run in runs), forced=True)
     return _worthwhile(_unit(tree, count)) if count else None
 

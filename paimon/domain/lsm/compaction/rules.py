@@ -5,7 +5,7 @@ Law: only the options decide, with Java's defaults. Source: `CoreOptions`, `OffP
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
 from paimon.domain.options.table_options import TableOptions
 
@@ -27,7 +27,7 @@ class OffPeak:
         return self.ratio if inside else 0
 
 
-@frozen
+@frozen(hash=False)
 class CompactionRules:
     """When sorted runs are compacted.
 
@@ -47,10 +47,20 @@ class CompactionRules:
         Data below the top level, above which everything is compacted.
     force_level_0 : bool
         Take level 0 even where nothing else asks for it.
+    force_interval : int
+        But only at every so many-th time that nothing else asked for it.
     rewrite_all : bool
         Rewrite also the files that could be kept.
     small_file_bytes : int
         Smaller files are worth rewriting.
+    looks_up : bool
+        What leaves level 0 is merged with what the levels above the output hold of its keys.
+    producer : str
+        The changelog producer.
+    newest_wins : bool
+        Merging never changes a newer record: the engine is deduplicate and no sequence field orders records.
+    options : TableOptions
+        The table's options, for the formats of levels.
     """
 
     trigger: int = 5
@@ -62,8 +72,13 @@ class CompactionRules:
     total_size_bytes: int | None = None
     incremental_bytes: int | None = None
     force_level_0: bool = False
+    force_interval: int = 1
     rewrite_all: bool = False
     small_file_bytes: int = 0
+    looks_up: bool = False
+    producer: str = "none"
+    newest_wins: bool = True
+    options: TableOptions = field(factory=TableOptions, repr=False)
 
     @classmethod
     def of(cls, options: TableOptions) -> CompactionRules:
@@ -78,7 +93,12 @@ class CompactionRules:
             optimization_interval_millis=options.compaction_optimization_interval_millis,
             total_size_bytes=options.compaction_total_size_threshold_bytes,
             incremental_bytes=options.compaction_incremental_size_threshold_bytes,
-            force_level_0=options.compaction_force_up_level_0,
+            force_level_0=options.compaction_force_up_level_0 or options.needs_lookup,
+            force_interval=options.lookup_compact_interval if options.needs_lookup else 1,
             rewrite_all=options.compaction_force_rewrite_all_files,
             small_file_bytes=int(options.target_file_size_bytes(True) * options.compaction_small_file_ratio),
+            looks_up=options.needs_lookup,
+            producer=options.changelog_producer,
+            newest_wins=options.merge_engine == "deduplicate" and not options.sequence_fields,
+            options=options,
         )
