@@ -15,12 +15,13 @@ from paimon.domain.manifest.columns import EntryColumns, Integers, Mask
 
 
 def may_conflict(live: EntryColumns, change: Change, keyed: bool) -> Mask:
-    """Marks files named by the change, one of each (partition, bucket count), and, where `keyed`, files above level 0
-    of the buckets that change."""
+    """Marks files named by the change or its deletion vectors, one of each (partition, bucket count), and, where
+    `keyed`, files above level 0 of the buckets that change."""
     position = {row: i for i, row in enumerate(live.partition_rows)}
     touched = [position[p] for p in change.partitions if p in position]
     within: Mask = np.isin(live.partitions, np.array(touched, dtype=np.int64))
-    names = pa.array(sorted({e.file.file_name for e in change.entries}), pa.string())
+    vectors = (r.data_file for e in change.index for r in e.deletion_vectors or ())
+    names = pa.array(sorted({*(e.file.file_name for e in change.entries), *vectors}), pa.string())
     found: Mask = pc.is_in(live.files.field("_FILE_NAME"), names).to_numpy(zero_copy_only=False).astype(bool)
     found = found | _first_of_each(_pairs(live.partitions, live.total_buckets))
     if keyed:

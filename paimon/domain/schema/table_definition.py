@@ -34,3 +34,8 @@ class TableDefinition:
     def location(self) -> str:
         """The root directory (or URL) of the table."""
         return self.paths.root
+
+    @property
+    def is_bucketed(self) -> bool:
+        """Whether rows belong to buckets: not so in append tables whose files lie together in bucket 0."""
+        return bool(self.schema.primary_keys) or self.options.bucket != -1

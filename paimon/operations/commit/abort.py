@@ -16,6 +16,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import committed, snapshots_of
+from paimon.operations.read.index_manifest import index_path
 from paimon.operations.read.manifests import read_manifest, read_manifest_list
 from paimon.operations.read.snapshots import latest_snapshot
 from paimon.ports.engine import Engine
@@ -48,17 +49,14 @@ def abort(
         if file.file_name not in kept
         for path in file_paths(message, file)
     ]
-    gone += [_index_path(table, e) for m in messages for e in _new_index_files(m) if e.file_name not in kept]
+    new_index = [e for m in messages for e in _new_index_files(m)]
+    gone += [index_path(table, e, "commit message") for e in new_index if e.file_name not in kept]
     engine.files.delete(gone)
     return tuple(gone)
 
 
 def _new_index_files(message: CommitMessage) -> tuple[IndexManifestEntry, ...]:
     return (*message.data.new_index_files, *message.compact.new_index_files)
-
-
-def _index_path(table: TableDefinition, entry: IndexManifestEntry) -> str:
-    return entry.external_path or table.paths.index(entry.file_name)
 
 
 def _held_names(engine: Engine, table: TableDefinition, commit_user: str) -> set[str]:

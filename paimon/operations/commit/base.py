@@ -71,6 +71,5 @@ class CommitBase:
         """The name of the index manifest that holds after the change: the base's own where no index file changes."""
         if not change.index:
             return self.snapshot.index_manifest if self.snapshot else None
-        schema = self._table.schema
-        bucketed = bool(schema.primary_keys) or self._table.options.bucket != -1
-        return writer.index_manifest(live_index_files(self.index_files, change.index, bucketed))
+        live = live_index_files(self.index_files, change.index, self._table.is_bucketed)
+        return writer.index_manifest(live)

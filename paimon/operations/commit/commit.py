@@ -15,6 +15,7 @@ from paimon.domain.commit.conflicts import check_conflicts, check_strict, needs_
 from paimon.domain.commit.entries import Change, check_places, compacted, written
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.overwrite import overwriting, partitions_of_spec, partitions_written
+from paimon.domain.commit.vector_conflicts import check_vectors
 from paimon.domain.errors import CommitConflict
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
@@ -156,7 +157,9 @@ def _checked(engine: Engine, table: TableDefinition, request: CommitRequest, cha
         for snapshot, touched in since_safe(engine, table, base.snapshot):
             check_strict(snapshot, touched, change, request.commit_user)
         if needs_check(change, request.check_conflicts):
-            check_conflicts(base.live_beside(change), change, key_types)
+            live = base.live_beside(change)
+            check_conflicts(live, change, key_types)
+            check_vectors(live, base.index_files, change, table.is_bucketed)
         return change
 
     return on
