@@ -116,10 +116,10 @@ def _comparison(node: exp.Expression) -> Predicate:
     if left_column and right_column:
         raise _refused(node, "a column compares with a value; filter rows by two columns after reading them")
     if left_column:
-        return Compare(_path(left), op, _value(right))
+        return Compare(_path(left), op, literal_value(right))
     if right_column:
-        return Compare(_path(right), _FLIPPED[op], _value(left))
-    return _constant(node, op, _value(left), _value(right))
+        return Compare(_path(right), _FLIPPED[op], literal_value(left))
+    return _constant(node, op, literal_value(left), literal_value(right))
 
 
 def _constant(node: exp.Expression, op: Operator, left: Any, right: Any) -> Predicate:
@@ -143,23 +143,23 @@ def _constant(node: exp.Expression, op: Operator, left: Any, right: Any) -> Pred
 def _in(node: exp.Expression) -> Predicate:
     if not node.expressions:
         raise _refused(node, "IN takes a list of values, such as a IN (1, 2)")
-    return In(_column(node.this), tuple(_value(e) for e in node.expressions))
+    return In(column_path(node.this), tuple(literal_value(e) for e in node.expressions))
 
 
 def _between(node: exp.Expression) -> Predicate:
-    column, low, high = _column(node.this), _value(node.args["low"]), _value(node.args["high"])
+    column, low, high = column_path(node.this), literal_value(node.args["low"]), literal_value(node.args["high"])
     return And((Compare(column, Operator.GE, low), Compare(column, Operator.LE, high)))
 
 
 def _like(node: exp.Expression, escape: str | None = None) -> Predicate:
-    pattern = _value(node.expression)
+    pattern = literal_value(node.expression)
     if not isinstance(pattern, str):
         raise _refused(node, "LIKE takes a text, such as a LIKE 'x%'")
-    return Like(_column(node.this), pattern, escape)
+    return Like(column_path(node.this), pattern, escape)
 
 
 def _escape(node: exp.Expression) -> Predicate:
-    escape = _value(node.expression)
+    escape = literal_value(node.expression)
     if not isinstance(node.this, exp.Like) or not isinstance(escape, str):
         raise _refused(node)
     like = _like(node.this, escape)
@@ -169,7 +169,7 @@ def _escape(node: exp.Expression) -> Predicate:
 def _is(node: exp.Expression) -> Predicate:
     if not isinstance(node.expression, exp.Null):
         raise _refused(node, "IS takes NULL or NOT NULL")
-    return IsNull(_column(node.this))
+    return IsNull(column_path(node.this))
 
 
 def _negated(child: Predicate) -> Predicate:
@@ -188,7 +188,7 @@ def _is_column(node: exp.Expression) -> bool:
     return isinstance(node, exp.Column | exp.Dot | exp.Identifier)
 
 
-def _column(node: exp.Expression) -> str:
+def column_path(node: exp.Expression) -> str:
     bare = _bare(node)
     if not _is_column(bare):
         raise _refused(node, "a column is expected here")
@@ -206,12 +206,12 @@ def _path(node: exp.Expression) -> str:
     raise _refused(node, "a column is expected here")
 
 
-def _value(node: exp.Expression) -> Any:
+def literal_value(node: exp.Expression) -> Any:
     match _bare(node):
         case exp.Literal() as literal:
             return str(literal.this) if literal.is_string else _number(str(literal.this))
         case exp.Neg(this=inner):
-            number = _value(inner)
+            number = literal_value(inner)
             if isinstance(number, int) and not isinstance(number, bool):
                 return -number
             if isinstance(number, Decimal):
