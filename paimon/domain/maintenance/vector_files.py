@@ -1,0 +1,59 @@
+"""Which index files of a bucket are written anew when deletion vectors change, and what goes into them.
+
+Law: every vector that stood stands afterwards, unless its file is gone or its vector is new; a file without buckets
+only rewrites the index files that hold a vector that changes. Source: `BucketedDvMaintainer`,
+`AppendDeleteFileMaintainer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from attrs import field, frozen
+
+from paimon.domain.manifest.entries import DELETION_VECTORS, DeletionVectorRange, IndexManifestEntry
+
+
+def _ranges(values: Iterable[DeletionVectorRange]) -> tuple[DeletionVectorRange, ...]:
+    return tuple(values)
+
+
+@frozen
+class Rewrite:
+    """One index file that goes, and the vectors of it that are written again."""
+
+    entry: IndexManifestEntry
+    kept: tuple[DeletionVectorRange, ...] = field(converter=_ranges)
+
+
+def rewrites(
+    held: Sequence[IndexManifestEntry], changed: Collection[str], live: Collection[str], bucketed: bool
+) -> tuple[Rewrite, ...]:
+    """The index files that go.
+
+    Parameters
+    ----------
+    held : sequence of IndexManifestEntry
+        The index files of the bucket.
+    changed : collection of str
+        Data files that get another vector, or lose theirs.
+    live : collection of str
+        The data files of the bucket before the change: vectors of others are dropped.
+    bucketed : bool
+        Whether the bucket has one index file for all its vectors.
+    """
+    found: list[Rewrite] = []
+    for entry in held:
+        ranges = entry.deletion_vectors or ()
+        if bucketed or any(r.data_file in changed for r in ranges):
+            found.append(Rewrite(entry, [r for r in ranges if r.data_file not in changed and r.data_file in live]))
+    return tuple(found)
+
+
+def vector_entries(
+    entries: Iterable[IndexManifestEntry], partition: bytes, bucket: int
+) -> tuple[IndexManifestEntry, ...]:
+    """The index files among these that hold the vectors of a bucket."""
+    return tuple(
+        e for e in entries if e.index_type == DELETION_VECTORS and (e.partition, e.bucket) == (partition, bucket)
+    )
