@@ -71,6 +71,7 @@ def merges(draw: st.DrawFn, keys: Sequence[str]) -> tuple[MergeSpec, list[Record
         value_fields=tuple(fields[len(keys) :]),
         sequence_fields=tuple(f"s_{k}" for k in sequence),
         sequence_descending=draw(st.booleans()),
+        retracts_first=draw(st.booleans()),
         ignore_delete=draw(st.booleans()),
         lookup=draw(st.booleans()),
     )

@@ -138,6 +138,41 @@ def test_defaults_that_cannot_be(tmp_path: Path, option: str, value: str, said: 
     assert caught.value.subject == option
 
 
+PADDED = {"merge-engine": "deduplicate", "sequence.field": "ts", "write-only": "true"}
+
+
+@pytest.mark.parametrize(
+    "padding", ["row-kind-flag", "second-to-micro,row-kind-flag", "millis-to-micro, row-kind-flag"]
+)
+@pytest.mark.parametrize("together", [True, False])
+def test_of_equal_sequences_an_add_outlives_a_retract(tmp_path: Path, padding: str, together: bool) -> None:
+    shop = Shop(tmp_path, "k INT NOT NULL, v STRING, ts TIMESTAMP(0)", PADDED | {"sequence.auto-padding": padding})
+    late = [
+        {"k": 1, "v": "new", "ts": "2026-01-01 00:00:05", "op": "+U"},
+        {"k": 1, "v": "old", "ts": "2026-01-01 00:00:05", "op": "-U"},
+        {"k": 2, "v": "old", "ts": "2026-01-01 00:00:05", "op": "+I"},
+        {"k": 2, "v": "gone", "ts": "2026-01-01 00:00:06", "op": "-D"},
+    ]
+    for rows in [late] if together else [[row] for row in late]:
+        shop.table.write(rows, kind_column="op")
+    assert [row[:2] for row in shop.rows()] == [row[:2] for row in shop.compacted()] == [(1, "new")]
+
+
+@pytest.mark.parametrize("padding", ["second-to-micro", "millis-to-micro", None])
+def test_a_rough_sequence_is_made_finer_by_arrival(tmp_path: Path, padding: str | None) -> None:
+    options = PADDED | ({} if padding is None else {"sequence.auto-padding": padding})
+    shop = Shop(tmp_path, "k INT NOT NULL, v STRING, ts BIGINT", options)
+    shop.insert((1, "b", 5), (1, "a", 4), (2, "x", 7))
+    shop.insert((1, "c", 5))
+    shop.insert((2, "x", 7), kind="-D")
+    assert shop.rows() == shop.compacted() == [(1, "c", 5)]
+
+
+def test_an_unknown_padding_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="second-to-micro"):
+        Shop(tmp_path, "k INT NOT NULL, ts INT", PADDED | {"sequence.auto-padding": "second-to-nano"})
+
+
 def test_aggregation(tmp_path: Path) -> None:
     shop = Shop(tmp_path, "k BIGINT NOT NULL, price DOUBLE, sales BIGINT", {
         "merge-engine": "aggregation", "write-only": "true",

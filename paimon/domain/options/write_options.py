@@ -44,7 +44,7 @@ MERGE = (
     Option("sequence.field", Kind.NAMES, None, "columns that order the rows of one key"),
     choice("sequence.field.sort-order", "ascending descending", "ascending", "direction of sequence.field"),
     Option("sequence.snapshot-ordering", Kind.BOOL, "false", "order rows by their snapshot", True),
-    Option("sequence.auto-padding", Kind.TEXT, None, "older: how sequence values are padded"),
+    Option("sequence.auto-padding", Kind.TEXT, None, "what tells equal sequence values apart: row-kind-flag"),
     Option("rowkind.field", Kind.TEXT, None, "column that holds the row kind", True),
     Option("partial-update.remove-record-on-delete", Kind.BOOL, "false", "a delete removes the row", True),
     Option("partial-update.remove-record-on-sequence-group", Kind.TEXT, None, "groups whose delete removes", True),

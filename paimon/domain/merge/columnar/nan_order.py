@@ -37,12 +37,16 @@ def _inserted(rows: Rows, table: pa.Table, spec: MergeSpec) -> list[int]:
     numbers = few[SEQUENCE_NUMBER.name].to_pylist() if SEQUENCE_NUMBER.name in names else [0] * len(rows)
     kinds = few[VALUE_KIND.name].to_pylist() if VALUE_KIND.name in names else [0] * len(rows)
     ordered: list[int] = []
-    for row in sorted(range(len(rows)), key=lambda r: (numbers[r], kinds[r] in (0, 2))):
+    for row in sorted(range(len(rows)), key=lambda r: _age(numbers[r], kinds[r] in (0, 2), spec)):
         place = len(ordered)
         while place and _is_larger(sequences[ordered[place - 1]], sequences[row], spec.sequence_descending):
             place -= 1
         ordered.insert(place, row)
     return [int(rows[row]) for row in ordered]
+
+
+def _age(number: int, is_add: bool, spec: MergeSpec) -> tuple[int, int]:
+    return (is_add, number) if spec.retracts_first else (number, is_add)
 
 
 def _is_larger(a: Sequence[Any], b: Sequence[Any], descending: bool) -> bool:

@@ -1,8 +1,8 @@
 """Rows of a merge in the order in which the merge functions see them, cut into groups of one key.
 
-Law: `order` is ascending by key, then user sequence fields, then sequence number, then retracts before adds, then
-arrival; a group is what has one key. Twin: `paimon.domain.merge.reference.order`. Source: `SortMergeReader`,
-`UserDefinedSeqComparator`.
+Law: `order` is ascending by key, then user sequence fields, then sequence number, then retracts before adds (before
+the sequence number where `retracts_first`), then arrival; a group is what has one key.
+Twin: `paimon.domain.merge.reference.merge`. Source: `SortMergeReader`, `UserDefinedSeqComparator`.
 """
 
 from __future__ import annotations
@@ -70,13 +70,19 @@ def _age_parts(table: pa.Table, spec: MergeSpec) -> list[Part]:
     parts: list[Part] = []
     for column in concatenated([table[n] for n in spec.sequence_fields]):
         parts += parts_of(_one_zero(column), spec.sequence_descending)
+    if spec.retracts_first and table.num_rows:
+        parts.append(_adds(table))
     if SEQUENCE_NUMBER.name not in table.column_names:
         return parts
     (numbers,) = concatenated([table[SEQUENCE_NUMBER.name]])
     if parts or not _ascending(np.asarray(numbers)):
         parts += parts_of(numbers)
-        parts.append(Part((~retracts(table)).astype(np.uint64), 1))
+        parts.append(_adds(table))
     return parts
+
+
+def _adds(table: pa.Table) -> Part:
+    return Part((~retracts(table)).astype(np.uint64), 1)
 
 
 def _one_zero(column: pa.Array) -> pa.Array:

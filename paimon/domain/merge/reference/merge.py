@@ -1,14 +1,14 @@
 """Merging row by row, written to be read: what the columnar merge must equal.
 
 Law: sort by (key, user sequence, sequence number, retract before add, arrival), where a NaN in the user sequence equals
-everything; a key that comes as one record is answered as it is; else the records that take part go through the engine
-in that order. Source: `SortMergeReader`,
+everything, and retracts come before adds of any sequence number where `retracts_first`; a key that comes as one record
+is answered as it is; else the records that take part go through the engine in that order. Source: `SortMergeReader`,
 `LookupMergeFunction`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cmp_to_key
 from itertools import groupby
 from typing import Any
@@ -21,18 +21,25 @@ from paimon.domain.merge.spec import MergeSpec
 
 def merge(records: Sequence[Record], spec: MergeSpec) -> list[Record]:
     """One record a key, ascending by key; retracts included, keys of which nothing is left are not."""
-    def by_key(a: Record, b: Record) -> int:
+    found = (_merge_key(group, spec) for group in by_key(records, spec))
+    return [record for record in found if record is not None]
+
+
+def by_key(records: Sequence[Record], spec: MergeSpec) -> Iterator[list[Record]]:
+    """The records of each key in merge order, ascending by key."""
+    def compare(a: Record, b: Record) -> int:
         return _compare_columns(a.values, b.values, spec.key_names)
 
-    ordered = sorted(records, key=cmp_to_key(by_key))
-    merged = (_merge_key(_in_merge_order(list(group), spec), spec) for _, group in groupby(ordered, cmp_to_key(by_key)))
-    return [record for record in merged if record is not None]
+    ordered = sorted(records, key=cmp_to_key(compare))
+    for _, group in groupby(ordered, cmp_to_key(compare)):
+        yield _in_merge_order(list(group), spec)
 
 
 def _in_merge_order(records: Sequence[Record], spec: MergeSpec) -> list[Record]:
     """Each record goes behind all that came before it, but in front of those whose user sequence is larger."""
     ordered: list[Record] = []
-    for record in sorted(records, key=lambda r: (r.sequence, r.is_add)):
+    by_age = sorted(records, key=lambda r: (r.sequence, r.is_add))
+    for record in sorted(by_age, key=lambda r: r.is_add) if spec.retracts_first else by_age:
         place = len(ordered)
         while place and _compare_sequences(ordered[place - 1], record, spec) > 0:
             place -= 1
@@ -41,8 +48,11 @@ def _in_merge_order(records: Sequence[Record], spec: MergeSpec) -> list[Record]:
 
 
 def _merge_key(records: Sequence[Record], spec: MergeSpec) -> Record | None:
-    if len(records) == 1:
-        return records[0]
+    return records[0] if len(records) == 1 else through_engine(records, spec)
+
+
+def through_engine(records: Sequence[Record], spec: MergeSpec) -> Record | None:
+    """What the engine makes of the records of one key, in merge order; None where it is given none."""
     if spec.lookup:
         records = _visible_to_lookup(records)
     if spec.ignore_delete:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.parse import parse_list
-from paimon.domain.options.table_options import TableOptions
+from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
 from paimon.domain.schema.rules.layout import flag, refuse
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
@@ -22,6 +22,7 @@ AGGREGATE_FUNCTIONS = (
     "first_not_null_value",
 )  # fmt: skip
 """The names under which aggregate functions are stored."""
+PADDINGS = (ROW_KIND_FLAG, "second-to-micro", "millis-to-micro")
 _TIME_TYPES = (dt.IntType, dt.BigIntType, *dt.TIMESTAMP_TYPES)
 
 
@@ -61,6 +62,10 @@ def _check_field_options(schema: TableSchema, options: TableOptions) -> None:
 
 def _check_sequence_fields(schema: TableSchema, options: TableOptions) -> None:
     names = options.sequence_fields
+    for padding in options.sequence_auto_padding:
+        if padding not in PADDINGS:
+            hint = f"known are {', '.join(PADDINGS)}"
+            raise refuse("sequence.auto-padding", f"is {padding!r}, which is no padding", hint)
     if not names:
         return
     _columns_of(schema, "sequence.field", names)
