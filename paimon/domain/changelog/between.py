@@ -6,7 +6,6 @@ leaves its start out and holds its end. Source: `CoreOptions`, `AbstractDataTabl
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import Enum
 
 from attrs import field, frozen
@@ -15,6 +14,7 @@ from paimon.domain.changelog.follow import FollowRules
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.tag_periods import TagPeriods
 
 
 class Bounds(Enum):
@@ -94,22 +94,6 @@ def rules_of(mode: str, producer: str) -> FollowRules:
     return FollowRules(produces=mode == "changelog" or (mode == "auto" and producer != "none"))
 
 
-_PERIODS = {
-    ("daily", "with_dashes"): "%Y-%m-%d",
-    ("daily", "without_dashes"): "%Y%m%d",
-    ("daily", "without_dashes_and_spaces"): "%Y%m%d",
-    ("hourly", "with_dashes"): "%Y-%m-%d %H",
-    ("hourly", "without_dashes"): "%Y%m%d %H",
-    ("hourly", "without_dashes_and_spaces"): "%Y%m%d%H",
-}
-
-
-def auto_tag_time(name: str, options: TableOptions) -> datetime | None:
-    """The period that an automatic tag of this name stands for; None for any other name."""
-    period = "daily" if options.get("tag.creation-period") == "daily" else "hourly"
-    form = _PERIODS[period, options.get("tag.period-formatter") or "with_dashes"]
-    try:
-        time = datetime.strptime(name, form)
-    except ValueError:
-        return None
-    return time if time.strftime(form) == name else None
+def auto_tag_time(name: str, options: TableOptions) -> int | None:
+    """The start of the period that an automatic tag of this name stands for; None for any other name."""
+    return TagPeriods.of(options).time_of(name)

@@ -109,7 +109,7 @@ def _must_be_rewritten(file: DataFileMeta, level: int, top: int, rules: Compacti
     options = rules.options
     return (
         options.file_format_at(0) != options.file_format_at(level)
-        or (options.deletion_vectors_enabled and may_hold_deletes)
+        or ((options.deletion_vectors_enabled or options.ignore_delete) and may_hold_deletes)
         or (level != top and not rules.newest_wins)
     )
 

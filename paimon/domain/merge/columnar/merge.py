@@ -23,7 +23,7 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     The answer has the same columns (without `_LEVEL`), is sorted by key and may hold retracts.
     """
     whole = table.combine_chunks()
-    groups = _groups(whole, spec)
+    groups = taking_part(groups_of(whole, spec), whole, spec)
     if LEVEL.name in whole.column_names:
         whole = whole.drop_columns([LEVEL.name])
     if len(groups.order) == 0:
@@ -36,14 +36,14 @@ def surviving(table: pa.Table, spec: MergeSpec) -> Mask:
     plain = not spec.sequence_fields and not spec.ignore_delete
     if plain and not {LEVEL.name, SEQUENCE_NUMBER.name} & set(table.column_names):
         return newest([table[name] for name in spec.key_names])
-    groups = _groups(table, spec)
+    groups = taking_part(groups_of(table, spec), table, spec)
     mask = np.zeros(table.num_rows, dtype=np.bool_)
     mask[groups.order[groups.ends - 1]] = True
     return mask
 
 
-def _groups(table: pa.Table, spec: MergeSpec) -> Groups:
-    groups = groups_of(table, spec)
+def taking_part(groups: Groups, table: pa.Table, spec: MergeSpec) -> Groups:
+    """The groups without the records that the engine is not shown."""
     if spec.lookup and LEVEL.name in table.column_names:
         groups = lookup_groups(groups, table)
     if spec.ignore_delete:
