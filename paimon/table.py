@@ -31,6 +31,7 @@ from paimon.operations.evolve import alter_table, merge_schema
 from paimon.operations.maintain.compact import CompactResult, compact
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshots, tags
+from paimon.operations.rows.change import RowChange, delete_rows, expression_of, update_rows
 from paimon.operations.write.source import tables_of
 from paimon.ports.engine import Engine
 from paimon.scan import Scan, predicate_of
@@ -39,11 +40,16 @@ from paimon.system_table import SystemTable, open_system_table
 
 @frozen
 class WriteResult:
-    """What a write did: ids of the snapshots it made (none for an empty write), rows and files added."""
+    """What a write did: ids of the snapshots it made (none for an empty write), rows and files added.
+
+    A writer compacts what it has written; where others did so meanwhile, `lost_compaction` tells of it. Nothing is
+    missing then: the rows stand, and a later write or `Table.compact` compacts them.
+    """
 
     snapshot_ids: tuple[int, ...]
     rows: int
     files: int
+    lost_compaction: CommitConflict | None = None
 
 
 @frozen(eq=False, repr=False)
@@ -162,6 +168,9 @@ class Table:
     ) -> WriteResult:
         """Write rows in one commit: appended, or upserted by primary key.
 
+        Afterwards the buckets that were written are compacted, as far as the table's options ask for it (a second
+        snapshot, under the same identifier), unless the table is `write-only`.
+
         Parameters
         ----------
         data
@@ -229,6 +238,35 @@ class Table:
             writer.write(data)
             messages = writer.prepare_commit()
         return _committed(builder.new_commit(), messages, properties)
+
+    def delete(self, where: str | Predicate, *, properties: Mapping[str, str] | None = None) -> WriteResult:
+        """Delete the rows where `where` is true, in one commit; `rows` of the result counts them.
+
+        Append tables mark the rows in deletion vectors (`deletion-vectors.enabled`) or write their files anew;
+        primary-key tables get a delete for each row. CommitConflict: the same files changed meanwhile; delete again.
+        """
+        user = _fresh_user(self)
+        return _result(delete_rows(self.engine, self.definition, predicate_of(where), user, properties))
+
+    def update(
+        self, set: Mapping[str, Any], where: str | Predicate, *, properties: Mapping[str, str] | None = None
+    ) -> WriteResult:
+        """Set columns of the rows where `where` is true, in one commit; `rows` of the result counts them.
+
+        Parameters
+        ----------
+        set : mapping
+            By column: SQL text over the row as it was (``"amount * 2"``, ``"'a text'"``, ``"DATE '2026-01-01'"``), or a
+            Python value that is no text. Columns of the primary key and of the partition cannot be set.
+
+        Raises
+        ------
+        InvalidRequest, CommitConflict
+            Nothing was updated: a value does not fit its column; the same files changed meanwhile.
+        """
+        values = {name: expression_of(value) for name, value in set.items()}
+        user = _fresh_user(self)
+        return _result(update_rows(self.engine, self.definition, values, predicate_of(where), user, properties))
 
     def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
         """Merge files that hold old versions of rows, and put small files together; no row changes.
@@ -342,7 +380,11 @@ def _committed(
         raise
     if done.already_committed:
         commit.abort(messages)  # asked as a batch: the files that the earlier commit holds stay, these are others
-    return WriteResult(done.snapshot_ids, done.added_rows, done.added_files)
+    return WriteResult(done.snapshot_ids, done.added_rows, done.added_files, done.lost_compaction)
+
+
+def _result(change: RowChange) -> WriteResult:
+    return WriteResult(change.commit.snapshot_ids, change.rows, change.commit.added_files)
 
 
 def _fresh_user(table: Table) -> str:

@@ -75,7 +75,7 @@ def test_columns_as_rows(expression: Expression, rows: list[tuple[Any, ...]], ta
     assert (single is None) == (many is None)
     for one, other in zip(single or (), many or (), strict=True):
         equal = one == other or (isinstance(one, float) and isinstance(other, float) and math.isnan(one * other))
-        assert equal or isinstance(one, float) and math.isclose(one, other, rel_tol=1e-15)
+        assert equal or (isinstance(one, float) and math.isclose(one, other, rel_tol=1e-15))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,9 @@ def test_text(text: str, value: object) -> None:
     assert assigned(parse_expression(text), row, DataField(9, "c", kind)) == value
 
 
-@pytest.mark.parametrize("text", ["", "1 +", "a; b", "f(a)", "a > 1", "(SELECT 1)", "CASE WHEN a THEN 1 END", "a AND b"])
+@pytest.mark.parametrize(
+    "text", ["", "1 +", "a; b", "f(a)", "a > 1", "(SELECT 1)", "CASE WHEN a THEN 1 END", "a AND b"]
+)
 def test_what_is_no_expression_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         parse_expression(text)

@@ -74,10 +74,10 @@ def _combined(operation: Operation, left: Any, right: Any) -> int | Decimal | fl
             raise InvalidRequest("division by zero")
         return float(left) / float(right)
     if isinstance(left, float) or isinstance(right, float):
-        return _of(operation, float(left), float(right))
+        return float(_of(operation, float(left), float(right)))
     if isinstance(left, Decimal) or isinstance(right, Decimal):
         return _of_decimals(operation, Decimal(left), Decimal(right))
-    number = _of(operation, left, right)
+    number: int = _of(operation, left, right)
     literal(number, BigIntType())  # refuses what needs more than 64 bits
     return number
 

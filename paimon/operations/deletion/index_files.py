@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import numpy as np
 from attrs import field, frozen
 
 from paimon.domain.deletion.index_file import FileVector, IndexFileContent, encode_index_file, encode_index_files
 from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.maintenance.vector_files import rewrites
+from paimon.domain.maintenance.vector_files import rewrites, vector_entries
 from paimon.domain.manifest.entries import DELETION_VECTORS, DeletionVectorRange, FileKind, IndexManifestEntry
+from paimon.domain.scan.assemble import BucketKey, by_bucket
 from paimon.domain.scan.splits import DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.index_manifest import index_path
+from paimon.operations.read.manifests import data_manifests, live_columns, read_index_manifest
 from paimon.ports.engine import Engine
 
 
@@ -63,6 +67,22 @@ class BucketVectors:
         """The vector of a data file; an empty one where it has none."""
         place = self.files(table).get(name)
         return DeletionVector() if place is None else read_vector(engine, place)
+
+
+def held_vectors(
+    engine: Engine, table: TableDefinition, snapshot: Snapshot, buckets: Iterable[BucketKey]
+) -> Mapping[BucketKey, BucketVectors]:
+    """The vectors of these buckets in a snapshot."""
+    name = snapshot.index_manifest
+    entries = () if name is None else read_index_manifest(engine, table, name)
+    held = {key: vector_entries(entries, *key) for key in buckets}
+    live: dict[BucketKey, frozenset[str]] = {}
+    if any(held.values()):
+        columns = live_columns(engine, table, data_manifests(engine, table, snapshot))
+        wanted = np.isin(columns.buckets, sorted({bucket for (_, bucket), found in held.items() if found}))
+        columns = columns.where(wanted)
+        live = {(b.partition, b.bucket): frozenset(f.file_name for f in b.files) for b in by_bucket(columns, None)}
+    return {key: BucketVectors(*key, entries, live.get(key, frozenset())) for key, entries in held.items()}
 
 
 def write_vectors(

@@ -1,0 +1,56 @@
+"""Deleting and updating rows of primary-key tables: they are read, and written as deletes or as new versions.
+
+Law: what a read shows is what is changed; the merge engine does the rest, so nothing can conflict. Source:
+`DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from paimon.domain.assignment.expression import Assignment
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.row.kinds import RowKind
+from paimon.domain.scan.plan import ScanRequest
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.read.plan import plan
+from paimon.operations.read.split import ReadPlan, read_split
+from paimon.operations.rows.assign import assigned_rows
+from paimon.operations.write.writer import TableWriter
+from paimon.ports.engine import Engine
+
+
+def keyed_table_messages(
+    engine: Engine,
+    table: TableDefinition,
+    snapshot: Snapshot,
+    predicate: Predicate,
+    assignments: Sequence[Assignment],
+    commit_user: str,
+) -> tuple[list[CommitMessage], int]:
+    """Write the changes of the rows that the predicate selects; what to commit, and how many rows it changes.
+
+    Parameters
+    ----------
+    assignments : sequence of Assignment
+        What is put into the rows; none: they are deleted.
+    """
+    read = ReadPlan(table.schema.names, predicate)
+    writer = TableWriter(engine, table, commit_user)
+    kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
+    count = 0
+    try:
+        for split in plan(engine, table, ScanRequest(snapshot, predicate)).splits:
+            for batch in read_split(engine, table, split, read):
+                rows = assigned_rows(batch, assignments)
+                writer.write(rows, pa.array(np.full(rows.num_rows, kind, np.int8)))
+                count += rows.num_rows
+        return writer.prepare_commit(), count
+    except BaseException:
+        writer.abort()
+        raise
