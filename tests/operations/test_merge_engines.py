@@ -236,3 +236,21 @@ def test_functions_refuse_other_types_and_retracts(tmp_path: Path) -> None:
         Shop(tmp_path / "other", "k INT NOT NULL, s INT", {
             "merge-engine": "aggregation", "fields.s.aggregate-function": "bool_and",
         }).insert((1, 1))
+
+
+def test_partition_columns_are_neither_aggregated_nor_taken_back(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    options = {
+        "bucket": "1", "write-only": "true", "merge-engine": "aggregation", "fields.s.aggregate-function": "sum",
+        "fields.default-aggregate-function": "sum",
+    }
+    table = catalog.create_table(
+        "db.t", "p STRING NOT NULL, k INT NOT NULL, s INT", primary_keys=["p", "k"], partition_keys=["p"],
+        options=options,
+    )  # fmt: skip
+    for value in (5, 7):
+        table.write([{"p": "a", "k": 1, "s": value, "op": "+I"}, {"p": "a", "k": 1, "s": 2, "op": "-U"}], kind_column="op")
+    assert table.scan(where="p = 'a'").to_arrow().to_pylist() == [{"p": "a", "k": 1, "s": 8}]
+    table.compact(full=True)
+    assert table.scan(where="p = 'a'").to_arrow().to_pylist() == [{"p": "a", "k": 1, "s": 8}]

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from attrs import field, frozen
 
-from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, Aggregate, function_of
+from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, PRIMARY_KEY, Aggregate, function_of
 from paimon.domain.merge.sequence_groups import SequenceGroup, sequence_groups
 from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
 from paimon.domain.schema.table_schema import TableSchema
@@ -42,6 +42,8 @@ class MergeSpec:
         Of one key only records of level 0 (or less) and the one of the smallest level above take part.
     options : TableOptions
         The table's options, for engines that have their own.
+    partition_keys : tuple of str
+        The value columns that belong to the primary key: nothing is aggregated in them, nor taken back.
     """
 
     key_fields: tuple[DataField, ...]
@@ -53,6 +55,7 @@ class MergeSpec:
     ignore_delete: bool = False
     lookup: bool = False
     options: TableOptions = field(factory=TableOptions)
+    partition_keys: tuple[str, ...] = ()
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -80,6 +83,8 @@ class MergeSpec:
             return LAST_VALUE
         if any(column in group.sequence for group in groups):
             return LAST_VALUE
+        if column in self.partition_keys:
+            return PRIMARY_KEY
         plain = LAST_VALUE if any(column in group.members for group in groups) else LAST_NON_NULL_VALUE
         return function_of(column, self.options) or plain
 
@@ -113,4 +118,5 @@ class MergeSpec:
             ignore_delete=options.ignore_delete,
             lookup=options.needs_lookup and options.merge_engine != "first-row",
             options=options,
+            partition_keys=schema.partition_keys,
         )

@@ -15,6 +15,7 @@ from paimon.domain.types.data_types import DataField
 OLDER_NAMES = {"first_not_null_value": "first_non_null_value", "nested-update": "nested_update"}
 LAST_VALUE = "last_value"
 LAST_NON_NULL_VALUE = "last_non_null_value"
+PRIMARY_KEY = "primary-key"
 
 
 @frozen
