@@ -41,7 +41,8 @@ def make(place: Path, options: dict[str, str], primary_keys: list[str] | None = 
 
 
 def rows(first: int, count: int, day: int = 1) -> Rows:
-    return [{"id": i, "day": day, "v": i % 5, "s": None if i % 4 == 0 else f"s{i}"} for i in range(first, first + count)]
+    numbers = range(first, first + count)
+    return [{"id": i, "day": day, "v": i % 5, "s": None if i % 4 == 0 else f"s{i}"} for i in numbers]
 
 
 def read(table: Table, **kinds: Any) -> Rows:

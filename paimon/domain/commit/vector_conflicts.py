@@ -37,7 +37,8 @@ def check_vectors(
         Naming the files.
     """
     standing = {_place(e): e for e in held if e.index_type == DELETION_VECTORS}
-    for entry in _vectors(change, FileKind.DELETE):
+    replaced = _vectors(change, FileKind.DELETE)
+    for entry in replaced:
         if standing.pop(_place(entry), None) is None:
             raise _changed(entry)
     added = _vectors(change, FileKind.ADD)
@@ -48,13 +49,13 @@ def check_vectors(
                 raise _changed(others[entry.partition, entry.bucket])
     live = {(e.partition, e.bucket, e.file.file_name) for e in base}
     after = _after(live, change)
-    strays = [r.data_file for e in added for r in e.deletion_vectors or () if _file(e, r.data_file) not in after]
+    # Vectors carried over may speak of files that went without them: they do no harm.
+    known = after | set(_marked(replaced))
+    strays = [place[-1] for place in _marked(added) if place not in known]
     if strays:
         raise CommitConflict("files in which rows are to be deleted are no longer in the table", files=strays)
     gone = live - after
-    marked = [
-        r.data_file for e in standing.values() for r in e.deletion_vectors or () if _file(e, r.data_file) in gone
-    ]
+    marked = [place[-1] for place in _marked(standing.values()) if place in gone]
     if marked:
         raise CommitConflict("rows of files to be replaced were deleted meanwhile", files=marked)
 
@@ -74,8 +75,9 @@ def _place(entry: IndexManifestEntry) -> _Place:
     return entry.partition, entry.bucket, entry.file_name
 
 
-def _file(entry: IndexManifestEntry, name: str) -> _Place:
-    return entry.partition, entry.bucket, name
+def _marked(entries: Iterable[IndexManifestEntry]) -> list[_Place]:
+    """The data files whose vectors these index files hold."""
+    return [(e.partition, e.bucket, r.data_file) for e in entries for r in e.deletion_vectors or ()]
 
 
 def _changed(entry: IndexManifestEntry) -> CommitConflict:

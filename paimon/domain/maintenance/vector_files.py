@@ -1,7 +1,7 @@
 """Which index files of a bucket are written anew when deletion vectors change, and what goes into them.
 
-Law: every vector that stood stands afterwards, unless its file is gone or its vector is new; a file without buckets
-only rewrites the index files that hold a vector that changes. Source: `BucketedDvMaintainer`,
+Law: every vector that stood stands afterwards, unless its file is replaced or its vector is new; without buckets, only
+the index files that hold a vector that changes are written anew. Source: `BucketedDvMaintainer`,
 `AppendDeleteFileMaintainer`.
 """
 
@@ -26,9 +26,7 @@ class Rewrite:
     kept: tuple[DeletionVectorRange, ...] = field(converter=_ranges)
 
 
-def rewrites(
-    held: Sequence[IndexManifestEntry], changed: Collection[str], live: Collection[str], bucketed: bool
-) -> tuple[Rewrite, ...]:
+def rewrites(held: Sequence[IndexManifestEntry], changed: Collection[str], bucketed: bool) -> tuple[Rewrite, ...]:
     """The index files that go.
 
     Parameters
@@ -37,8 +35,6 @@ def rewrites(
         The index files of the bucket.
     changed : collection of str
         Data files that get another vector, or lose theirs.
-    live : collection of str
-        The data files of the bucket before the change: vectors of others are dropped.
     bucketed : bool
         Whether the bucket has one index file for all its vectors.
     """
@@ -46,7 +42,7 @@ def rewrites(
     for entry in held:
         ranges = entry.deletion_vectors or ()
         if bucketed or any(r.data_file in changed for r in ranges):
-            found.append(Rewrite(entry, [r for r in ranges if r.data_file not in changed and r.data_file in live]))
+            found.append(Rewrite(entry, [r for r in ranges if r.data_file not in changed]))
     return tuple(found)
 
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import numpy as np
 from attrs import field, frozen
 
 from paimon.domain.deletion.index_file import FileVector, IndexFileContent, encode_index_file, encode_index_files
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.maintenance.vector_files import rewrites, vector_entries
 from paimon.domain.manifest.entries import DELETION_VECTORS, DeletionVectorRange, FileKind, IndexManifestEntry
-from paimon.domain.scan.assemble import BucketKey, by_bucket
 from paimon.domain.scan.splits import DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.index_manifest import index_path
-from paimon.operations.read.manifests import data_manifests, live_columns, read_index_manifest
+from paimon.operations.read.manifests import read_index_manifest
 from paimon.ports.engine import Engine
 
 
@@ -45,14 +43,11 @@ class BucketVectors:
     ----------
     held : tuple of IndexManifestEntry
         The bucket's index files.
-    live : frozenset of str
-        Names of the bucket's data files.
     """
 
     partition: bytes
     bucket: int
     held: tuple[IndexManifestEntry, ...] = field(converter=_entries, default=())
-    live: frozenset[str] = frozenset()
 
     def files(self, table: TableDefinition) -> dict[str, DeletionFile]:
         """Where the vector of each data file lies."""
@@ -60,7 +55,6 @@ class BucketVectors:
             r.data_file: DeletionFile(index_path(table, entry, "index manifest"), r)
             for entry in self.held
             for r in entry.deletion_vectors or ()
-            if r.data_file in self.live
         }
 
     def read(self, engine: Engine, table: TableDefinition, name: str) -> DeletionVector:
@@ -70,19 +64,12 @@ class BucketVectors:
 
 
 def held_vectors(
-    engine: Engine, table: TableDefinition, snapshot: Snapshot, buckets: Iterable[BucketKey]
-) -> Mapping[BucketKey, BucketVectors]:
-    """The vectors of these buckets in a snapshot."""
-    name = snapshot.index_manifest
+    engine: Engine, table: TableDefinition, snapshot: Snapshot | None, partition: bytes, bucket: int
+) -> BucketVectors:
+    """The vectors of a bucket in a snapshot."""
+    name = None if snapshot is None else snapshot.index_manifest
     entries = () if name is None else read_index_manifest(engine, table, name)
-    held = {key: vector_entries(entries, *key) for key in buckets}
-    live: dict[BucketKey, frozenset[str]] = {}
-    if any(held.values()):
-        columns = live_columns(engine, table, data_manifests(engine, table, snapshot))
-        wanted = np.isin(columns.buckets, sorted({bucket for (_, bucket), found in held.items() if found}))
-        columns = columns.where(wanted)
-        live = {(b.partition, b.bucket): frozenset(f.file_name for f in b.files) for b in by_bucket(columns, None)}
-    return {key: BucketVectors(*key, entries, live.get(key, frozenset())) for key, entries in held.items()}
+    return BucketVectors(partition, bucket, vector_entries(entries, partition, bucket))
 
 
 def write_vectors(
@@ -106,7 +93,7 @@ def write_vectors(
     if not changed and not touched & places.keys():
         return IndexChange()
     bitmap64, target = table.options.deletion_vectors_bitmap64, table.options.deletion_vector_index_file_bytes
-    plan = rewrites(vectors.held, touched, vectors.live, table.is_bucketed)
+    plan = rewrites(vectors.held, touched, table.is_bucketed)
     kept = [[(r.data_file, read_vector(engine, places[r.data_file])) for r in rewrite.kept] for rewrite in plan]
     new: list[FileVector] = sorted(changed.items())
     if table.is_bucketed:

@@ -15,7 +15,6 @@ from attrs import evolve
 
 from paimon.domain.assignment.expression import Assignment
 from paimon.domain.commit.message import CommitMessage, DataIncrement
-from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.deletion.index_files import BucketVectors, delete_index_files, held_vectors, write_vectors
@@ -44,14 +43,14 @@ def append_table_messages(
         What is put into the rows; none: they are deleted.
     """
     marks = table.options.deletion_vectors_enabled
-    held = held_vectors(engine, table, snapshot, map(_key, found))
     writer = TableWriter(engine, _without_compaction(table), commit_user)
     messages: list[CommitMessage] = []
     try:
         for matches in found:
             for rows in _new_rows(engine, table, matches, assignments, whole_files=not marks):
                 writer.write(rows)
-            messages.append(_taken_away(engine, table, matches, held[_key(matches)], marks))
+            vectors = held_vectors(engine, table, snapshot, matches.split.partition, matches.split.bucket)
+            messages.append(_taken_away(engine, table, matches, vectors, marks))
         return [*messages, *writer.prepare_commit()]
     except BaseException:
         writer.abort()
@@ -115,6 +114,3 @@ def _taken_away(
         ),
     )
 
-
-def _key(matches: BucketMatches) -> BucketKey:
-    return matches.split.partition, matches.split.bucket
