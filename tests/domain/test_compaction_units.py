@@ -13,7 +13,7 @@ from paimon.domain.lsm.compaction.pick import pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
 from paimon.domain.lsm.compaction.unit_plan import UnitPlan, unit_plan
-from paimon.domain.maintenance.small_files import PackRules, packs
+from paimon.domain.maintenance.small_files import Marked, PackRules, packs
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.binary_row import serialize
@@ -179,6 +179,30 @@ def test_how_small_files_are_packed(rules: PackRules, files: list[DataFileMeta],
     assert names(packs(files, rules)) == expected
 
 
+WORN = evolve(ANY, delete_ratio=0.2)
+MARKED_PACKS = {
+    "few rows of a large file": (WORN, rows(90), {"f0": ("i", 2)}, []),
+    "many rows of a large file": (WORN, rows(90), {"f0": ("i", 3)}, ["f0"]),
+    "who knows how many": (WORN, rows(90), {"f0": ("i", None)}, ["f0"]),
+    "any row, in full": (evolve(WORN, delete_ratio=0.0), rows(90, 90), {"f1": ("i", 1)}, ["f1"]),
+    "small ones at once": (WORN, rows(5, 1), {"f0": ("i", 1)}, ["f0"]),
+    "one index file": (WORN, rows(5, 1, 9), {"f0": ("i", 1), "f2": ("i", 1)}, ["f0 f2"]),
+    "smallest group first": (WORN, rows(60, 1, 9), {"f0": ("i", 1), "f1": ("j", 1), "f2": ("j", 1)}, ["f1 f2 f0"]),
+    "full groups": (WORN, rows(69, 69, 69, 60), {f"f{i}": ("ij"[i > 1], 1) for i in range(4)}, ["f2 f3 f0 f1"]),
+    "beside them the rest": (WORN, rows(9, 1, 1, 1, 1, 1), {"f0": ("i", 1)}, ["f0", "f1 f2 f3 f4 f5"]),
+    "alone between large ones": (evolve(WORN, ordered=True), rows(90, 90, 90), {"f1": ("i", 9)}, ["f1"]),
+    "small neighbours come along": (evolve(WORN, ordered=True), rows(1, 90, 1), {"f1": ("i", 9)}, ["f0 f1 f2"]),
+    "small and hardly worn": (evolve(WORN, ordered=True), rows(1, 1), {"f1": ("i", 1)}, []),
+}
+
+
+@pytest.mark.parametrize(("rules", "files", "marks", "expected"), MARKED_PACKS.values(), ids=MARKED_PACKS)
+def test_how_files_with_deletion_vectors_are_packed(
+    rules: PackRules, files: list[DataFileMeta], marks: dict[str, tuple[str, int | None]], expected: list[str]
+) -> None:
+    assert names(packs(files, rules, {name: Marked(*mark) for name, mark in marks.items()})) == expected
+
+
 @given(st.lists(st.integers(1, 120), max_size=12), st.booleans())
 def test_a_file_is_packed_once_and_an_order_is_kept(sizes: list[int], ordered: bool) -> None:
     files = rows(*sizes)
@@ -193,6 +217,6 @@ def test_a_file_is_packed_once_and_an_order_is_kept(sizes: list[int], ordered: b
 
 def test_pack_rules_come_from_options() -> None:
     fixed = TableOptions.of({"bucket": "3", "bucket-key": "k", "target-file-size": "1000 b"})
-    assert PackRules.of(fixed, full=False) == PackRules(1000, 700, 4 << 20, 5, ordered=True)
+    assert PackRules.of(fixed, full=False) == PackRules(1000, 700, 4 << 20, 5, ordered=True, delete_ratio=0.2)
     assert PackRules.of(fixed.with_values({"bucket-append-ordered": "false"}), full=True).ordered is False
     assert PackRules.of(TableOptions.of({}), full=True).min_files == 2
