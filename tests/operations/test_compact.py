@@ -57,7 +57,8 @@ def created(home: Path | str, ddl: str = DDL, **more: Any) -> paimon.Table:
 
 
 def keyed(home: Path | str, **options: str) -> paimon.Table:
-    return created(home, primary_keys=["k", "p"], partition_keys=["p"], options={"bucket": "1", **options})
+    return created(home, primary_keys=["k", "p"], partition_keys=["p"],
+                   options={"bucket": "1", "write-only": "true", **options})  # fmt: skip
 
 
 def wrote(table: paimon.Table, rows: list[dict[str, Any]]) -> None:
@@ -257,11 +258,7 @@ def test_small_files_of_append_tables_are_put_together(
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"changelog-producer": "lookup"}, "changelog-producer 'lookup'"),
-        ({"changelog-producer": "full-compaction"}, "changelog-producer 'full-compaction'"),
         ({"deletion-vectors.enabled": "true"}, "deletion-vectors.enabled"),
-        ({"merge-engine": "first-row"}, "merge-engine 'first-row'"),
-        ({"force-lookup": "true"}, "force-lookup"),
         ({"record-level.expire-time": "1 d", "record-level.time-field": "s"}, "record-level.expire-time"),
     ],
 )

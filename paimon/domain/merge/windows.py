@@ -39,7 +39,7 @@ class RunBuffer:
         for piece in self._source:
             if piece.batch.num_rows:
                 self.pieces.append(piece)
-                self.last = self._key(piece.batch, piece.batch.num_rows - 1)
+                self.last = key_at(piece.batch, piece.batch.num_rows - 1, self._keys)
                 return int(piece.batch.nbytes)
         self.finished = True
         return 0
@@ -51,7 +51,7 @@ class RunBuffer:
             taken, self.pieces = self.pieces, taken
         while self.pieces and bound is not None:
             batch, age = self.pieces[0]
-            count = self._count_through(batch, bound)
+            count = count_through(batch, bound, self._keys)
             if count:
                 taken.append(Piece(batch.slice(0, count), age))
             if count < batch.num_rows:
@@ -60,20 +60,24 @@ class RunBuffer:
             self.pieces.pop(0)
         return taken
 
-    def _count_through(self, batch: pa.RecordBatch, bound: Comparable) -> int:
-        low, high = 0, int(batch.num_rows)
-        if self._key(batch, high - 1) <= bound:
-            return high
-        while low < high:
-            middle = (low + high) // 2
-            if self._key(batch, middle) <= bound:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
-    def _key(self, batch: pa.RecordBatch, row: int) -> Comparable:
-        return comparable_values([to_values(batch.column(f.name).slice(row, 1), f.type)[0] for f in self._keys])
+def key_at(batch: pa.RecordBatch, row: int, keys: Sequence[DataField]) -> Comparable:
+    """The key of a row."""
+    return comparable_values([to_values(batch.column(f.name).slice(row, 1), f.type)[0] for f in keys])
+
+
+def count_through(batch: pa.RecordBatch, bound: Comparable, keys: Sequence[DataField]) -> int:
+    """How many rows of a batch, ascending by key, have keys up to and including `bound`."""
+    low, high = 0, int(batch.num_rows)
+    if key_at(batch, high - 1, keys) <= bound:
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        if key_at(batch, middle, keys) <= bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def windows(runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_bytes: int) -> Iterator[list[Piece]]:

@@ -18,7 +18,7 @@ from paimon.ports.engine import Engine
 _HINT = "compact this table with Java's Paimon"
 
 
-def check_compactable(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> None:
+def check_compactable(engine: Engine, table: TableDefinition, snapshot: Snapshot | None) -> None:
     """Refuse a table that compaction does not know how to treat.
 
     Raises
@@ -32,7 +32,7 @@ def check_compactable(engine: Engine, table: TableDefinition, snapshot: Snapshot
             raise Unsupported(f"compaction of a table with {feature}", hint=_HINT)
     if table.schema.primary_keys:
         engine_of(MergeSpec.of(table.schema, table.options))
-    if deletion_files(engine, table, snapshot):
+    if snapshot is not None and deletion_files(engine, table, snapshot):
         raise Unsupported("compaction of files that have deletion vectors", hint=_HINT)
 
 
@@ -47,11 +47,7 @@ def _any(options: TableOptions) -> tuple[tuple[str, bool], ...]:
 
 
 def _keyed(options: TableOptions) -> tuple[tuple[str, bool], ...]:
-    producer, engine = options.changelog_producer, options.merge_engine
     return (
-        (f"changelog-producer {producer!r}", producer not in ("none", "input")),
-        (f"merge-engine {engine!r}", engine == "first-row"),
-        ("force-lookup", options.force_lookup),
         ("record-level.expire-time", options.record_expire_millis is not None),
         ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
         ("pk-clustering-override", options.pk_clustering_override),

@@ -66,13 +66,13 @@ class FileLayout:
         return cls._of(table, level, source, table.options.file_format_at(level), table.options.compression_at(level))
 
     @classmethod
-    def of_changelog(cls, table: TableDefinition) -> FileLayout:
-        """The layout of the changelog files that a writer makes."""
+    def of_changelog(cls, table: TableDefinition, level: int = 0) -> FileLayout:
+        """The layout of changelog files: those of a writer, or of a compaction to a level."""
         options = table.options
-        name = options.changelog_file_format or options.file_format_at(0)
-        compression = options.changelog_file_compression or options.compression_at(0)
-        data = cls._of(table, 0, FileSource.APPEND, name, compression)
-        stats = StatsRules.of(options, 0, name, changelog=True)
+        name = options.changelog_file_format or options.file_format_at(level)
+        compression = options.changelog_file_compression or options.compression_at(level)
+        data = cls._of(table, level, FileSource.APPEND, name, compression)
+        stats = StatsRules.of(options, level, name, changelog=True)
         return evolve(data, prefix=options.changelog_file_prefix, stats=stats)
 
     @classmethod

@@ -1,0 +1,110 @@
+"""Rewriting the files of a merge tree's compaction unit, and telling what that changes.
+
+Law: what is written holds, key by key, what merging the files read (and, where lookups are needed, the newest record
+above) holds; what is told leads from the rows before to the rows after. Source: `MergeTreeCompactRewriter`,
+`ChangelogMergeTreeRewriter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.changelog.compaction.columnar import Compacted, Found, compacted, keys_to_find, window_of
+from paimon.domain.changelog.compaction.rules import ChangeRules
+from paimon.domain.lsm.compaction.rules import CompactionRules
+from paimon.domain.lsm.compaction.unit_plan import Merging, UnitPlan, merging_of
+from paimon.domain.lsm.keys import comparable
+from paimon.domain.lsm.sorted_run import Section, SortedRun
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.merge.columnar.order import retracts
+from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.maintain.rewriting.made import MadeFiles
+from paimon.operations.maintain.rewriting.probe import Above, Probe
+from paimon.operations.maintain.rewriting.read import SectionRead
+from paimon.operations.read.data_file import Bucket
+
+Group = tuple[Section, ...]
+
+
+@frozen(eq=False)
+class UnitWork:
+    """One unit of one bucket, and the files that it makes."""
+
+    bucket: Bucket
+    plan: UnitPlan
+    rules: CompactionRules
+    made: MadeFiles
+
+    @classmethod
+    def of(cls, bucket: Bucket, plan: UnitPlan, made: MadeFiles) -> UnitWork:
+        """The work by the table's options."""
+        return cls(bucket, plan, CompactionRules.of(bucket.table.options), made)
+
+    def run(self) -> None:
+        """Does all of it."""
+        for group in self.plan.rewrites:
+            merging = merging_of(_files(group), self.plan, self.rules)
+            if merging is Merging.PLAIN:
+                self._rewrite(group)
+            else:
+                self._compact(group, merging, rewrites=True)
+        for file in self.plan.examined:
+            group = ((SortedRun((file,)),),)
+            self._compact(group, merging_of([file], self.plan, self.rules), rewrites=False)
+
+    def _rewrite(self, group: Group) -> None:
+        reading = SectionRead.plain(self.bucket, MergeSpec.of(self.bucket.table.schema, self.bucket.table.options))
+        with self.made.data_files() as data:
+            for section in group:
+                for rows in reading.merged(section):
+                    data.write(self._kept(rows))
+
+    def _compact(self, group: Group, merging: Merging, rewrites: bool) -> None:
+        """Merges a group, with what lies above where that is needed; writes its rows, its changes, or both."""
+        table = self.bucket.table
+        rules = ChangeRules.of(table.schema, table.options, self.plan.top_level if merging is Merging.TOP else None)
+        with ExitStack() as files:
+            data = files.enter_context(self.made.data_files()) if rewrites else None
+            changelog = files.enter_context(self.made.changelog_files()) if rules.tells else None
+            for made in self._compacted(group, rules):
+                if data is not None:
+                    data.write(self._kept(made.rows))
+                if changelog is not None:
+                    changelog.write(made.changes)
+
+    def _compacted(self, group: Group, rules: ChangeRules) -> Iterator[Compacted]:
+        above = _runs(self.plan.above) if rules.columns_above is not None else ()
+        reading = SectionRead.telling(self.bucket, rules.spec, above if rules.columns_above else ())
+        probe = Probe(self._above(group, rules, reading)) if above else None
+        for section in group:
+            for records in reading.windows(section):
+                window = window_of(records, rules)
+                found = None if probe is None else probe.find(keys_to_find(window, rules))
+                yield compacted(window, None if found is None else Found(found.rows, found.asked), rules)
+
+    def _above(self, group: Group, rules: ChangeRules, reading: SectionRead) -> Above:
+        names = {*(rules.columns_above or ()), *rules.spec.key_names}
+        wanted = [f for f in self.bucket.table.schema.fields if f.name in names]
+        types = [f.type for f in rules.spec.key_fields]
+        through = max((f.max_key for f in _files(group)), key=lambda key: comparable(key, types))
+        rows = min(reading.batch_rows(section) for section in group)
+        return Above(self.bucket, self.plan.above, (*wanted, SEQUENCE_NUMBER, VALUE_KIND, LEVEL), through, rows)
+
+    def _kept(self, rows: pa.Table) -> pa.Table:
+        gone = retracts(rows) if self.plan.drop_deletes else None
+        return rows if gone is None or not gone.any() else rows.filter(pa.array(~gone))
+
+
+def _files(group: Group) -> list[DataFileMeta]:
+    return [f for section in group for run in section for f in run.files]
+
+
+def _runs(files: Sequence[DataFileMeta]) -> tuple[SortedRun, ...]:
+    """The files of each level."""
+    levels = sorted({f.level for f in files})
+    return tuple(SortedRun(tuple(f for f in files if f.level == level)) for level in levels)
