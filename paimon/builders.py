@@ -13,9 +13,11 @@ from typing import Any, Self
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
-from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.commit.message import CommitMessage, DataIncrement
+from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.partition.spec import parse_spec
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.row.binary_row import serialize
 from paimon.domain.scan.plan import Plan
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
@@ -155,8 +157,16 @@ class TableWrite:
     Leaving a ``with`` block by an exception removes the files that were written and not handed out.
     """
 
-    def __init__(self, engine: Engine, table: TableDefinition, commit_user: str, ignore_previous: bool = False) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        table: TableDefinition,
+        commit_user: str,
+        ignore_previous: bool = False,
+        streaming: bool = False,
+    ) -> None:
         self._table = table
+        self._streaming = streaming
         self._writer = TableWriter(engine, table, commit_user, ignore_previous=ignore_previous)
 
     def write(self, data: Any, kind_column: str | None = None) -> None:
@@ -177,9 +187,21 @@ class TableWrite:
         """Write a pandas frame."""
         self.write(frame)
 
-    def prepare_commit(self) -> list[CommitMessage]:
-        """Flush everything; the messages say what was written."""
-        return self._writer.prepare_commit()
+    def compact(self, partition: Mapping[str, object], bucket: int = 0, full: bool = False) -> None:
+        """Compact one bucket at the next `prepare_commit`: what the table's options ask for, or all into one run.
+
+        `partition` names the values of all partition columns (``{}`` where there are none).
+        """
+        self._writer.compact(_partition_row(self._table, partition), bucket, full)
+
+    def prepare_commit(self, identifier: int | None = None) -> list[CommitMessage]:
+        """Flush everything, and compact; the messages say what was written and what was replaced.
+
+        `identifier` is the one that the messages will be committed under: `full-compaction.delta-commits` counts by it.
+        """
+        if identifier is None and not self._streaming:
+            identifier = BATCH_COMMIT_IDENTIFIER
+        return self._writer.prepare_commit(identifier)
 
     def abort(self) -> None:
         """Remove the files written since the last `prepare_commit`."""
@@ -221,7 +243,8 @@ class TableCommit:
     ) -> CommitResult:
         """Publish the messages; with an identifier of its own a commit of one user happens once.
 
-        After a CommitConflict nothing was published and the files are still there: `abort` removes them.
+        After a CommitConflict nothing was published and the files are still there: `abort` removes them. Where only
+        the compaction was lost (see `CommitResult.lost_compaction`), its files are gone already.
         """
         request = CommitRequest(
             messages=tuple(messages),
@@ -233,7 +256,17 @@ class TableCommit:
             properties=dict(properties or {}),
             ignore_empty=self.ignore_empty,
         )
-        return commit(self.engine, self.table, request)
+        done = commit(self.engine, self.table, request)
+        if done.lost_compaction is not None:
+            self._drop_compaction(messages)
+        return done
+
+    def _drop_compaction(self, messages: Sequence[CommitMessage]) -> None:
+        compacted = [evolve(m, data=DataIncrement()) for m in messages]
+        try:
+            abort(self.engine, self.table, compacted, self.commit_user)
+        except PaimonError:
+            self.engine.observer.count("commit.orphans", 1)  # what was written stands: this is no failure of the commit
 
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
         """Those identifiers that this user has not committed yet."""
@@ -284,7 +317,7 @@ class StreamWriteBuilder:
 
     def new_write(self) -> TableWrite:
         """A writer that lives over many commits."""
-        return TableWrite(self.engine, self.table, self.commit_user)
+        return TableWrite(self.engine, self.table, self.commit_user, streaming=True)
 
     def new_commit(self) -> StreamTableCommit:
         """The committer."""
@@ -313,3 +346,12 @@ class StreamTableCommit:
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
         """Those identifiers that this user has not committed yet."""
         return self.inner.filter_committed(identifiers)
+
+
+def _partition_row(table: TableDefinition, partition: Mapping[str, object]) -> bytes:
+    fields = table.schema.partition_fields
+    values = parse_spec(partition, fields, table.options.partition_default_name)
+    missing = [f.name for f in fields if f.name not in values]
+    if missing:
+        raise InvalidRequest(f"the partition lacks a value of {missing[0]!r}", subject=missing[0])
+    return serialize([values[f.name] for f in fields], [f.type for f in fields])

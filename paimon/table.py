@@ -25,12 +25,13 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.changes import SchemaChange
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Tag
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.types.arrow import arrow_schema
+from paimon.maintain import Kept
 from paimon.operations.evolve import alter_table, merge_schema
 from paimon.operations.maintain.compact import CompactResult, compact
 from paimon.operations.read.schemas import latest_schema
-from paimon.operations.read.snapshots import latest_snapshot, snapshots, tags
+from paimon.operations.read.snapshots import latest_snapshot, snapshots
 from paimon.operations.rows.change import RowChange, delete_rows, expression_of, update_rows
 from paimon.operations.write.source import tables_of
 from paimon.ports.engine import Engine
@@ -53,7 +54,7 @@ class WriteResult:
 
 
 @frozen(eq=False, repr=False)
-class Table:
+class Table(Kept):
     """One table, seen from one branch with its effective options."""
 
     engine: Engine
@@ -296,11 +297,6 @@ class Table:
     def snapshot(self) -> Snapshot | None:
         """The latest snapshot; None for a table that nothing was written to."""
         return latest_snapshot(self.engine, self.definition.paths)
-
-    @property
-    def tags(self) -> Mapping[str, Tag]:
-        """All tags by name."""
-        return {tag.name: tag for tag in tags(self.engine, self.definition.paths)}
 
     def alter(self, *changes: SchemaChange) -> Table:
         """Change columns or options (see `paimon.domain.schema.changes`); answers the table at its new schema."""

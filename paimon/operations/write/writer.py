@@ -19,12 +19,15 @@ from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.options.parse import LARGEST_LONG, parse_memory
 from paimon.domain.row.kinds import RETRACTS, kinds_of
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.system import VALUE_KIND
 from paimon.operations.write.append import AppendWriter
 from paimon.operations.write.buckets import Buckets
 from paimon.operations.write.buffer import pieces
+from paimon.operations.write.committed import CommittedFiles
+from paimon.operations.write.inline import InlineCompaction
 from paimon.operations.write.merge_tree import MergeTreeWriter
-from paimon.operations.write.route import Routing
+from paimon.operations.write.route import Address, Routing
 from paimon.ports.engine import Engine
 
 _APPEND_BUFFER_BYTES = 64 * 1024 * 1024
@@ -58,8 +61,12 @@ class TableWriter:
         self._keyed = bool(schema.primary_keys)
         total = _total_buckets(table)
         self._routing = Routing.of(schema, total, options.bucket_function)
-        # Without buckets every writer begins at number 0: order by number means nothing there.
-        self._buckets = Buckets(engine, table, total, ignore_previous or total < 1)
+        compacts = total > 0 and not options.write_only
+        # Without an order by number every writer begins at number 0.
+        unordered = total < 1 or not (self._keyed or options.bucket_append_ordered or compacts)
+        committed = None if ignore_previous or unordered else CommittedFiles(engine, table, keeps_files=compacts)
+        self._buckets = Buckets(engine, table, total, committed)
+        self._compaction = InlineCompaction(engine, table, self._buckets, committed, total) if compacts else None
         limit = min(options.write_buffer_bytes, engine.memory.bytes)
         self._limit = limit if self._keyed else min(limit, _APPEND_BUFFER_BYTES)
         self._rows = (
@@ -93,10 +100,32 @@ class TableWriter:
             addresses, codes = self._routing.route(piece)
             self._rows.add(piece, self._buckets.numbers_of(addresses, codes))
 
-    def prepare_commit(self) -> list[CommitMessage]:
-        """Writes what is buffered; one message for each bucket that got files since the last call."""
+    def compact(self, partition: bytes, bucket: int, full: bool) -> None:
+        """Compact this bucket at the next `prepare_commit` (`full`: into one run), with what was written before."""
+        if self._compaction is not None:
+            self._compaction.ask(Address(partition, bucket), full)
+        elif full:
+            raise InvalidRequest(
+                f"writers of {self._table.identifier} do not compact",
+                subject="write-only",
+                hint="compact the table apart (Table.compact), or set write-only to false and give it buckets",
+            )
+
+    def prepare_commit(self, identifier: int | None = BATCH_COMMIT_IDENTIFIER) -> list[CommitMessage]:
+        """Writes what is buffered, and compacts; one message for each bucket that changed since the last call.
+
+        Parameters
+        ----------
+        identifier : int, optional
+            That of the commit to come, by which `full-compaction.delta-commits` counts; None: not known.
+        """
+        if self._compaction is None:
+            self._rows.flush()
+            return self._buckets.messages(kept=())
+        self._buckets.advance()
         self._rows.flush()
-        return self._buckets.messages()
+        self._compaction.run(identifier)
+        return self._buckets.messages(self._compaction.kept)
 
     def abort(self) -> None:
         """Forgets what is buffered and removes the files that were not handed out."""

@@ -1,0 +1,292 @@
+"""Compaction inline in writing: whatever is compacted when, the rows are those of the reference merge; others lose
+nothing; what is refused leaves nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import paimon
+from paimon.builders import TableWrite
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.manifest.entries import ManifestEntry
+from paimon.operations.commit.base import CommitBase
+from paimon.operations.read.snapshots import latest_snapshot
+
+DDL = "k INT NOT NULL, p STRING NOT NULL, s INT, v STRING"
+FORCED = {"compaction.force-up-level-0": "true"}
+"""Options under which every flush is compacted."""
+
+
+def created(home: Path | str, name: str = "t", **more: Any) -> paimon.Table:
+    catalog = paimon.connect(home)
+    catalog.create_database("db", exist_ok=True)
+    return catalog.create_table(f"db.{name}", DDL, **more)
+
+
+def keyed(home: Path | str, name: str = "t", **options: str) -> paimon.Table:
+    return created(home, name, primary_keys=["k", "p"], partition_keys=["p"], options={"bucket": "1", **options})
+
+
+def arrow(table: paimon.Table, rows: Iterable[dict[str, Any]]) -> pa.Table:
+    schema = table.arrow_schema.append(pa.field("op", pa.string()))
+    return pa.Table.from_pylist([{"op": "+I", "p": "a", **row} for row in rows], schema)
+
+
+def wrote(table: paimon.Table, rows: Iterable[dict[str, Any]]) -> Any:
+    return table.write(arrow(table, rows), kind_column="op")
+
+
+def rows_of(table: paimon.Table) -> list[str]:
+    return sorted(map(str, table.scan().to_arrow().to_pylist()))
+
+
+def live(table: paimon.Table) -> list[ManifestEntry]:
+    return CommitBase(table.engine, table.definition, latest_snapshot(table.engine, table.definition.paths)).live(
+        lambda _: True
+    )
+
+
+def levels(table: paimon.Table) -> list[int]:
+    return sorted(e.file.level for e in live(table))
+
+
+def kinds(table: paimon.Table) -> list[str]:
+    return [s.commit_kind.value for s in table.snapshots()]
+
+
+def data_files(table: paimon.Table) -> set[str]:
+    return {p.name for p in Path(table.location).rglob("data-*") if p.is_file()}
+
+
+def test_a_write_that_makes_too_many_runs_compacts_them_in_a_second_snapshot(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
+    results = [wrote(table, [{"k": 1, "v": str(turn)}]) for turn in range(3)]
+    assert [r.snapshot_ids for r in results] == [(1,), (2,), (3, 4)]
+    assert kinds(table) == ["APPEND", "APPEND", "APPEND", "COMPACT"]
+    assert levels(table) == [3] and rows_of(table) == ["{'k': 1, 'p': 'a', 's': None, 'v': '2'}"]
+    assert len(data_files(table)) == 4, "the three that older snapshots need, and the one they became"
+
+
+@pytest.mark.parametrize("option", ["write-only", "write.compaction-skip"])
+def test_a_table_that_is_only_written_is_not_compacted(tmp_path: Path, option: str) -> None:
+    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "1", option: "true"})
+    for turn in range(4):
+        wrote(table, [{"k": 1, "v": str(turn)}])
+    assert levels(table) == [0, 0, 0, 0]
+    writer = table.new_batch_write_builder().new_write()
+    writer.compact({"p": "a"}, 0)
+    with pytest.raises(InvalidRequest, match="do not compact"):
+        writer.compact({"p": "a"}, 0, full=True)
+
+
+def test_a_stream_keeps_its_files_in_mind_over_many_commits(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "2"})
+    builder = table.new_stream_write_builder("stream")
+    commit = builder.new_commit()
+    with builder.new_write() as writer:
+        for turn in range(7):
+            writer.write(arrow(table, [{"k": turn % 3, "v": str(turn)}]), "op")
+            commit.commit(turn, writer.prepare_commit(turn))
+            assert len(levels(table)) <= 2
+    assert [r.count("'v'") for r in rows_of(table)] == [1, 1, 1]
+    assert "COMPACT" in kinds(table)
+
+
+def test_messages_that_wait_for_their_commit_count_as_files(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
+    builder = table.new_stream_write_builder("stream")
+    commit = builder.new_commit()
+    with builder.new_write() as writer:
+        prepared = []
+        for turn in range(5):
+            writer.write(arrow(table, [{"k": turn % 2, "v": str(turn), "op": "-D" if turn == 4 else "+I"}]), "op")
+            prepared.append(writer.prepare_commit(turn))
+        assert any(m.compact.compact_before for messages in prepared for m in messages)
+        for turn, messages in enumerate(prepared):
+            assert commit.commit(turn, messages).lost_compaction is None
+    assert rows_of(table) == ["{'k': 1, 'p': 'a', 's': None, 'v': '3'}"]
+
+
+def lost_race(table: paimon.Table, writer: TableWrite) -> Any:
+    """A writer's compaction is overtaken by a compaction apart."""
+    builder = table.new_batch_write_builder("me")
+    writer.write(arrow(table, [{"k": 1, "v": "new"}]), "op")
+    messages = writer.prepare_commit(7)
+    assert any(m.compact.compact_before for m in messages)
+    assert table.compact(full=True).snapshot_ids
+    return builder.new_commit().commit(messages)
+
+
+def test_a_compaction_that_was_overtaken_is_lost_alone_and_the_stream_goes_on(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
+    for turn in range(2):
+        wrote(table, [{"k": turn, "v": str(turn)}])
+    with table.new_stream_write_builder("me").new_write() as writer:
+        done = lost_race(table, writer)
+        assert done.lost_compaction is not None and len(done.snapshot_ids) == 1
+        assert levels(table) == [0, 3] and len(data_files(table)) == 4, "the lost file is gone"
+        for turn in range(2):
+            writer.write(arrow(table, [{"k": 5 + turn, "v": "later"}]), "op")
+            done = table.new_batch_write_builder("me").new_commit().commit(writer.prepare_commit(8 + turn))
+            assert done.lost_compaction is None
+            assert levels(table) == [[3], [0, 3]][turn]
+    assert len(rows_of(table)) == 4
+
+
+def test_another_writers_rows_are_seen_before_deletes_are_dropped(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **FORCED)
+    with table.new_stream_write_builder("one").new_write() as writer:
+        writer.write(arrow(table, [{"k": 1, "v": "first"}]), "op")
+        commit = table.new_stream_write_builder("one").new_commit()
+        commit.commit(1, writer.prepare_commit(1))
+        other = table.with_options({"write-only": True})
+        wrote(other, [{"k": 2, "v": "theirs"}])
+        writer.write(arrow(table, [{"k": 2, "op": "-D"}]), "op")
+        commit.commit(2, writer.prepare_commit(2))
+    assert rows_of(table) == ["{'k': 1, 'p': 'a', 's': None, 'v': 'first'}"]
+
+
+def test_full_compactions_come_with_every_nth_identifier(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{"full-compaction.delta-commits": "3"})
+    builder = table.new_stream_write_builder("stream")
+    commit = builder.new_commit()
+    found = []
+    with builder.new_write() as writer:
+        for turn in range(1, 8):
+            if turn != 6:
+                writer.write(arrow(table, [{"k": turn, "p": "ab"[turn % 2]}]), "op")
+            commit.commit(turn, writer.prepare_commit(turn))
+            found.append(levels(table))
+        writer.write(arrow(table, [{"k": 9}]), "op")
+        with pytest.raises(InvalidRequest, match="counts commit identifiers"):
+            writer.prepare_commit()
+    assert found == [[0], [0, 0], [5, 5], [0, 5, 5], [0, 0, 5, 5], [5, 5], [0, 5, 5]]
+    wrote(table, [{"k": 1}])
+    assert 0 not in {e.file.level for e in live(table) if e.partition == live(table)[-1].partition}
+
+
+def test_a_batch_write_compacts_in_full_where_commits_are_counted(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{"full-compaction.delta-commits": "4"})
+    for k in range(3):
+        wrote(table, [{"k": k}])
+        assert levels(table) == [5]
+
+
+def test_one_bucket_compacts_where_it_is_told_to(tmp_path: Path) -> None:
+    table = keyed(tmp_path)
+    for p in ("a", "b"):
+        for k in range(2):
+            wrote(table, [{"k": k, "p": p}])
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as writer:
+        writer.compact({"p": "b"}, 0, full=True)
+        messages = writer.prepare_commit()
+        builder.new_commit().commit(messages)
+        with pytest.raises(InvalidRequest, match="lacks a value of 'p'"):
+            writer.compact({}, 0)
+    assert levels(table) == [0, 0, 5] and kinds(table)[-1] == "COMPACT"
+
+
+def test_what_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
+    wrote(table, [{"k": 1}])
+    before = data_files(table)
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as writer:
+        writer.write(arrow(table, [{"k": 1, "v": "x"}]), "op")
+        messages = writer.prepare_commit()
+    assert len(data_files(table) - before) == 2
+    builder.new_commit().abort(messages)
+    assert data_files(table) == before
+
+
+def test_overwrites_compact_their_own_files_alone(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **FORCED)
+    wrote(table, [{"k": 1}, {"k": 2}])
+    table.overwrite([{"k": 3, "p": "a"}])
+    assert levels(table) == [5] and len(rows_of(table)) == 1
+    assert kinds(table)[-2:] == ["OVERWRITE", "COMPACT"]
+
+
+def appending(home: Path, **options: str) -> paimon.Table:
+    return created(home, options={"bucket": "1", "bucket-key": "k", "compaction.min.file-num": "3", **options})
+
+
+def test_neighbours_of_append_buckets_are_put_together_in_their_order(tmp_path: Path) -> None:
+    table = appending(tmp_path)
+    found = []
+    for k in range(8):
+        table.write([{"k": 1, "p": "a", "s": k}])
+        found.append(len(live(table)))
+    assert found == [1, 2, 1, 2, 1, 2, 1, 2]
+    assert table.scan().to_arrow()["s"].to_pylist() == list(range(8))
+    numbers = sorted((e.file.min_sequence_number, e.file.max_sequence_number) for e in live(table))
+    assert numbers == [(0, 6), (7, 7)]
+
+
+def test_an_append_stream_numbers_its_rows_on_and_looks_at_each_file_once(tmp_path: Path) -> None:
+    table = appending(tmp_path, **{"target-file-size": "1 b"})
+    builder = table.new_stream_write_builder("stream")
+    commit = builder.new_commit()
+    with builder.new_write() as writer:
+        for turn in range(6):
+            writer.write([{"k": 1, "p": "a", "s": turn}])
+            commit.commit(turn, writer.prepare_commit(turn))
+    assert kinds(table) == ["APPEND"] * 6, "files of the target size are left alone"
+    assert sorted(e.file.min_sequence_number for e in live(table)) == list(range(6))
+
+
+def test_append_tables_without_buckets_are_not_compacted_inline(tmp_path: Path) -> None:
+    table = created(tmp_path, options={"bucket": "-1", "compaction.min.file-num": "2"})
+    for k in range(4):
+        table.write([{"k": k, "p": "a"}])
+    assert kinds(table) == ["APPEND"] * 4
+
+
+ROW = st.fixed_dictionaries({
+    "k": st.integers(0, 5), "p": st.sampled_from("ab"), "s": st.none() | st.integers(0, 3),
+    "v": st.none() | st.text("xyz", max_size=2), "op": st.sampled_from(["+I", "+I", "+U", "-D"]),
+})  # fmt: skip
+WRITES = st.lists(st.lists(ROW, min_size=1, max_size=8), min_size=1, max_size=9)
+TRIGGERS = st.fixed_dictionaries({
+    "num-sorted-run.compaction-trigger": st.sampled_from(["1", "2", "3", "5"]),
+    "compaction.max-size-amplification-percent": st.sampled_from(["0", "200", "99999"]),
+    "compaction.force-up-level-0": st.sampled_from(["true", "false"]),
+    "num-levels": st.sampled_from(["2", "3", "6"]),
+})  # fmt: skip
+# A sequence field that goes back behind a dropped delete brings its row back, in Java as here.
+MERGES: list[dict[str, str]] = [
+    {},
+    {"sequence.field": "s", "ignore-delete": "true"},
+    {"merge-engine": "partial-update", "ignore-delete": "true"},
+    {"merge-engine": "aggregation", "ignore-delete": "true", "fields.s.aggregate-function": "sum"},
+]
+
+
+@settings(max_examples=25, deadline=None)
+@given(writes=WRITES, triggers=TRIGGERS, merging=st.sampled_from(MERGES), streaming=st.booleans())
+def test_after_any_history_the_rows_are_those_of_a_table_that_was_never_compacted(
+    writes: list[list[dict[str, Any]]], triggers: dict[str, str], merging: dict[str, str], streaming: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        table = keyed(home, **triggers, **merging)
+        plain = keyed(home, "plain", **{"write-only": "true"}, **merging)
+        builder = table.new_stream_write_builder("stream")
+        writer = builder.new_write()
+        for turn, rows in enumerate(writes):
+            wrote(plain, rows)
+            if streaming:
+                writer.write(arrow(table, rows), "op")
+                done = builder.new_commit().commit(turn, writer.prepare_commit(turn))
+                assert done.lost_compaction is None
+            else:
+                wrote(table, rows)
+            assert rows_of(table) == rows_of(plain)
