@@ -158,8 +158,25 @@ class TableOptions:
     snapshot_time_retained_millis = required("snapshot.time-retained", parse_duration_millis)
     snapshot_expire_limit = required("snapshot.expire.limit", parse_int)
     snapshot_clean_empty_directories = required("snapshot.clean-empty-directories", parse_bool)
+    consumer_changelog_only = required("consumer.changelog-only", parse_bool)
+    consumer_expiration_millis = optional("consumer.expiration-time", parse_duration_millis)
+    tag_automatic_creation = required("tag.automatic-creation", as_word)
+    tag_automatic_completion = required("tag.automatic-completion", parse_bool)
+    tag_creation_delay_millis = required("tag.creation-delay", parse_duration_millis)
+    tag_num_retained_max = optional("tag.num-retained-max", parse_int)
     tag_default_time_retained_millis = optional("tag.default-time-retained", parse_duration_millis)
+    tag_time_expire_enabled = required("tag.time-expire-enabled", parse_bool)
+    tag_create_success_file = required("tag.create-success-file", parse_bool)
+    tag_batch_customized_name = optional("tag.batch.customized-name", as_text)
     partition_expiration_millis = optional("partition.expiration-time", parse_duration_millis)
+    partition_expiration_check_interval_millis = required(
+        "partition.expiration-check-interval", parse_duration_millis
+    )
+    partition_expiration_max_num = required("partition.expiration-max-num", parse_int)
+    partition_expiration_batch_size = optional("partition.expiration-batch-size", parse_int)
+    partition_expiration_strategy = required("partition.expiration-strategy", as_word)
+    partition_timestamp_formatter = optional("partition.timestamp-formatter", as_text)
+    partition_timestamp_pattern = optional("partition.timestamp-pattern", as_text)
 
     # Reading
     scan_mode = required("scan.mode", as_word)

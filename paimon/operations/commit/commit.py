@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 from paimon.domain.commit.conflicts import check_conflicts, check_strict, needs_check, without_known
 from paimon.domain.commit.entries import Change, check_places, compacted, written
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.commit.overwrite import overwriting, partitions_of_spec, partitions_written
+from paimon.domain.commit.overwrite import PartitionFilter, overwriting, partitions_of_spec, partitions_written
 from paimon.domain.commit.vector_conflicts import check_vectors
 from paimon.domain.errors import CommitConflict
 from paimon.domain.schema.rules.layout import POSTPONED
@@ -49,6 +49,8 @@ class CommitRequest:
         Static partition spec to replace; ``{}`` is the whole table; with no messages this drops them.
     dynamic_overwrite : bool
         Replace the partitions that the messages hold files of.
+    partitions : frozenset of bytes, optional
+        Replace exactly these partitions (serialised rows); with no messages this drops them.
     watermark : int, optional
         Event time in epoch milliseconds.
     properties : mapping
@@ -66,11 +68,17 @@ class CommitRequest:
     identifier: int = BATCH_COMMIT_IDENTIFIER
     overwrite: Mapping[str, object] | None = None
     dynamic_overwrite: bool = False
+    partitions: frozenset[bytes] | None = None
     watermark: int | None = None
     properties: Mapping[str, str] = field(factory=dict)
     ignore_empty: bool = True
     check_conflicts: bool = False
     operation: str | None = None
+
+    @property
+    def replaces(self) -> bool:
+        """Whether partitions are replaced, rather than files added."""
+        return self.overwrite is not None or self.dynamic_overwrite or self.partitions is not None
 
 
 @frozen(eq=False)
@@ -123,7 +131,7 @@ def commit(engine: Engine, table: TableDefinition, request: CommitRequest) -> Co
 
 def _publish_written(engine: Engine, table: TableDefinition, request: CommitRequest) -> Published | None:
     change = written(request.messages)
-    overwrites = request.overwrite is not None or request.dynamic_overwrite
+    overwrites = request.replaces
     if change.is_empty and (request.dynamic_overwrite or (not overwrites and _ignores_empty(table, request))):
         return None
     change_on = _overwrite_on(table, request, change) if overwrites else _append_on(table, change)
@@ -177,7 +185,10 @@ def _append_on(table: TableDefinition, change: Change) -> ChangeOn:
 
 def _overwrite_on(table: TableDefinition, request: CommitRequest, change: Change) -> ChangeOn:
     dynamic = request.dynamic_overwrite
-    meant = partitions_written(change) if dynamic else partitions_of_spec(table, request.overwrite or {})
+    if request.partitions is not None:
+        meant = PartitionFilter(table.schema.partition_fields, only=request.partitions)
+    else:
+        meant = partitions_written(change) if dynamic else partitions_of_spec(table, request.overwrite or {})
     meant.check_holds(change)
     postpone = table.options.bucket == POSTPONED
     return lambda base: overwriting(change, base.live(meant), base.index_files, meant, postpone)
@@ -190,6 +201,7 @@ def _ignores_empty(table: TableDefinition, request: CommitRequest) -> bool:
 def _operation(request: CommitRequest, change: Change) -> str:
     if request.operation is not None:
         return request.operation
-    if request.overwrite is not None or request.dynamic_overwrite:
-        return "TRUNCATE" if change.is_empty and not request.overwrite else "OVERWRITE"
+    if request.replaces:
+        everything = request.partitions is None and not request.overwrite
+        return "TRUNCATE" if change.is_empty and everything else "OVERWRITE"
     return "WRITE"

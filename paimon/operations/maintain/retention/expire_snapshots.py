@@ -1,0 +1,134 @@
+"""Expiring snapshots: the oldest go, and the files that only they had.
+
+Law: a snapshot's file goes before its data, so nobody opens half of one; hints are set before data goes; what a crash
+leaves is orphan files, which their cleaner finds. Source: `ExpireSnapshotsImpl` (which deletes data first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from attrs import frozen
+
+from paimon.domain.errors import CorruptTable
+from paimon.domain.maintenance.retention.expiry import (
+    NOT_HELD,
+    Reach,
+    Retention,
+    expired_until,
+    keeps_changelogs,
+    may_expire,
+)
+from paimon.domain.paths import join
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.json import snapshot_to_json
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.maintain.refs.consumers import held_from
+from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders, near_holders
+from paimon.operations.maintain.retention.leavings import of_snapshots, remove
+from paimon.operations.read.changes.history import find_changelog
+from paimon.operations.read.snapshots import earliest_snapshot_id, find_snapshot, latest_snapshot, snapshot_ids
+from paimon.ports.engine import Engine
+from paimon.ports.files import PutOutcome
+
+_AT_ONCE = 50
+"""Snapshots whose files go before the data of any of them: as much as a crash leaves to the cleaner of orphans."""
+
+
+@frozen
+class Expired:
+    """Ids from `first` up to, not including, `until` are gone; `snapshots` and `files` count what was deleted."""
+
+    first: int
+    until: int
+    snapshots: int = 0
+    files: int = 0
+
+
+def expire_snapshots(
+    engine: Engine, table: TableDefinition, retention: Retention | None = None, everything: bool = False
+) -> Expired:
+    """Expire what the retention (by default that of the table's options) lets go.
+
+    Parameters
+    ----------
+    everything : bool
+        Find the oldest snapshot by listing, and ask every snapshot, tag and changelog that stays whether it needs a
+        file; otherwise only the nearest ones, which is enough unless branches were moved about, and cheaper.
+
+    Raises
+    ------
+    InvalidRequest
+        The numbers contradict each other.
+    CorruptTable, StorageError
+        What is kept cannot be read, so nobody knows what it needs; no data file was deleted.
+    """
+    kept = retention or Retention.of_snapshots(table.options)
+    kept.check()
+    latest = latest_snapshot(engine, table.paths)
+    earliest = _earliest(engine, table, everything)
+    if latest is None or earliest is None:
+        return Expired(1, 1)
+    held = NOT_HELD if table.options.consumer_changelog_only else held_from(engine, table.paths)
+    reach = may_expire(kept, earliest, latest.id, held)
+    until = expired_until(reach, kept, _ages(engine, table, reach), engine.clock.now_millis())
+    done = Expired(earliest, until)
+    for first in range(earliest, until, _AT_ONCE):
+        part = _expire(engine, table, range(first, min(first + _AT_ONCE, until)), everything)
+        done = Expired(earliest, until, done.snapshots + part.snapshots, done.files + part.files)
+        engine.observer.progress("expiring snapshots", part.until - earliest, until - earliest)
+    return done
+
+
+def _earliest(engine: Engine, table: TableDefinition, by_listing: bool) -> int | None:
+    if not by_listing:
+        return earliest_snapshot_id(engine, table.paths)
+    ids = snapshot_ids(engine, table.paths)
+    return ids[0] if ids else None
+
+
+def _ages(engine: Engine, table: TableDefinition, reach: Reach) -> Iterator[tuple[int, int]]:
+    for snapshot_id in range(reach.aged, reach.last):
+        successor = find_snapshot(engine, table.paths, snapshot_id + 1)
+        if successor is not None:
+            yield snapshot_id, successor.time_millis
+
+
+def _expire(engine: Engine, table: TableDefinition, ids: range, everything: bool) -> Expired:
+    gone = [s for i in ids if (s := find_snapshot(engine, table.paths, i)) is not None]
+    following = find_snapshot(engine, table.paths, ids.stop)
+    _holders(engine, table, ids, everything)  # what stays must be readable before anything goes
+    keeps = keeps_changelogs(table.options)
+    leavings = of_snapshots(engine, table, gone, following, keeps)
+    if keeps:
+        _keep_changelogs(engine, table, gone)
+    for snapshot in gone:
+        engine.files.delete([table.paths.snapshot(snapshot.id)])
+    engine.files.replace(table.paths.earliest_hint, str(ids.stop).encode())
+    files = remove(engine, table, leavings, _holders(engine, table, ids, everything))
+    return Expired(ids.start, ids.stop, len(gone), files)
+
+
+def _holders(engine: Engine, table: TableDefinition, ids: range, everything: bool) -> list[Holder]:
+    if not everything:
+        return near_holders(engine, table, ids.start, ids.stop)
+    holders = all_holders(engine, all_branches(engine, table))
+    mine = table.paths.snapshots + "/"
+    return [h for h in holders if not (h.path.startswith(mine) and h.snapshot.id in ids)]
+
+
+def _keep_changelogs(engine: Engine, table: TableDefinition, gone: Sequence[Snapshot]) -> None:
+    """Write the long-lived changelogs of snapshots that are about to go; a second try finds those of the first."""
+    for snapshot in gone:
+        path = table.paths.changelog(snapshot.id)
+        if engine.files.put_if_absent(path, snapshot_to_json(snapshot)) is PutOutcome.CREATED:
+            continue
+        standing = find_changelog(engine, table.paths, snapshot.id)
+        if standing is None or standing.identity != snapshot.identity:
+            raise CorruptTable(
+                path,
+                "is not the changelog of the snapshot of its number",
+                hint="a rollback may have left it: remove it by hand, and expire again",
+            )
+    if gone:
+        engine.files.replace(join(table.paths.changelogs, "LATEST"), str(gone[-1].id).encode())

@@ -1,0 +1,127 @@
+"""Who holds files: the snapshots, tags and long-lived changelogs of every branch.
+
+Law: whatever cannot be read stops the work, because it may hold anything; only what went away meanwhile holds nothing.
+Source: `OrphanFilesClean.safelyGetAllSnapshots`, `ExpireSnapshotsImpl.findSkippingTags`, `TagManager.doClean`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from attrs import evolve, frozen
+
+from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.paths import MAIN_BRANCH, TablePaths
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.operations.read.changes.history import changelog_ids, find_changelog
+from paimon.operations.read.schemas import latest_schema
+from paimon.operations.read.snapshots import (
+    earliest_snapshot_id,
+    find_snapshot,
+    latest_snapshot,
+    load_tag,
+    snapshots,
+    tag_names,
+)
+from paimon.ports.engine import Engine
+
+_BRANCH = "branch-"
+
+
+class Held(Enum):
+    """What a holder needs of its snapshot."""
+
+    ALL = "the state and the changelog"
+    STATE = "the state"
+    CHANGES = "the changelog, or the delta that stands for it"
+
+
+@frozen(eq=False)
+class Holder:
+    """A snapshot whose files stay as long as the file at `path` is there; `table` is the table on its branch."""
+
+    table: TableDefinition
+    snapshot: Snapshot
+    path: str
+    held: Held
+
+
+def branch_names(engine: Engine, paths: TablePaths) -> list[str]:
+    """All branches but main, by name."""
+    found = [s for s in engine.files.list(paths.branches) if s.is_directory and s.name.startswith(_BRANCH)]
+    return [s.name.removeprefix(_BRANCH) for s in found]
+
+
+def all_branches(engine: Engine, table: TableDefinition) -> list[TableDefinition]:
+    """The table as each of its branches sees it; CorruptTable for a branch without a schema."""
+    names = [MAIN_BRANCH, *branch_names(engine, table.paths)]
+    return [table if name == table.branch else _on_branch(engine, table, name) for name in names]
+
+
+def _on_branch(engine: Engine, table: TableDefinition, name: str) -> TableDefinition:
+    paths = TablePaths(table.location, name)
+    schema = latest_schema(engine, paths)
+    if schema is None:
+        raise CorruptTable(
+            paths.metadata_root, "is a branch without a schema", hint="delete the branch, or restore its schema files"
+        )
+    return evolve(table, paths=paths, schema=schema, options=TableOptions.of(schema.options))
+
+
+def all_holders(engine: Engine, tables: Iterable[TableDefinition]) -> list[Holder]:
+    """Everything that holds files, seen from these branches."""
+    found: list[Holder] = []
+    for table in tables:
+        # First what may turn into something else (snapshots into changelogs), then what it turns into.
+        found += [Holder(table, s, table.paths.snapshot(s.id), Held.ALL) for s in snapshots(engine, table.paths)]
+        found += _tag_holders(engine, table)
+        found += changelog_holders(engine, table)
+    return found
+
+
+def near_holders(engine: Engine, table: TableDefinition, first: int, last: int) -> list[Holder]:
+    """Those that can hold what the snapshots from `first` up to, not including, `last` held.
+
+    These are: the tags on them and the nearest before, the nearest snapshot or tag after, the newest snapshot, and
+    everything on other branches. A file that an earlier tag or a later snapshot has, the nearest one has too.
+    """
+    tagged = sorted(_tag_holders(engine, table), key=lambda holder: holder.snapshot.id)
+    before = [h for h in tagged if h.snapshot.id < first]
+    after = [h for h in tagged if h.snapshot.id >= last]
+    found = [h for h in tagged if first <= h.snapshot.id < last] + before[-1:]
+    found += _nearest_after(engine, table, last, after)
+    others = [t for t in all_branches(engine, table) if t.branch != table.branch]
+    return found + all_holders(engine, others)
+
+
+def _nearest_after(engine: Engine, table: TableDefinition, last: int, tagged: Sequence[Holder]) -> list[Holder]:
+    nearest = find_snapshot(engine, table.paths, max(earliest_snapshot_id(engine, table.paths) or last, last))
+    standing = {s.id: s for s in (nearest, latest_snapshot(engine, table.paths)) if s is not None}
+    found = [Holder(table, s, table.paths.snapshot(s.id), Held.ALL) for s in standing.values()]
+    first = min(standing, default=None)
+    return found + [h for h in tagged[:1] if first is None or h.snapshot.id < first]
+
+
+def _tag_holders(engine: Engine, table: TableDefinition) -> list[Holder]:
+    found: list[Holder] = []
+    for name in tag_names(engine, table.paths):
+        try:
+            tag = load_tag(engine, table.paths, name)
+        except NotFound:
+            continue  # deleted since it was listed
+        found.append(Holder(table, tag.snapshot, table.paths.tag(name), Held.STATE))
+    return found
+
+
+def changelog_holders(engine: Engine, table: TableDefinition) -> list[Holder]:
+    """The long-lived changelogs of one branch."""
+    found = ((i, find_changelog(engine, table.paths, i)) for i in changelog_ids(engine, table.paths))
+    return [Holder(table, s, table.paths.changelog(i), Held.CHANGES) for i, s in found if s is not None]
+
+
+def shows_delta(snapshot: Snapshot) -> bool:
+    """Whether the delta of a changelog without changelog files may be read as changes."""
+    return snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE)

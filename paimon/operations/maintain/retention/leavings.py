@@ -1,0 +1,182 @@
+"""What snapshots, changelogs and tags leave behind when they go, and its removal.
+
+Law: only what nobody holds any more is removed; holders are looked up after whatever went is gone, so that a tag or
+branch that was made at the same time is seen, or sees that its snapshot is gone. Metadata that is missing here leaves
+files behind, never the other way round. Source: `SnapshotDeletion`, `ChangelogDeletion`, `TagDeletion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from attrs import Factory, frozen
+
+from paimon.domain.errors import CorruptTable
+from paimon.domain.maintenance.retention.dropped import FileKey, added_files, dropped_files
+from paimon.domain.manifest.columns import entry_columns
+from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.paths import check_within, join
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.maintain.retention.held import held_files
+from paimon.operations.maintain.retention.holders import Holder
+from paimon.operations.read.index_manifest import index_path
+from paimon.operations.read.manifests import (
+    data_manifests,
+    entries_at,
+    live_entries,
+    read_index_manifest,
+    read_manifest_columns,
+    read_manifest_list,
+)
+from paimon.ports.engine import Engine
+
+
+@frozen(eq=False)
+class Leavings:
+    """Files that may be needed no more: data files by their keys, metadata files by path, with their names."""
+
+    data: dict[FileKey, None] = Factory(dict)
+    metadata: dict[str, str] = Factory(dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return not (self.data or self.metadata)
+
+
+def of_snapshots(
+    engine: Engine, table: TableDefinition, gone: Sequence[Snapshot], following: Snapshot | None, keeps_changelogs: bool
+) -> Leavings:
+    """What expired snapshots leave; `following` is the next that stays.
+
+    Where changelogs stay longer, their files do: those of the producer, or without one what stands for them.
+    """
+    found = Leavings()
+    appends_are_changes = keeps_changelogs and table.options.changelog_producer == "none"
+    deltas: list[list[ManifestEntry]] = []
+    for snapshot in (*gone, *([following] if following else [])):
+        delta = _entries(engine, table, [snapshot.delta_manifest_list])
+        if delta is None:
+            deltas.clear()  # what it brings back cannot be known
+        else:
+            deltas.append(delta)
+    found.data.update(dropped_files(deltas, spare_appended=appends_are_changes))
+    for snapshot in gone:
+        if snapshot.changelog_manifest_list is not None and not keeps_changelogs:
+            found.data.update(added_files(_entries(engine, table, [snapshot.changelog_manifest_list]) or ()))
+            _add_lists(engine, table, found, [snapshot.changelog_manifest_list])
+        if not appends_are_changes:
+            _add_lists(engine, table, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
+        _add_index_and_statistics(engine, table, found, snapshot)
+    return found
+
+
+def of_changelogs(engine: Engine, table: TableDefinition, gone: Sequence[Snapshot]) -> Leavings:
+    """What expired changelogs leave."""
+    found = Leavings()
+    deltas: list[list[ManifestEntry]] = []
+    for snapshot in gone:
+        if snapshot.changelog_manifest_list is not None:
+            found.data.update(added_files(_entries(engine, table, [snapshot.changelog_manifest_list]) or ()))
+            _add_lists(engine, table, found, [snapshot.changelog_manifest_list])
+            continue
+        delta = _entries(engine, table, [snapshot.delta_manifest_list])
+        deltas += [] if delta is None else [delta]
+        _add_lists(engine, table, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
+    found.data.update(dropped_files(deltas))
+    return found
+
+
+def of_tag(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> Leavings:
+    """What a deleted tag leaves, where its snapshot is gone too."""
+    found = Leavings()
+    try:
+        live = live_entries(engine, table, data_manifests(engine, table, snapshot))
+    except CorruptTable:
+        live = []
+    found.data.update(added_files(live))
+    _add_lists(engine, table, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
+    _add_index_and_statistics(engine, table, found, snapshot)
+    return found
+
+
+def remove(engine: Engine, table: TableDefinition, leavings: Leavings, holders: Sequence[Holder]) -> int:
+    """Delete what none of the holders needs, data files first; answers how many files that were."""
+    if leavings.is_empty:
+        return 0
+    keys, paths = list(leavings.data), list(leavings.metadata)
+    names = [key[3] for key in keys] + [leavings.metadata[path] for path in paths]
+    asked = pa.array(names, pa.string()).dictionary_encode()
+    partitions = frozenset(key[0] for key in keys)
+    held = held_files(engine, holders, asked.dictionary, partitions)[asked.indices.to_numpy(zero_copy_only=False)]
+    free = np.flatnonzero(~held)
+    gone = [keys[i] for i in free if i < len(keys)]
+    files = _paths(table, gone)
+    files += [paths[i - len(keys)] for i in free if i >= len(keys)]
+    if files:
+        engine.files.delete(files)
+    if table.options.snapshot_clean_empty_directories:
+        _remove_empty_directories(engine, table, gone)
+    return len(files)
+
+
+def _entries(engine: Engine, table: TableDefinition, lists: Iterable[str]) -> list[ManifestEntry] | None:
+    """The entries of the manifests of lists, in their order; None where one cannot be read (any more)."""
+    try:
+        names = [m.file_name for name in lists for m in read_manifest_list(engine, table, name)]
+        return entries_at(entry_columns(read_manifest_columns(engine, table, names)))
+    except CorruptTable:
+        return None
+
+
+def _add_lists(engine: Engine, table: TableDefinition, found: Leavings, lists: Iterable[str]) -> None:
+    for name in lists:
+        try:
+            manifests = [m.file_name for m in read_manifest_list(engine, table, name)]
+        except CorruptTable:
+            manifests = []
+        found.metadata.update({table.paths.manifest(n): n for n in (*manifests, name)})
+
+
+def _add_index_and_statistics(engine: Engine, table: TableDefinition, found: Leavings, snapshot: Snapshot) -> None:
+    if snapshot.index_manifest is not None:
+        source = table.paths.manifest(snapshot.index_manifest)
+        try:
+            entries = read_index_manifest(engine, table, snapshot.index_manifest)
+            found.metadata.update({index_path(table, entry, source): entry.file_name for entry in entries})
+        except CorruptTable:
+            pass
+        found.metadata[source] = snapshot.index_manifest
+    if snapshot.statistics is not None:
+        found.metadata[table.paths.statistics(snapshot.statistics)] = snapshot.statistics
+
+
+def _paths(table: TableDefinition, keys: Sequence[FileKey]) -> list[str]:
+    """Where files lie; those outside the roots that the caller allowed are left alone."""
+    roots = (table.location, *table.allowed_roots)
+    buckets = BucketPaths.of(table)
+    directories = {k[:3]: k[2] if k[2] is not None else buckets.directory(k[0], k[1]) for k in keys}
+    allowed = {place: directory for place, directory in directories.items() if _is_within(directory, roots)}
+    return [join(allowed[key[:3]], key[3]) for key in keys if key[:3] in allowed]
+
+
+def _is_within(directory: str, roots: Sequence[str]) -> bool:
+    try:
+        check_within(directory, roots, directory)
+    except CorruptTable:
+        return False
+    return True
+
+
+def _remove_empty_directories(engine: Engine, table: TableDefinition, keys: Sequence[FileKey]) -> None:
+    """Remove the directories of buckets, and of partitions, that hold nothing any more."""
+    buckets = BucketPaths.of(table)
+    level = {buckets.directory(key[0], key[1]) for key in keys if key[2] is None}
+    for _ in range(1 + len(table.schema.partition_keys)):
+        if level:
+            engine.files.delete(sorted(level))
+        level = {d.rpartition("/")[0] for d in level if engine.files.status(d) is None}
