@@ -29,6 +29,7 @@ from paimon.operations.write.source import tables_of
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine
 from paimon.results import Results
+from paimon.retention import keep_up
 from paimon.scan import Scan, predicate_of
 
 
@@ -259,6 +260,7 @@ class TableCommit:
         done = commit(self.engine, self.table, request)
         if done.lost_compaction is not None:
             self._drop_compaction(messages)
+        keep_up(self.engine, self.table, done.snapshot_ids, identifier)
         return done
 
     def _drop_compaction(self, messages: Sequence[CommitMessage]) -> None:

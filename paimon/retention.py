@@ -5,7 +5,8 @@ Law: each is a live view: a mapping that is read when it is looked at, and verbs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from attrs import field, frozen
@@ -14,8 +15,9 @@ from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.options.parse import parse_duration_millis
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import Snapshot, Tag
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Tag
 from paimon.operations.maintain.refs import branches, consumers, tags
+from paimon.operations.maintain.retention.after_commit import after_commit
 from paimon.operations.maintain.retention.holders import branch_names
 from paimon.operations.read.snapshots import latest_snapshot, load_tag, tag_names
 from paimon.operations.read.time_travel import epoch_millis
@@ -170,3 +172,18 @@ class Consumers(Mapping[str, int]):
 
 def _millis(age: Age | None) -> int | None:
     return None if age is None else age_millis(age)
+
+
+def keep_up(
+    engine: Engine,
+    table: TableDefinition,
+    snapshot_ids: Sequence[int],
+    identifier: int = BATCH_COMMIT_IDENTIFIER,
+) -> None:
+    """Do what follows a commit (see `after_commit`); where that fails, the commit stands and a warning says why."""
+    if not snapshot_ids:
+        return
+    failure = after_commit(engine, table, snapshot_ids[-1], identifier).failure
+    if failure is not None:
+        what = f"the commit to {table.identifier} stands, but tags and expiry after it failed: {failure}"
+        warnings.warn(what, RuntimeWarning, stacklevel=3)

@@ -35,6 +35,7 @@ from paimon.operations.read.snapshots import latest_snapshot, snapshots
 from paimon.operations.rows.change import RowChange, delete_rows, expression_of, update_rows
 from paimon.operations.write.source import tables_of
 from paimon.ports.engine import Engine
+from paimon.retention import keep_up
 from paimon.scan import Scan, predicate_of
 from paimon.system_table import SystemTable, open_system_table
 
@@ -247,7 +248,7 @@ class Table(Kept):
         primary-key tables get a delete for each row. CommitConflict: the same files changed meanwhile; delete again.
         """
         user = _fresh_user(self)
-        return _result(delete_rows(self.engine, self.definition, predicate_of(where), user, properties))
+        return _result(self, delete_rows(self.engine, self.definition, predicate_of(where), user, properties))
 
     def update(
         self, set: Mapping[str, Any], where: str | Predicate, *, properties: Mapping[str, str] | None = None
@@ -267,7 +268,7 @@ class Table(Kept):
         """
         values = {name: expression_of(value) for name, value in set.items()}
         user = _fresh_user(self)
-        return _result(update_rows(self.engine, self.definition, values, predicate_of(where), user, properties))
+        return _result(self, update_rows(self.engine, self.definition, values, predicate_of(where), user, properties))
 
     def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
         """Merge files that hold old versions of rows, and put small files together; no row changes.
@@ -288,7 +289,10 @@ class Table(Kept):
             Another compaction, or an overwrite, replaced the same files meanwhile; compact again.
         """
         predicate = None if where is None else predicate_of(where)
-        return compact(self.engine, self.definition, _fresh_user(self), full, predicate)
+        done = compact(self.engine, self.definition, _fresh_user(self), full, predicate)
+        writing = self.with_options({"write-only": False})  # upkeep of write-only tables is left to whoever compacts
+        keep_up(self.engine, writing.definition, done.snapshot_ids)
+        return done
 
     def snapshots(self) -> list[Snapshot]:
         """All live snapshots, oldest first."""
@@ -379,7 +383,8 @@ def _committed(
     return WriteResult(done.snapshot_ids, done.added_rows, done.added_files, done.lost_compaction)
 
 
-def _result(change: RowChange) -> WriteResult:
+def _result(table: Table, change: RowChange) -> WriteResult:
+    keep_up(table.engine, table.definition, change.commit.snapshot_ids)
     return WriteResult(change.commit.snapshot_ids, change.rows, change.commit.added_files)
 
 
