@@ -15,7 +15,7 @@ from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.serial import SerialExecutor
 from paimon.adapters.executors.threads import ThreadExecutor
-from paimon.adapters.files.local import LocalFiles
+from paimon.adapters.files.opening import files_at, travelling
 from paimon.adapters.formats.avro import AvroFormat
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.parquet import ParquetFormat
@@ -29,7 +29,6 @@ from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
 from paimon.ports.engine import Engine, MemoryBudget
 from paimon.ports.executor import Executor
-from paimon.ports.files import FileIO
 from paimon.system_table import SystemTable
 from paimon.table import Table, open_at
 
@@ -107,7 +106,7 @@ def open_table(
 
 def engine_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Engine:
     """An engine with the adapters that a location needs; it pickles as this call."""
-    files = _files(location, storage)
+    files = files_at(location, storage)
     memory = MemoryBudget(parse_memory(options[_MEMORY], _MEMORY)) if _MEMORY in options else MemoryBudget()
     return Engine(
         files=files,
@@ -122,7 +121,7 @@ def engine_for(location: str, storage: Mapping[str, object], options: Mapping[st
         observer=SilentObserver(),
         cache=LruCache(),
         memory=memory,
-        recipe=(engine_for, (location, dict(storage), dict(options))),
+        recipe=(engine_for, (location, travelling(storage), dict(options))),
     )
 
 
@@ -134,14 +133,6 @@ def location_of(path: str | os.PathLike[str]) -> str:
     if "://" in text:
         return text.rstrip("/")
     return os.path.abspath(Path(text).expanduser())  # noqa: PTH100  (links stay as they are named)
-
-
-def _files(location: str, storage: Mapping[str, object]) -> FileIO:
-    if "://" not in location:
-        return LocalFiles()
-    from paimon.adapters.files.fsspec_files import FsspecFiles
-
-    return FsspecFiles(location, storage)
 
 
 def _executor(options: Mapping[str, str]) -> Executor:

@@ -1,8 +1,22 @@
-"""Hypothesis for all tests: machines are slow at times, and nothing is kept between runs."""
+"""Hypothesis for all tests: machines are slow at times, and nothing is kept between runs. `--long` runs the proofs
+that take hours too; without it they are left out."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("paimon", deadline=None, database=None)
 settings.load_profile("paimon")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run the tests marked long, which take hours")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.cache import ObjectCache
@@ -48,7 +48,7 @@ class Engine:
     observer: Observer
     cache: ObjectCache
     memory: MemoryBudget = MemoryBudget()
-    recipe: tuple[Callable[..., Engine], tuple[Any, ...]] | None = None
+    recipe: tuple[Callable[..., Engine], tuple[Any, ...]] | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., Engine], tuple[Any, ...]]:
         if self.recipe is None:

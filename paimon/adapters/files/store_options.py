@@ -1,0 +1,104 @@
+"""What object stores are to be told: one set of words for options that each client spells in its own way.
+
+Law: names of fsspec's clients, of Java's Paimon and of the stores' own tools mean the same; an unknown name is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+
+_S3 = {
+    "key": "access_key_id",
+    "access_key": "access_key_id",
+    "access_key_id": "access_key_id",
+    "secret": "secret_access_key",
+    "secret_key": "secret_access_key",
+    "secret_access_key": "secret_access_key",
+    "token": "session_token",
+    "session_token": "session_token",
+    "endpoint": "endpoint",
+    "endpoint_url": "endpoint",
+    "region": "region",
+    "region_name": "region",
+    "default_region": "region",
+    "virtual_hosted_style_request": "virtual_hosted_style_request",
+    "anon": "skip_signature",
+    "skip_signature": "skip_signature",
+}
+_GCS = {
+    "token": "application_credentials",
+    "application_credentials": "application_credentials",
+    "service_account": "service_account",
+    "service_account_key": "service_account_key",
+    "endpoint_url": "base_url",
+    "base_url": "base_url",
+    "anon": "skip_signature",
+    "skip_signature": "skip_signature",
+}
+_AZURE = {
+    "account_name": "account_name",
+    "account_key": "account_key",
+    "sas_token": "sas_key",
+    "sas_key": "sas_key",
+    "tenant_id": "tenant_id",
+    "client_id": "client_id",
+    "client_secret": "client_secret",
+    "endpoint": "endpoint",
+    "endpoint_url": "endpoint",
+    "use_emulator": "use_emulator",
+    "anon": "skip_signature",
+    "skip_signature": "skip_signature",
+}
+_OF_SCHEME = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "abfs": _AZURE, "abfss": _AZURE, "az": _AZURE}
+_PREFIXES = ("fs.s3a.", "s3.", "fs.gs.", "gs.", "fs.azure.", "azure.", "aws_", "google_", "azure_")
+_PATH_STYLE = "path_style_access"
+_NESTED = ("client_kwargs",)
+STORES = tuple(_OF_SCHEME)
+"""The schemes of object stores."""
+
+
+def client_config(scheme: str, storage: Mapping[str, object]) -> dict[str, object]:
+    """The client's options.
+
+    Raises
+    ------
+    InvalidRequest
+        An option that no store of this scheme has, with the nearest name.
+    """
+    known = _OF_SCHEME[scheme]
+    config: dict[str, object] = {}
+    for name, value in _flat(storage):
+        word = _word(name)
+        if value is None:
+            continue
+        if word in (_PATH_STYLE, "path_style") and known is _S3:
+            config["virtual_hosted_style_request"] = not _truth(value)
+        elif word in known:
+            config[known[word]] = value if isinstance(value, bool) else str(value)
+        else:
+            hint = did_you_mean(word, (*known, "path.style.access"))
+            raise InvalidRequest(f"{scheme}:// has no storage option {name!r}", subject=name, hint=hint)
+    return config
+
+
+def _flat(storage: Mapping[str, object]) -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    for name, value in storage.items():
+        if name in _NESTED and isinstance(value, Mapping):
+            found += _flat(value)
+        else:
+            found.append((name, value))
+    return found
+
+
+def _word(name: str) -> str:
+    word = name.lower()
+    for prefix in _PREFIXES:
+        word = word.removeprefix(prefix)
+    return word.replace("-", "_").replace(".", "_")
+
+
+def _truth(value: object) -> bool:
+    return str(value).strip().lower() == "true"

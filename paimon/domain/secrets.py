@@ -1,0 +1,61 @@
+"""What of a caller's storage options is secret, and text without it.
+
+Law: a secret never leaves the process that was given it: not in a repr, a message, a plan, a pickle or a task. An
+option is secret by its name, at any depth; a name that might be one is taken for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+_SECRET = re.compile(
+    r"secret|passw|passphrase|token|credential|signature|private|account.?key|access.?key|api.?key|sas|connection.?string"
+    r"|service.?account|^key$|authorization|cookie",
+    re.IGNORECASE,
+)
+_LEAST = 4
+"""Shorter values are not looked for in texts: they would stand in ordinary words."""
+_HIDDEN = "***"
+_USER_INFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/@:\s]+:[^/@\s]+@")
+
+
+def is_secret(name: str) -> bool:
+    """Whether an option of this name is not to be shown or sent."""
+    return _SECRET.search(name) is not None
+
+
+def without_secrets(options: Mapping[str, object]) -> dict[str, object]:
+    """The options that may travel; mappings within them are cleaned too."""
+    return {
+        name: without_secrets(value) if isinstance(value, Mapping) else value
+        for name, value in options.items()
+        if not is_secret(name)
+    }
+
+
+def secret_names(options: Mapping[str, object]) -> tuple[str, ...]:
+    """Names of the options that `without_secrets` leaves out, of all depths, in order of name."""
+    return tuple(sorted({name for name, _ in _secrets(options)}))
+
+
+def redacted(text: str, options: Mapping[str, object]) -> str:
+    """The text with stars in place of each secret value, and of user and password in a URL."""
+    text = _USER_INFO.sub(rf"\g<scheme>{_HIDDEN}@", text)
+    for value in sorted({str(v) for _, v in _secrets(options)}, key=len, reverse=True):
+        if len(value) >= _LEAST:
+            text = text.replace(value, _HIDDEN)
+    return text
+
+
+def has_password(url: str) -> bool:
+    """Whether a URL carries a password."""
+    return _USER_INFO.match(url) is not None
+
+
+def _secrets(options: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in options.items():
+        if is_secret(name):
+            yield from ((name, part) for part in (value.values() if isinstance(value, Mapping) else (value,)))
+        elif isinstance(value, Mapping):
+            yield from _secrets(value)

@@ -1,0 +1,186 @@
+"""Object stores by their own client, on an S3 server: the contract, secrets, and commits whose replies get lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from s3_server import BUCKET, losing_replies, s3_server, storage_of
+
+import paimon
+from paimon.adapters.files.store_files import StoreFiles
+from paimon.adapters.files.store_options import client_config
+from paimon.domain.errors import InvalidRequest, NotFound, StorageError
+from paimon.ports.files import FileIO, PutOutcome
+from paimon.testing.contracts import FileIOContract
+
+SECRET = "hush-hush-hush"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with s3_server() as url:
+        yield url
+
+
+class TestStoreFiles(FileIOContract):
+    endpoint: str
+
+    @pytest.fixture(autouse=True)
+    def _served(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+
+    def make_files(self) -> tuple[FileIO, str]:
+        root = f"s3://{BUCKET}/{uuid.uuid4()}/root"
+        return StoreFiles(root, storage_of(self.endpoint)), root
+
+
+def test_large_file_goes_up_in_parts(endpoint: str) -> None:
+    root = f"s3://{BUCKET}/{uuid.uuid4()}"
+    files = StoreFiles(root, storage_of(endpoint))
+    with files.create(f"{root}/big") as output:
+        for i in range(20):
+            output.write(bytes([i]) * 1_000_000)
+    assert files.status(f"{root}/big").size == 20_000_000
+    opened = files.open(f"{root}/big")
+    opened.seek(5_999_999)
+    assert opened.read(2) == bytes([5, 6])
+    assert opened.read_at(3, 19_999_999) == bytes([19])
+
+
+def test_names_are_kept_as_java_writes_them(endpoint: str) -> None:
+    root = f"s3://{BUCKET}/{uuid.uuid4()}"
+    files = StoreFiles(root, storage_of(endpoint))
+    for name in ("day=2026%2F11%2F21", "two words", "grün", "a+b=c&d"):
+        files.replace(f"{root}/{name}/f", b"1")
+        assert [s.path for s in files.list(f"{root}/{name}")] == [f"{root}/{name}/f"]
+    assert [s.name for s in files.list(root)] == sorted(["day=2026%2F11%2F21", "two words", "grün", "a+b=c&d"])
+    assert files.status(f"{root}/grün").is_directory
+
+
+def test_table_on_a_store(endpoint: str) -> None:
+    catalog = paimon.connect(f"s3://{BUCKET}/{uuid.uuid4()}", storage=storage_of(endpoint))
+    catalog.create_database("shop")
+    columns = "id BIGINT NOT NULL, day STRING NOT NULL, n INT"
+    keys = {"primary_keys": ["id", "day"], "partition_keys": ["day"]}
+    table = catalog.create_table("shop.orders", columns, **keys, options={"bucket": "2"})
+    table.write([{"id": i, "day": f"d/{i % 2}", "n": i} for i in range(100)])
+    table.write([{"id": i, "day": f"d/{i % 2}", "n": -i} for i in range(50)])
+    rows = catalog.table("shop.orders").scan(where="n < 0").to_arrow()
+    assert sorted(rows["id"].to_pylist()) == list(range(1, 50))
+    catalog.rename_table("shop.orders", "shop.old")
+    assert catalog.table("shop.old").scan().count() == 100
+    catalog.drop_table("shop.old")
+    assert catalog.tables("shop") == []
+
+
+def test_secrets_stay_here(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = storage_of(endpoint)
+    catalog = paimon.connect(f"s3://{BUCKET}/{uuid.uuid4()}", storage=storage)
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.t", "a INT")
+    table.write({"a": [1, 2]})
+    travelled = pickle.dumps(table)
+    scan = table.scan()
+    shown = [repr(table), repr(table.engine), repr(table.engine.files), repr(scan.plan()), scan.explain()]
+    assert SECRET.encode() not in travelled
+    assert b"AKIDFORTESTS" not in travelled
+    assert not any(SECRET in text for text in shown)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDFORTESTS")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    assert pickle.loads(travelled).scan().count() == 2
+
+
+def given_storage() -> dict[str, object]:
+    return {"key": "AKIDFORTESTS", "secret": SECRET}
+
+
+def test_login_names_the_function_that_gives_credentials(endpoint: str) -> None:
+    storage = {"endpoint_url": endpoint, "region": "us-east-1", "login": f"{__name__}:given_storage"}
+    root = f"s3://{BUCKET}/{uuid.uuid4()}"
+    paimon.connect(root, storage=storage).create_database("d")
+    again = pickle.loads(pickle.dumps(paimon.connect(root, storage=storage).create_table("d.t", "a INT")))
+    again.write({"a": [5]})
+    assert again.scan().to_arrow()["a"].to_pylist() == [5]
+    with pytest.raises(InvalidRequest, match="cannot be found"):
+        paimon.connect(root, storage={"login": "no.such:thing"})
+
+
+def test_errors_name_the_path_and_no_secret() -> None:
+    root = f"s3://{BUCKET}/x"
+    storage = {**storage_of("http://127.0.0.1:9"), "retry": None}
+    files = StoreFiles(root, {**storage, "endpoint": f"http://127.0.0.1:9/{SECRET}"})
+    with pytest.raises(StorageError) as caught:
+        files._put_new("s3://other/key", b"")
+    assert "s3://other/key" in str(caught.value)
+    with pytest.raises(InvalidRequest, match=r"no storage option 'acess_key_id'.*access_key_id"):
+        client_config("s3", {"acess_key_id": "x"})
+    with pytest.raises(InvalidRequest, match="carries credentials"):
+        paimon.connect("s3://user:pass@lake/root")
+
+
+def test_missing_file_is_not_found(endpoint: str) -> None:
+    files = StoreFiles(f"s3://{BUCKET}/x", storage_of(endpoint))
+    for read in (files.read, files.open):
+        with pytest.raises(NotFound):
+            read(f"s3://{BUCKET}/x/none")
+    assert files.status(f"s3://{BUCKET}/x/none") is None
+    assert list(files.list(f"s3://{BUCKET}/x/none")) == []
+
+
+def test_lost_reply_of_a_won_put_is_not_taken_for_a_success_of_another(endpoint: str) -> None:
+    with losing_replies(endpoint, 0.5, seed=3) as lossy:
+        files = StoreFiles(f"s3://{BUCKET}/x", storage_of(lossy))
+        for i in range(20):
+            path = f"s3://{BUCKET}/{uuid.uuid4()}/{i}"
+            first = files.put_if_absent(path, b"1")
+            assert first in (PutOutcome.CREATED, PutOutcome.EXISTS, PutOutcome.UNKNOWN)
+            assert files.put_if_absent(path, b"2") is not PutOutcome.CREATED
+            assert files.read(path) == b"1"
+
+
+def _append(location: str, endpoint: str, writer: int, commits: int, lines: str) -> None:
+    table = paimon.open_table(location, storage=storage_of(endpoint))
+    for i in range(commits):
+        table.write(pa.table({"writer": pa.array([writer], pa.int32()), "i": pa.array([i], pa.int32())}))
+        with Path(lines).open("a") as log:
+            log.write(f"{writer} {i}\n")
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
+@pytest.mark.parametrize(
+    ("processes", "commits"),
+    [
+        pytest.param(3, 3, id="some"),
+        pytest.param(6, 10, id="sixty", marks=pytest.mark.long),
+        pytest.param(8, 25, id="two hundred", marks=pytest.mark.long),
+    ],
+)
+def test_processes_append_through_a_proxy_that_loses_replies(
+    endpoint: str, tmp_path: Path, processes: int, commits: int, keyed: bool
+) -> None:
+    catalog = paimon.connect(f"s3://{BUCKET}/{uuid.uuid4()}", storage=storage_of(endpoint))
+    catalog.create_database("d")
+    keys = {"primary_keys": ["writer", "i"], "options": {"bucket": "1"}} if keyed else {}
+    table = catalog.create_table("d.t", "writer INT NOT NULL, i INT NOT NULL", **keys)
+    with losing_replies(endpoint, 0.3) as lossy:
+        context = multiprocessing.get_context("spawn")
+        log = str(tmp_path / "acknowledged")
+        workers = [
+            context.Process(target=_append, args=(table.location, lossy, w, commits, log)) for w in range(processes)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(90 * commits)
+    assert [w.exitcode for w in workers] == [0] * processes
+    acknowledged = sorted(tuple(map(int, line.split())) for line in Path(log).read_text().splitlines())
+    rows = table.scan().to_arrow()
+    read = sorted(zip(rows["writer"].to_pylist(), rows["i"].to_pylist(), strict=True))
+    assert len(acknowledged) == processes * commits
+    assert read == acknowledged

@@ -1,0 +1,52 @@
+"""No secret of the storage options is left in what travels or is shown."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paimon.domain.secrets import has_password, is_secret, redacted, secret_names, without_secrets
+
+SECRET_NAMES = tuple(
+    "secret secret_access_key aws-secret-access-key s3.secret-key token session_token password passphrase account_key"
+    " sas_token client_secret connection_string service_account_key key api_key private_key_path".split()
+)
+OPEN_NAMES = tuple("endpoint endpoint_url region anon path.style.access account_name single-writer login".split())
+VALUES = st.text(st.characters(categories=["L", "N"]), min_size=8, max_size=20)
+OPTIONS = st.recursive(
+    st.dictionaries(st.sampled_from(SECRET_NAMES + OPEN_NAMES), VALUES, max_size=5),
+    lambda inner: st.dictionaries(st.sampled_from(("client_kwargs", "config")), inner, max_size=2),
+    max_leaves=3,
+)
+
+
+def test_names() -> None:
+    assert all(is_secret(name) for name in SECRET_NAMES)
+    assert not any(is_secret(name) for name in OPEN_NAMES)
+
+
+@given(OPTIONS)
+def test_nothing_secret_travels(options: dict[str, object]) -> None:
+    def names(of: dict[str, object]) -> set[str]:
+        return set(of).union(*(names(value) for value in of.values() if isinstance(value, dict)))
+
+    kept = without_secrets(options)
+    assert not any(is_secret(name) for name in names(kept))
+    assert names(options) - names(kept) == set(secret_names(options))
+
+
+@given(VALUES, VALUES, st.text(max_size=10))
+def test_texts_are_cleaned(secret: str, inner: str, around: str) -> None:
+    options = {"secret": secret, "client_kwargs": {"aws_session_token": inner}}
+    shown = redacted(f"{around}[{secret}]{around}<{inner}>", options)
+    assert secret not in shown.replace(around, "")
+    assert inner not in shown.replace(around, "")
+    json.dumps(shown)
+
+
+def test_urls() -> None:
+    assert has_password("s3://me:secret@bucket/path")
+    assert not has_password("abfss://container@account.dfs.core.windows.net/lake")
+    assert redacted("cannot open sftp://me:secret@host/x", {}) == "cannot open sftp://***@host/x"
