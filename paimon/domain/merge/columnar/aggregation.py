@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from paimon.domain.merge.aggregate.columnar.reduce import aggregated
 from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
-from paimon.domain.merge.aggregate.deeds import ADD, CLEAR, RETRACT, SET
+from paimon.domain.merge.aggregate.deeds import ADD, RETRACT, SET
 from paimon.domain.merge.columnar.answer import answered
 from paimon.domain.merge.columnar.order import Groups, Mask, kinds_of
 from paimon.domain.merge.spec import MergeSpec
@@ -29,7 +29,7 @@ def aggregation(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
         a.column.name: aggregated(
             table[a.column.name].chunk(0),
             a,
-            Steps(groups.order, deeds if a.column.type.nullable else _kept(deeds, removed), numbers, count),
+            Steps(groups.order, deeds, numbers, count),
         )
         for a in spec.aggregates
         if a.column.name in table.column_names
@@ -40,10 +40,6 @@ def aggregation(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
 
 def _deeds(kinds: Deeds, removed: Mask, groups: Groups) -> Deeds:
     deeds = np.where((kinds == 1) | (kinds == _DELETE), RETRACT, ADD).astype(np.int8)
-    deeds[removed] = CLEAR
+    deeds[removed] = SET
     deeds[groups.starts[groups.lone]] = SET
     return deeds
-
-
-def _kept(deeds: Deeds, removed: Mask) -> Deeds:
-    return np.where(removed, SET, deeds).astype(np.int8) if removed.any() else deeds

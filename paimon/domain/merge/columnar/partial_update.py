@@ -36,15 +36,14 @@ def partial_update(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table
         removed = deletes & spec.removes_on_delete
         _check_records(table, groups, spec, adds, lone)
     deeds = _deeds_by_column(spec, ordered, adds)
-    found: dict[tuple[int, bool], Steps] = {}
+    found: dict[int, Steps] = {}
     columns = {}
     for aggregate in (a for a in spec.aggregates if a.column.name in table.column_names):
-        name, nullable = aggregate.column.name, aggregate.column.type.nullable
-        alike = (id(deeds[name]), nullable)  # columns that one rule covers share their steps
+        name = aggregate.column.name
+        alike = id(deeds[name])  # columns that one rule covers share their steps
         if alike not in found:
-            own = np.where(removed, CLEAR if nullable else SET, deeds[name]).astype(np.int8)
-            own[lone] = SET
-            found[alike] = _steps(groups, own, numbers, adds, nullable).without_skips()
+            own = np.where(removed | lone, SET, deeds[name]).astype(np.int8)
+            found[alike] = _steps(groups, own, numbers, adds).without_skips()
         columns[name] = aggregated(concatenated([table[name]])[0], aggregate, found[alike])
     gone = removed[groups.ends - 1] | ~np.logical_or.reduceat(adds, groups.starts)
     return answered(table, groups, columns, np.where(gone, _DELETE, 0).astype(np.int8))
@@ -83,10 +82,10 @@ def _deeds_by_column(spec: MergeSpec, ordered: Mapping[tuple[str, ...], Standing
     return deeds
 
 
-def _steps(groups: Groups, deeds: Deeds, numbers: Rows, adds: Mask, nullable: bool) -> Steps:
-    """The steps of a column; a NOT NULL one first takes what a retract that comes first holds."""
+def _steps(groups: Groups, deeds: Deeds, numbers: Rows, adds: Mask) -> Steps:
+    """The steps of a column, which takes what a retract that comes first holds before that does anything."""
     first_retracts = groups.starts[~adds[groups.starts] & ~groups.lone]
-    if nullable or len(first_retracts) == 0:
+    if len(first_retracts) == 0:
         return Steps(groups.order, deeds, numbers, len(groups.starts))
     rows, of_row = (np.insert(a, first_retracts, a[first_retracts]) for a in (groups.order, numbers))
     return Steps(rows, np.insert(deeds, first_retracts, SET), of_row, len(groups.starts))

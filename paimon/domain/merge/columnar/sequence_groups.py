@@ -57,7 +57,7 @@ def _ranks(table: pa.Table, order: Rows, group: SequenceGroup, required: set[str
     for name in group.sequence:
         column = concatenated([table[name]])[0].take(pa.array(order))
         said |= np.asarray(column.is_valid())
-        left = column if name in required else pa.nulls(len(order), column.type)
+        left = column
         parts += parts_of(pa.concat_arrays([column, left]) if removal else column)
     ranks = _numbers(packed(parts), len(order) * (1 + removal))
     own = np.where(said, ranks[: len(order)] + 1, 0)

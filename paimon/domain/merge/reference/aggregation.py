@@ -1,7 +1,7 @@
 """The aggregation engine, row by row: each column folds its values with its own function.
 
-Law: -U and -D take their values back; with `aggregation.remove-record-on-delete` a -D leaves only the NOT NULL columns
-of itself. A key never disappears by taking back. Source: `AggregateMergeFunction`.
+Law: -U and -D take their values back; with `aggregation.remove-record-on-delete` a -D is taken as it is, in place of
+all before, and what follows is merged with it. A key never disappears by taking back. Source: `AggregateMergeFunction`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from paimon.domain.merge.aggregate.deeds import ADD, CLEAR, RETRACT, SET
+from paimon.domain.merge.aggregate.deeds import ADD, RETRACT, SET
 from paimon.domain.merge.aggregate.registry import function_named
 from paimon.domain.merge.reference.record import DELETE, Record
 from paimon.domain.merge.spec import MergeSpec
@@ -31,6 +31,6 @@ def _steps(records: Sequence[Record], column: DataField, spec: MergeSpec) -> Ite
     for record in records:
         value = record.values[column.name]
         if record.kind == DELETE and spec.removes_on_delete:
-            yield (CLEAR, None) if column.type.nullable else (SET, value)
+            yield SET, value
         else:
             yield ADD if record.is_add else RETRACT, value

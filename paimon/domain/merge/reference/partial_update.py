@@ -1,7 +1,8 @@
 """The partial-update engine, row by row: columns are laid over each other, those of a sequence group in its own order.
 
-Law: a retract that comes first fills the NOT NULL columns; then it acts on each group, deletes the row, or is refused.
-A row that its last record deleted, or that saw no add, ends as a delete. Source: `PartialUpdateMergeFunction`.
+Law: a retract that comes first is taken as it is; then it acts on each group, deletes the row, or is refused. A record
+that deletes the row is taken as it is too, and what follows is laid over it. A row that its last record deleted, or
+that saw no add, ends as a delete. Source: `PartialUpdateMergeFunction`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ def partial_update(records: Sequence[Record], spec: MergeSpec) -> Record | None:
     seen_add = deleted = False
     for place, record in enumerate(records):
         if place == 0 and not record.is_add:
-            _take(states, record, spec, only_required=True)
+            _take(states, record, spec)
         deleted = _deletes(record, states, spec)
         if deleted:
-            _take(states, record, spec, only_required=False)
+            _take(states, record, spec)
         elif spec.sequence_groups:
             _merge_groups(states, record, spec)
         else:
@@ -41,13 +42,11 @@ def partial_update(records: Sequence[Record], spec: MergeSpec) -> Record | None:
     return Record(dict(last.values) | values, last.sequence, DELETE if deleted or not seen_add else 0, last.level)
 
 
-def _take(states: States, record: Record, spec: MergeSpec, only_required: bool) -> None:
-    """Take the NOT NULL columns of a record as they are; the others become null, or stay."""
+def _take(states: States, record: Record, spec: MergeSpec) -> None:
+    """Take the columns of a record as they are."""
     for aggregate in spec.aggregates:
-        name, required = aggregate.column.name, not aggregate.column.type.nullable
-        if required or not only_required:
-            put = function_named(aggregate).reference.put
-            states[name] = put(states[name], record.values[name] if required else None, aggregate)
+        name = aggregate.column.name
+        states[name] = function_named(aggregate).reference.put(states[name], record.values[name], aggregate)
 
 
 def _deletes(record: Record, states: States, spec: MergeSpec) -> bool:
