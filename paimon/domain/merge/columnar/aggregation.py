@@ -13,33 +13,31 @@ from paimon.domain.merge.aggregate.columnar.reduce import aggregated
 from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
 from paimon.domain.merge.aggregate.deeds import ADD, RETRACT, SET
 from paimon.domain.merge.columnar.answer import answered
-from paimon.domain.merge.columnar.order import Groups, Mask, kinds_of
+from paimon.domain.merge.columnar.arrival import Grouping
+from paimon.domain.merge.columnar.largest import first_place
+from paimon.domain.merge.columnar.order import Mask, kinds_of
 from paimon.domain.merge.spec import MergeSpec
 
 _DELETE = 3
 
 
-def aggregation(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
+def aggregation(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
     """One row a group: of each value column its aggregate, of the others the last."""
-    kinds = kinds_of(table)[groups.order]
+    kinds = groups.placed(kinds_of(table))
+    plain = not (kinds & 1).any()  # -U and -D are odd
     removed = (kinds == _DELETE) & spec.removes_on_delete
-    deeds = _deeds(kinds, removed, groups)
-    numbers, count = groups.of_row(), len(groups.starts)
+    steps = Steps(groups.rows, _deeds(kinds, removed, groups), groups.of_row(), groups.key_count, plain)
     columns = {
-        a.column.name: aggregated(
-            table[a.column.name].chunk(0),
-            a,
-            Steps(groups.order, deeds, numbers, count),
-        )
+        a.column.name: aggregated(table[a.column.name].chunk(0), a, steps)
         for a in spec.aggregates
         if a.column.name in table.column_names
     }
-    ends = groups.ends - 1
-    return answered(table, groups, columns, np.where(removed[ends], _DELETE, 0).astype(np.int8))
+    gone = removed[steps.last()]
+    return answered(table, groups, columns, np.where(gone, _DELETE, 0).astype(np.int8))
 
 
-def _deeds(kinds: Deeds, removed: Mask, groups: Groups) -> Deeds:
+def _deeds(kinds: Deeds, removed: Mask, groups: Grouping) -> Deeds:
     deeds = np.where((kinds == 1) | (kinds == _DELETE), RETRACT, ADD).astype(np.int8)
     deeds[removed] = SET
-    deeds[groups.starts[groups.lone]] = SET
+    deeds[first_place(groups.of_row(), groups.key_count)[groups.lone]] = SET
     return deeds

@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.order import Groups
+from paimon.domain.merge.columnar.arrival import Grouping
 from paimon.domain.types.system import VALUE_KIND
 
 
 def answered(
-    table: pa.Table, groups: Groups, made: Mapping[str, pa.Array], kinds: npt.NDArray[np.int8]
+    table: pa.Table, groups: Grouping, made: Mapping[str, pa.Array], kinds: npt.NDArray[np.int8]
 ) -> pa.Table:
     """One row a group: `made` columns as they are, `_VALUE_KIND` from `kinds`, the others taken."""
-    last = pa.array(groups.order[groups.ends - 1])
+    last = pa.array(groups.last)
     columns = []
     for name in table.column_names:
         column = made[name] if name in made else table[name].take(last)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.order import Groups
+from paimon.domain.merge.columnar.arrival import Grouping
 from paimon.domain.merge.spec import MergeSpec
 
 
-def deduplicate(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
+def deduplicate(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
     """One row a group: its last."""
-    return table.take(pa.array(groups.order[groups.ends - 1]))
+    return table.take(pa.array(groups.last))

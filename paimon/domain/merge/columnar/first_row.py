@@ -8,12 +8,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.merge.columnar.order import Groups, retracts
+from paimon.domain.merge.columnar.arrival import Grouping
+from paimon.domain.merge.columnar.order import retracts
 from paimon.domain.merge.spec import MergeSpec
 
 
-def first_row(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
+def first_row(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
     """One row a group: its first."""
-    if (retracts(table)[groups.order] & ~groups.lone[groups.of_row()]).any():
+    gone = groups.placed(retracts(table))
+    if gone.any() and (gone & ~groups.lone[groups.of_row()]).any():
         raise InvalidRequest("merge engine first-row takes no -D and -U records", hint="set ignore-delete to skip them")
-    return table.take(pa.array(groups.order[groups.starts]))
+    return table.take(pa.array(groups.first))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.merge.columnar.arrival import arrival_of
 from paimon.domain.merge.columnar.newest import newest
 from paimon.domain.merge.columnar.order import Groups, Mask, groups_of, lookup_groups, restricted, retracts
 from paimon.domain.merge.registry import engine_of
@@ -22,13 +23,15 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
 
     The answer has the same columns (without `_LEVEL`), is sorted by key and may hold retracts.
     """
+    engine = engine_of(spec)
+    arrival = arrival_of(table, spec)
     whole = table.combine_chunks()
-    groups = taking_part(groups_of(whole, spec), whole, spec)
+    groups = taking_part(groups_of(whole, spec), whole, spec) if arrival is None else arrival
     if LEVEL.name in whole.column_names:
         whole = whole.drop_columns([LEVEL.name])
-    if len(groups.order) == 0:
-        return whole.slice(0, 0)
-    return engine_of(spec).columnar(whole, groups, spec)
+    if groups.lone.all():
+        return whole.take(pa.array(groups.last))
+    return engine.columnar(whole, groups, spec)
 
 
 def surviving(table: pa.Table, spec: MergeSpec) -> Mask:

@@ -7,7 +7,7 @@ Twin: `paimon.domain.merge.reference.merge`. Source: `SortMergeReader`, `UserDef
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Groups(NamedTuple):
@@ -35,9 +36,37 @@ class Groups(NamedTuple):
         """One past the last row of each group."""
         return np.append(self.starts, len(self.order))[1:]
 
+    @property
+    def key_count(self) -> int:
+        """How many groups there are."""
+        return len(self.starts)
+
+    @property
+    def first(self) -> Rows:
+        """The row number of the first record of each group."""
+        return self.order[self.starts]
+
+    @property
+    def last(self) -> Rows:
+        """The row number of the last record of each group."""
+        return self.order[self.ends - 1]
+
+    @property
+    def rows(self) -> Rows | None:
+        """The row number of each place in merge order; None where rows stand in it."""
+        return self.order
+
     def of_row(self) -> Rows:
         """The number of the group of each place in `order`."""
         return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
+
+    def ordered(self) -> Groups:
+        """These groups; see `Arrival.ordered`."""
+        return self
+
+    def placed(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """What belongs to each place in `order`, out of what belongs to each row."""
+        return values[self.order]
 
 
 def groups_of(table: pa.Table, spec: MergeSpec) -> Groups:

@@ -16,16 +16,48 @@ from paimon.domain.merge.aggregate.columnar.reduce import aggregated
 from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
 from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
 from paimon.domain.merge.columnar.answer import answered
-from paimon.domain.merge.columnar.order import Groups, Mask, Rows, kinds_of
-from paimon.domain.merge.columnar.sequence_groups import Standing, standings
+from paimon.domain.merge.columnar.arrival import Grouping
+from paimon.domain.merge.columnar.largest import first_place
+from paimon.domain.merge.columnar.order import Groups, Mask, Rows, kinds_of, retracts
+from paimon.domain.merge.columnar.sequence_groups import Standing, known_groups, largest_standing, standings
 from paimon.domain.merge.columnar.words import concatenated
 from paimon.domain.merge.spec import MergeSpec
 
 _DELETE = 3
 
 
-def partial_update(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
+def partial_update(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
     """One row a group: of each value column what its records made of it, of the others the last."""
+    members = {name for group in spec.sequence_groups for name in group.members} & {*table.column_names}
+    if retracts(table).any() or any(spec.is_aggregated(name) for name in members):
+        return _step_by_step(table, groups.ordered(), spec)
+    return _newest_wins(table, groups, spec)
+
+
+def _newest_wins(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
+    """Without retracts: a member of a sequence group has the value of the record that is largest there."""
+    numbers, count = groups.of_row(), groups.key_count
+    if not spec.sequence_groups:
+        adds = np.ones(len(numbers), dtype=np.bool_)
+        _check_records(table, groups, spec, adds, groups.lone[numbers])
+    deeds = np.full(len(numbers), ADD, dtype=np.int8)
+    deeds[first_place(numbers, count)[groups.lone]] = SET
+    steps = Steps(groups.rows, deeds, numbers, count, plain=True)
+    largest = {
+        name: rows
+        for group in known_groups(table, spec)
+        for rows in [steps.picked(largest_standing(table, groups, group))]
+        for name in (*group.sequence, *group.members)
+    }
+    columns = {}
+    for aggregate in (a for a in spec.aggregates if a.column.name in table.column_names):
+        name = aggregate.column.name
+        (column,) = concatenated([table[name]])
+        columns[name] = column.take(largest[name]) if name in largest else aggregated(column, aggregate, steps)
+    return answered(table, groups, columns, np.zeros(count, dtype=np.int8))
+
+
+def _step_by_step(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
     kinds = kinds_of(table)[groups.order]
     numbers = groups.of_row()
     lone = groups.lone[numbers]
@@ -49,7 +81,7 @@ def partial_update(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table
     return answered(table, groups, columns, np.where(gone, _DELETE, 0).astype(np.int8))
 
 
-def _check_records(table: pa.Table, groups: Groups, spec: MergeSpec, adds: Mask, lone: Mask) -> None:
+def _check_records(table: pa.Table, groups: Grouping, spec: MergeSpec, adds: Mask, lone: Mask) -> None:
     """Without sequence groups: refuse retracts that nothing allows, and nulls that nothing may overwrite with."""
     if not spec.removes_on_delete and not (adds | lone).all():
         raise InvalidRequest(
@@ -59,7 +91,7 @@ def _check_records(table: pa.Table, groups: Groups, spec: MergeSpec, adds: Mask,
     for column in spec.value_fields:
         if column.type.nullable or column.name not in table.column_names or not table[column.name].null_count:
             continue
-        valid = np.asarray(concatenated([table[column.name]])[0].is_valid())[groups.order]
+        valid = groups.placed(np.asarray(concatenated([table[column.name]])[0].is_valid()))
         if not (valid | lone | ~adds).all():
             raise InvalidRequest(
                 f"column {column.name!r} is NOT NULL, but a record has no value for it", subject=column.name

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.merge.columnar.arrival import Grouping
+from paimon.domain.merge.columnar.largest import largest_place
 from paimon.domain.merge.columnar.order import Groups, Mask, Rows, sorted_rows
 from paimon.domain.merge.columnar.words import Words, concatenated, packed, parts_of
 from paimon.domain.merge.sequence_groups import SequenceGroup
@@ -36,13 +38,31 @@ class Ranks(NamedTuple):
     left: Rows
 
 
+def known_groups(table: pa.Table, spec: MergeSpec) -> list[SequenceGroup]:
+    """The groups whose sequence fields the table has: of the others nobody asked for a column."""
+    names = {*table.column_names}
+    return [g for g in spec.sequence_groups if names.issuperset(g.sequence)]
+
+
+def largest_standing(table: pa.Table, groups: Grouping, group: SequenceGroup) -> Rows:
+    """Where nothing retracts: the place of the last record in order, key by key; -1 where none says anything.
+
+    A key that came as a single record has that one.
+    """
+    columns = concatenated([table[name] for name in group.sequence])
+    words = [groups.placed(word) for word in packed(part for column in columns for part in parts_of(column))]
+    said = groups.lone[groups.of_row()]
+    for column in columns:
+        said |= groups.placed(np.asarray(column.is_valid()))
+    return largest_place(words, groups.of_row(), groups.key_count, None if said.all() else said)
+
+
 def standings(
     table: pa.Table, groups: Groups, spec: MergeSpec, deletes: Mask
 ) -> tuple[Mask, Mapping[tuple[str, ...], Standing]]:
     """Which records remove the row, and by sequence fields the standing of all records."""
     required = {f.name for f in spec.value_fields if not f.type.nullable}
-    names = {*table.column_names}
-    known = [g for g in spec.sequence_groups if names.issuperset(g.sequence)]
+    known = known_groups(table, spec)
     removal = any(g.removes for g in known)
     ranks = {g.sequence: _ranks(table, groups.order, g, required, removal) for g in known}
     removed = _removed([ranks[g.sequence] for g in known if g.removes], groups, deletes)

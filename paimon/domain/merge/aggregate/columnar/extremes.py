@@ -6,13 +6,19 @@ Twin: `paimon.domain.merge.aggregate.reference.numbers`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from paimon.domain.merge.aggregate.columnar.steps import Steps, spread, valid_steps
+from paimon.domain.merge.aggregate.columnar.steps import Steps, present, valid_steps
 from paimon.domain.merge.aggregate.rule import Aggregate
-from paimon.domain.merge.columnar.order import Rows, sorted_rows
-from paimon.domain.merge.columnar.words import Part, packed, parts_of
+from paimon.domain.merge.columnar.largest import largest_place
+from paimon.domain.merge.columnar.order import Mask, Rows
+from paimon.domain.merge.columnar.words import packed, parts_of
+
+Numbers = npt.NDArray[Any]
 
 
 def maximum(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
@@ -26,37 +32,42 @@ def minimum(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
 
 
 def _extreme(column: pa.Array, steps: Steps, descending: bool) -> pa.Array:
-    steps = steps.of(valid_steps(column, steps))
-    if len(steps.rows) == 0:
-        return pa.nulls(steps.group_count, column.type)
-    kernel = np.minimum if descending else np.maximum
-    if pa.types.is_floating(column.type):
-        return _extreme_float(column, steps, kernel)
+    valid = valid_steps(column, steps)
     if pa.types.is_integer(column.type) or pa.types.is_temporal(column.type):
-        plain = pa.types.is_integer(column.type)
-        width = pa.int32() if column.type.bit_width == 32 else pa.int64()
-        return _extreme_integer(column if plain else column.view(width), steps, kernel).view(column.type)
-    ordered = column.take(pa.array(steps.rows))
-    numbers = Part(steps.groups.astype(np.uint64), steps.group_count.bit_length())
-    order = sorted_rows(packed([numbers, *parts_of(ordered, descending)]), len(ordered))
-    ends = np.append(steps.starts, len(ordered))[1:] - 1  # groups stay where they were: only their rows moved
-    return column.take(steps.picked(order[ends], steps.groups[steps.starts]))
+        return _extreme_number(column, _integers(column), valid, steps, descending)
+    if pa.types.is_floating(column.type):
+        return _extreme_number(column, _turned(_float_bits(column)), valid, steps, descending)
+    words = [steps.placed(word) for word in packed(parts_of(column, descending))]
+    return column.take(steps.picked(largest_place(words, steps.groups, steps.group_count, valid)))
 
 
-def _extreme_integer(column: pa.Array, steps: Steps, kernel: np.ufunc) -> pa.Array:
-    values = np.asarray(column.fill_null(0))[steps.rows]
-    starts = steps.starts
-    return spread(pa.array(kernel.reduceat(values, starts), column.type), steps.groups[starts], steps.group_count)
+def _extreme_number(
+    column: pa.Array, numbers: Numbers, valid: Mask | None, steps: Steps, descending: bool
+) -> pa.Array:
+    bounds = np.iinfo(numbers.dtype)
+    kernel, nothing = (np.minimum, bounds.max) if descending else (np.maximum, bounds.min)
+    placed = steps.placed(numbers)
+    if valid is not None:
+        placed = np.where(valid, placed, numbers.dtype.type(nothing))
+    found = np.full(steps.group_count, nothing, dtype=numbers.dtype)
+    kernel.at(found, steps.groups, placed)
+    if pa.types.is_floating(column.type):
+        values = pa.array(_turned(found).view(np.float64).astype(column.type.to_pandas_dtype()))
+    else:
+        values = pa.array(found).view(column.type)
+    return present(values, steps.any_of(valid))
 
 
-def _extreme_float(column: pa.Array, steps: Steps, kernel: np.ufunc) -> pa.Array:
-    """Floats as the integers that order alike, and back."""
-    values = np.asarray(column.fill_null(0)).astype(np.float64)[steps.rows]
+def _integers(column: pa.Array) -> Numbers:
+    """The stored integers, whatever where it is null."""
+    width = column.type.bit_width // 8
+    return np.frombuffer(column.buffers()[1], dtype=f"<i{width}", count=len(column), offset=column.offset * width)
+
+
+def _float_bits(column: pa.Array) -> Rows:
+    values = np.array(column.fill_null(0), dtype=np.float64)
     values[np.isnan(values)] = np.nan
-    starts = steps.starts
-    found = kernel.reduceat(_turned(values.view(np.int64)), starts)
-    floats = _turned(found).view(np.float64).astype(column.type.to_pandas_dtype())
-    return spread(pa.array(floats, column.type), steps.groups[starts], steps.group_count)
+    return values.view(np.int64)
 
 
 def _turned(bits: Rows) -> Rows:
@@ -66,19 +77,17 @@ def _turned(bits: Rows) -> Rows:
 
 
 def bool_and(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """bool_and."""
-    return _of_booleans(column, steps, np.logical_and)
+    """bool_and: nothing but true."""
+    return _of_booleans(column, steps, np.minimum, 1)
 
 
 def bool_or(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
-    """bool_or."""
-    return _of_booleans(column, steps, np.logical_or)
+    """bool_or: anything true."""
+    return _of_booleans(column, steps, np.maximum, 0)
 
 
-def _of_booleans(column: pa.Array, steps: Steps, kernel: np.ufunc) -> pa.Array:
-    steps = steps.of(valid_steps(column, steps))
-    if len(steps.rows) == 0:
-        return pa.nulls(steps.group_count, column.type)
-    values = np.asarray(column.fill_null(False))[steps.rows]
-    starts = steps.starts
-    return spread(pa.array(kernel.reduceat(values, starts), column.type), steps.groups[starts], steps.group_count)
+def _of_booleans(column: pa.Array, steps: Steps, kernel: np.ufunc, neutral: int) -> pa.Array:
+    values = steps.placed(np.asarray(column.fill_null(bool(neutral)))).view(np.uint8)
+    found = np.full(steps.group_count, neutral, dtype=np.uint8)
+    kernel.at(found, steps.groups, values)
+    return present(found.view(np.bool_), steps.any_of(valid_steps(column, steps)))

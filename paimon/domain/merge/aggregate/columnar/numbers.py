@@ -7,7 +7,7 @@ Twin: `paimon.domain.merge.aggregate.reference.numbers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any
@@ -18,61 +18,61 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.merge.aggregate.columnar.steps import Steps, spread, valid_steps
+from paimon.domain.merge.aggregate.columnar.steps import Steps, present, spread, valid_steps, with_values
 from paimon.domain.merge.aggregate.rule import Aggregate
 from paimon.domain.merge.columnar.order import Mask, Rows
 
 Numbers = npt.NDArray[Any]
-_FEW_STEPS = 500
-"""Groups of more steps are calculated one by one, the others all together, step after step."""
 
 
 def total(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """sum: retracted values are subtracted."""
-    steps = steps.of(valid_steps(column, steps))
-    if len(steps.rows) == 0:
-        return pa.nulls(steps.group_count, column.type)
-    kind = column.type
+    kind, valid = column.type, valid_steps(column, steps)
     if pa.types.is_decimal(kind) and kind.precision > 18:
-        sums = _wide_sums(column, steps, aggregate)
-    elif pa.types.is_floating(kind):
-        values = _signed(_values(column), steps)
-        sums = pa.array(_in_steps(values, steps.starts, np.add), kind)
+        return _wide_sums(column, steps if valid is None else steps.of(valid), aggregate)
+    if pa.types.is_floating(kind):
+        values = _or_neutral(_signed(steps.placed(_values(column)), steps), valid, -0.0)
+        sums = pa.array(_calculated(np.add, -0.0, values, steps))
     else:
-        sums = _as_integers(_integer_sums(_values(column).astype(np.int64), steps, _limit(kind), aggregate), kind)
-    return spread(sums, steps.groups[steps.starts], steps.group_count)
+        values = _or_neutral(steps.placed(_values(column).astype(np.int64, copy=False)), valid, 0)
+        sums = _as_integers(_integer_sums(values, steps, _limit(kind), aggregate), kind)
+    return present(sums, steps.any_of(valid))
 
 
 def product(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """product of floats and integers, without retracts."""
-    steps = steps.of(valid_steps(column, steps))
-    values, starts, kind = _values(column)[steps.rows], steps.starts, column.type
-    if len(values) == 0:
-        return pa.nulls(steps.group_count, kind)
+    kind, valid = column.type, valid_steps(column, steps)
+    values = _or_neutral(steps.placed(_values(column)), valid, 1)
     if pa.types.is_floating(kind):
-        products = pa.array(_in_steps(values, starts, np.multiply), kind)
-    else:
-        with np.errstate(over="ignore"):
-            rough = np.multiply.reduceat(np.maximum(np.abs(values.astype(np.float64)), 1.0), starts)
-        found = _in_steps(values.astype(np.int64), starts, np.multiply)
-        limit = _limit(kind)
-        for group in np.flatnonzero(~(rough < limit * 0.99)).tolist():
-            exact = accumulate(_group(values, starts, group), int.__mul__)
-            found[group] = _checked(exact, limit, aggregate)
-        products = pa.array(found).cast(kind)
-    return spread(products, steps.groups[starts], steps.group_count)
+        return present(pa.array(_calculated(np.multiply, 1, values, steps)), steps.any_of(valid))
+    values, limit = values.astype(np.int64), _limit(kind)
+    found = _calculated(np.multiply, 1, values, steps)
+    rough = _calculated(np.multiply, 1, np.maximum(np.abs(values.astype(np.float64)), 1.0), steps)
+    for group, numbers in _exactly(~(rough < limit * 0.99), values, steps):
+        found[group] = _checked(accumulate(numbers, int.__mul__), limit, aggregate)
+    return present(pa.array(found).cast(kind), steps.any_of(valid))
 
 
 def count(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """count: how many values there are; a value that was set counts on from itself."""
-    steps = steps.of(valid_steps(column, steps))
-    starts = steps.starts
-    if len(starts) == 0:
-        return pa.nulls(steps.group_count, column.type)
-    sizes = np.diff(np.append(starts, len(steps.rows)))
-    given = steps.sets[starts]
-    sizes += np.where(given, _values(column)[steps.rows[starts]].astype(np.int64) - 1, 0)
-    return spread(_as_integers(sizes, column.type), steps.groups[starts], steps.group_count)
+    steps = with_values(column, steps)
+    sizes = np.bincount(steps.groups, minlength=steps.group_count)
+    found = sizes > 0
+    given = steps.sets
+    sizes[steps.groups[given]] += steps.placed(_values(column))[given].astype(np.int64) - 1
+    return present(_as_integers(sizes, column.type), found)
+
+
+def _calculated(operation: np.ufunc, neutral: float, values: Numbers, steps: Steps) -> Numbers:
+    """Each group from its first to its last value, beginning with what changes no value."""
+    found = np.full(steps.group_count, neutral, dtype=values.dtype)
+    with np.errstate(all="ignore"):
+        operation.at(found, steps.groups, values)
+    return found
+
+
+def _or_neutral(values: Numbers, valid: Mask | None, neutral: float) -> Numbers:
+    return values if valid is None else np.where(valid, values, values.dtype.type(neutral))
 
 
 def _values(column: pa.Array) -> Numbers:
@@ -84,9 +84,10 @@ def _values(column: pa.Array) -> Numbers:
 
 
 def _signed(values: Numbers, steps: Steps) -> Numbers:
-    ordered = values[steps.rows]
+    if steps.plain:
+        return values
     retracts = steps.retracts
-    return np.where(retracts, -ordered, ordered) if retracts.any() else ordered
+    return np.where(retracts, -values, values) if retracts.any() else values
 
 
 def _limit(kind: pa.DataType) -> int:
@@ -101,24 +102,32 @@ def _as_integers(values: Rows, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(pairs))])
 
 
-def _integer_sums(column: Rows, steps: Steps, limit: int, aggregate: Aggregate) -> Rows:
-    starts, values = steps.starts, _signed(column, steps)
-    sums: Rows = np.add.reduceat(values, starts)
-    longest = int(np.diff(np.append(starts, len(values))).max())
+def _integer_sums(values: Rows, steps: Steps, limit: int, aggregate: Aggregate) -> Rows:
+    sums = _calculated(np.add, 0, _signed(values, steps), steps)
+    longest = int(np.bincount(steps.groups).max())
     largest = max(abs(int(values.max())), abs(int(values.min())))
     if longest * largest < limit:
         return sums
-    rough = np.add.reduceat(np.abs(values.astype(np.float64)), starts)
+    rough = _calculated(np.add, 0, np.abs(values.astype(np.float64)), steps)
     signs = np.where(steps.retracts, -1, 1)  # apart from the values: the smallest integer has no negative
-    for group in np.flatnonzero(rough >= limit * 0.99).tolist():
-        own = zip(_group(column[steps.rows], starts, group), _group(signs, starts, group), strict=True)
-        sums[group] = _checked(accumulate(value * sign for value, sign in own), limit, aggregate)
+    risky = rough >= limit * 0.99
+    both = zip(_exactly(risky, values, steps), _exactly(risky, signs, steps), strict=True)
+    for (group, numbers), (_, directions) in both:
+        own = (value * sign for value, sign in zip(numbers, directions, strict=True))
+        sums[group] = _checked(accumulate(own), limit, aggregate)
     return sums
 
 
-def _group(values: Numbers, starts: Rows, group: int) -> list[int]:
-    end = starts[group + 1] if group + 1 < len(starts) else len(values)
-    return [int(v) for v in values[starts[group] : end].tolist()]
+def _exactly(groups: Mask, values: Numbers, steps: Steps) -> Iterator[tuple[int, list[int]]]:
+    """The numbers of some groups, in their order."""
+    if not groups.any():
+        return
+    mask = groups[steps.groups]
+    own, numbers = values[mask], steps.groups[mask]
+    order = np.argsort(numbers, kind="stable")
+    found, starts = np.unique(numbers[order], return_index=True)
+    for group, part in zip(found.tolist(), np.split(own[order], starts[1:]), strict=True):
+        yield group, [int(v) for v in part.tolist()]
 
 
 def _checked(results: Iterable[int], limit: int, aggregate: Aggregate) -> int:
@@ -140,11 +149,12 @@ def overflow(aggregate: Aggregate) -> InvalidRequest:
 
 def _wide_sums(column: pa.Array, steps: Steps, aggregate: Aggregate) -> pa.Array:
     """Sums of 128-bit decimals; those that might leave the type are added up one by one."""
-    kind = column.type
-    values = column.take(pa.array(steps.rows))
+    kind, steps = column.type, steps.contiguous()
+    if len(steps.groups) == 0:
+        return pa.nulls(steps.group_count, kind)
+    values, starts = steps.taken(column), steps.starts
     if steps.retracts.any():
         values = pc.if_else(pa.array(steps.retracts), pc.negate(values), values)
-    starts = steps.starts
     rough = np.add.reduceat(np.abs(np.asarray(values.cast(pa.float64()))), starts)
     summed = pa.table({"group": steps.groups, "value": values}).group_by("group", use_threads=False)
     sums = summed.aggregate([("value", "sum")])["value_sum"].combine_chunks()
@@ -153,30 +163,10 @@ def _wide_sums(column: pa.Array, steps: Steps, aggregate: Aggregate) -> pa.Array
         end = starts[group + 1] if group + 1 < len(starts) else len(values)
         numbers = [_unscaled(v, kind.scale) for v in values[starts[group] : end].to_pylist()]
         _checked(accumulate(numbers), _limit(kind), aggregate)
-    return sums.cast(kind)
+    return spread(sums.cast(kind), steps.groups[starts], steps.group_count)
 
 
 def _unscaled(value: Decimal, scale: int) -> int:
     sign, digits, exponent = value.as_tuple()
     number: int = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
     return -number if sign else number
-
-
-def _in_steps(values: Numbers, starts: Rows, operation: np.ufunc) -> Numbers:
-    """Each group from its first to its last value; longer groups first, so that those still going on stay together."""
-    sizes = np.diff(np.append(starts, len(values)))
-    order = np.argsort(-sizes, kind="stable")
-    sizes, starts = sizes[order], starts[order]
-    found = values[starts]
-    longest = int(sizes[0]) if len(sizes) else 0
-    with np.errstate(all="ignore"):
-        for step in range(1, min(longest, _FEW_STEPS)):
-            going = int(np.searchsorted(-sizes, -step))  # groups of more than `step` values
-            found[:going] = operation(found[:going], values[starts[:going] + step])
-        for group in range(int(np.searchsorted(-sizes, -_FEW_STEPS))):
-            end = starts[group] + sizes[group]
-            rest = np.insert(values[starts[group] + _FEW_STEPS : end], 0, found[group])
-            found[group] = operation.accumulate(rest)[-1]
-    result = np.empty_like(found)
-    result[order] = found
-    return result

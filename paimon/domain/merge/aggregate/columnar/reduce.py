@@ -20,12 +20,13 @@ from paimon.domain.row.values import to_array, to_values
 def aggregated(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """One value a group of the steps."""
     function = function_named(aggregate)
-    steps = _refusing_retracts(steps.without_skips(), function, aggregate)
-    if not function.remembers:
-        if function.refuses:
-            _refusing_past(column, aggregate, steps)
-        steps = steps.without_past()
-    if len(steps.rows) == 0:
+    if not steps.plain:
+        steps = _refusing_retracts(steps.without_skips(), function, aggregate)
+        if not function.remembers:
+            if function.refuses:
+                _refusing_past(column, aggregate, steps)
+            steps = steps.without_past()
+    if len(steps.groups) == 0:
         return pa.nulls(steps.group_count, column.type)
     if function.by_reference is None:
         return function.columnar(column, aggregate, steps)
@@ -57,9 +58,8 @@ def _refusing_retracts(steps: Steps, function: Function, aggregate: Aggregate) -
 
 def _refusing_past(column: pa.Array, aggregate: Aggregate, steps: Steps) -> None:
     """What was set aside later must have been possible all the same: an overflow is refused where it happens."""
-    past = steps.past()
-    if len(past.rows):
-        aggregated(column, aggregate, past)
+    if steps.has_past():
+        aggregated(column, aggregate, steps.past())
 
 
 def _handled(steps: Steps) -> Mask:
@@ -71,8 +71,8 @@ def _handled(steps: Steps) -> Mask:
 
 def _folded(column: pa.Array, aggregate: Aggregate, steps: Steps, function: Function) -> pa.Array:
     """The reference over each group: for the functions that the registry names only."""
-    kind = aggregate.column.type
-    values = to_values(column.take(pa.array(steps.rows)), kind)
+    kind, steps = aggregate.column.type, steps.contiguous()
+    values = to_values(steps.taken(column), kind)
     deeds = steps.deeds.tolist()
     starts = steps.starts.tolist()
     ends = [*starts[1:], len(values)]

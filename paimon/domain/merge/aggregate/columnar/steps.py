@@ -1,37 +1,54 @@
-"""What happens to an aggregated column, as arrays: one step a record that takes part, grouped by key.
+"""What happens to an aggregated column, as arrays: one step a record that takes part.
 
-Law: steps stand in the order of the merge; `groups` ascends; a group without a step has a null value.
+Law: steps of one group stand in the order of the merge, groups among each other anyhow; a group without a step has a
+null value.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from paimon.domain.merge.aggregate.deeds import CLEAR, RETRACT, SET, SKIP
-from paimon.domain.merge.columnar.order import Mask, Rows
+from paimon.domain.merge.columnar.largest import first_place, last_place
+from paimon.domain.merge.columnar.order import Mask, Rows, Scalar, sorted_rows
 
 Deeds = npt.NDArray[np.int8]
 
 
 class Steps(NamedTuple):
-    """Row numbers in the column, what each row does, the group of each, and how many groups there are."""
+    """Row numbers in the column (None: all rows as they stand), what each row does, its group, and how many groups.
 
-    rows: Rows
+    `plain` steps only add, or set what is the only step of its group.
+    """
+
+    rows: Rows | None
     deeds: Deeds
     groups: Rows
     group_count: int
+    plain: bool = False
 
     def of(self, mask: Mask) -> Steps:
         """Only some of the steps."""
-        return self if mask.all() else Steps(self.rows[mask], self.deeds[mask], self.groups[mask], self.group_count)
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask) if self.rows is None else self.rows[mask]
+        return self._replace(rows=rows, deeds=self.deeds[mask], groups=self.groups[mask])
+
+    def contiguous(self) -> Steps:
+        """The same steps, group after group."""
+        if (self.groups[1:] >= self.groups[:-1]).all():
+            return self if self.rows is not None else self._replace(rows=np.arange(len(self.groups)))
+        order = sorted_rows([self.groups.view(np.uint64)], len(self.groups))
+        rows = order if self.rows is None else self.rows[order]
+        return self._replace(rows=rows, deeds=self.deeds[order], groups=self.groups[order])
 
     @property
     def starts(self) -> Rows:
-        """Where each group that has a step begins."""
+        """Where each group that has a step begins; of contiguous steps."""
         if len(self.groups) == 0:
             return np.empty(0, dtype=np.int64)
         change = np.empty(len(self.groups), dtype=np.bool_)
@@ -39,56 +56,67 @@ class Steps(NamedTuple):
         np.not_equal(self.groups[1:], self.groups[:-1], out=change[1:])
         return np.flatnonzero(change)
 
-    def any_of(self, mask: Mask) -> Mask:
-        """For each group, also those without a step, whether one of its steps is in the mask."""
-        found = np.zeros(self.group_count, dtype=np.bool_)
-        found[self.groups[mask]] = True
-        return found
+    def placed(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """The value of each step, out of those of the column."""
+        return values if self.rows is None else values[self.rows]
+
+    def taken(self, column: pa.Array) -> pa.Array:
+        """The column's value of each step."""
+        return column if self.rows is None else column.take(pa.array(self.rows))
+
+    def any_of(self, mask: Mask | None) -> Mask:
+        """For each group, also those without a step, whether one of its steps is in the mask (None: whether any)."""
+        if mask is None:
+            return np.bincount(self.groups, minlength=self.group_count) > 0
+        found = np.zeros(self.group_count, dtype=np.uint8)
+        np.maximum.at(found, self.groups, mask.view(np.uint8))
+        return found.view(np.bool_)
 
     def without_skips(self) -> Steps:
         """Only steps that do something."""
-        return self.of(self.deeds != SKIP)
+        return self if self.plain else self.of(self.deeds != SKIP)
 
     def without_past(self) -> Steps:
         """Only steps that still matter: what precedes a value that was set or cleared does not."""
+        if self.plain:
+            return self
         decisive = (self.deeds == SET) | (self.deeds == CLEAR)
-        found = np.flatnonzero(decisive)
-        later = found[found > 0]
-        if not (self.groups[later] == self.groups[later - 1]).any() and not (self.deeds[found] == CLEAR).any():
-            return self  # values were set where groups begin: nothing precedes them
-        places = np.arange(len(self.rows))
-        last = np.full(self.group_count, -1, dtype=np.int64)
-        last[self.groups[found]] = found  # of equal groups numpy keeps the last
-        return self.of((places >= last[self.groups]) & (self.deeds != CLEAR))
+        if not decisive.any():
+            return self
+        last = last_place(self.groups, self.group_count, decisive)
+        return self.of((np.arange(len(self.groups)) >= last[self.groups]) & (self.deeds != CLEAR))
 
     def past(self) -> Steps:
         """What `without_past` leaves out; each stretch up to the next set or cleared value is a group of its own."""
-        decisive = (self.deeds == SET) | (self.deeds == CLEAR)
-        found = np.flatnonzero(decisive)
-        last = np.full(self.group_count, -1, dtype=np.int64)
-        last[self.groups[found]] = found
+        steps = self.contiguous()
+        decisive = (steps.deeds == SET) | (steps.deeds == CLEAR)
+        last = last_place(steps.groups, steps.group_count, decisive)
         begins = decisive.copy()
-        begins[self.starts] = True
-        stretches = np.cumsum(begins) - 1
-        mask = (np.arange(len(self.rows)) < last[self.groups]) & (self.deeds != CLEAR)
-        numbers, groups = np.unique(stretches[mask], return_inverse=True)
-        return Steps(self.rows[mask], self.deeds[mask], groups.astype(np.int64), len(numbers))
+        begins[steps.starts] = True
+        mask = (np.arange(len(steps.groups)) < last[steps.groups]) & (steps.deeds != CLEAR)
+        stretches = (np.cumsum(begins) - 1)[mask]
+        left = steps.of(mask)
+        numbers, groups = np.unique(stretches, return_inverse=True)
+        return left._replace(groups=groups.astype(np.int64), group_count=len(numbers))
 
-    def picked(self, places: Rows, found: Rows) -> pa.Array:
-        """Row numbers of the steps at `places`, which belong to the groups `found`; null for all other groups."""
-        picked = np.zeros(self.group_count, dtype=np.int64)
-        missing = np.ones(self.group_count, dtype=np.bool_)
-        picked[found] = self.rows[places]
-        missing[found] = False
-        return pa.array(picked, mask=missing)
+    def has_past(self) -> bool:
+        """Whether `without_past` leaves out anything that did something."""
+        last = last_place(self.groups, self.group_count, (self.deeds == SET) | (self.deeds == CLEAR))
+        return bool(((np.arange(len(self.groups)) < last[self.groups]) & (self.deeds != CLEAR)).any())
 
-    def last(self, mask: Mask) -> tuple[Rows, Rows]:
-        """The place of the last step of each group that is in the mask, and those groups."""
-        return _ends_of(np.flatnonzero(mask), self.groups, last=True)
+    def picked(self, places: Rows) -> pa.Array:
+        """Row numbers of the steps at `places`; null where a place is -1."""
+        rows = places if self.rows is None or len(self.rows) == 0 else self.rows[places]
+        missing = places < 0
+        return pa.array(rows, mask=missing) if missing.any() else pa.array(rows)
 
-    def first(self, mask: Mask) -> tuple[Rows, Rows]:
-        """The place of the first step of each group that is in the mask, and those groups."""
-        return _ends_of(np.flatnonzero(mask), self.groups, last=False)
+    def last(self, mask: Mask | None = None) -> Rows:
+        """The place of the last step of each group, of those in the mask; -1 where there is none."""
+        return last_place(self.groups, self.group_count, mask)
+
+    def first(self, mask: Mask | None = None) -> Rows:
+        """The place of the first step of each group, of those in the mask; -1 where there is none."""
+        return first_place(self.groups, self.group_count, mask)
 
     @property
     def sets(self) -> Mask:
@@ -103,15 +131,11 @@ class Steps(NamedTuple):
         return mask
 
 
-def _ends_of(places: Rows, groups: Rows, last: bool) -> tuple[Rows, Rows]:
-    numbers = groups[places]
-    edge = np.ones(len(places), dtype=np.bool_)
-    change = numbers[1:] != numbers[:-1]
-    if last:
-        edge[:-1] = change
-    else:
-        edge[1:] = change
-    return places[edge], numbers[edge]
+def present(values: npt.NDArray[Any] | pa.Array, found: Mask) -> pa.Array:
+    """The values of all groups, null for those that are not found."""
+    if isinstance(values, np.ndarray):
+        return pa.array(values) if found.all() else pa.array(values, mask=~found)
+    return values if found.all() else values.take(pa.array(np.arange(len(values)), mask=~found))
 
 
 def spread(values: pa.Array, groups: Rows, count: int) -> pa.Array:
@@ -125,9 +149,12 @@ def spread(values: pa.Array, groups: Rows, count: int) -> pa.Array:
     return values.take(pa.array(places, mask=missing))
 
 
-def valid_steps(column: pa.Array, steps: Steps) -> Mask:
-    """Which steps have a value."""
-    if column.null_count == 0:
-        return np.ones(len(steps.rows), dtype=np.bool_)
-    mask: Mask = np.asarray(column.is_valid())[steps.rows]
-    return mask
+def valid_steps(column: pa.Array, steps: Steps) -> Mask | None:
+    """Which steps have a value; None where all have."""
+    return None if column.null_count == 0 else steps.placed(np.asarray(column.is_valid()))
+
+
+def with_values(column: pa.Array, steps: Steps) -> Steps:
+    """Only the steps that have a value."""
+    valid = valid_steps(column, steps)
+    return steps if valid is None else steps.of(valid)

@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.merge.aggregate.columnar.steps import Steps, spread, valid_steps
+from paimon.domain.merge.aggregate.columnar.steps import Steps, spread, with_values
 from paimon.domain.merge.aggregate.deeds import ADD_OLDER
 from paimon.domain.merge.aggregate.rule import Aggregate
 
 
 def listagg(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """The texts joined; empty ones join nothing, but one that is alone stays."""
-    steps = steps.of(valid_steps(column, steps))
-    if len(steps.rows) == 0:
+    steps = with_values(column, steps).contiguous()
+    if len(steps.groups) == 0:
         return pa.nulls(steps.group_count, column.type)
     groups = steps.groups[steps.starts]
-    filled = np.asarray(pc.binary_length(column).fill_null(0))[steps.rows] > 0
+    filled = steps.placed(np.asarray(pc.binary_length(column).fill_null(0))) > 0
     texts = _late_first(steps.of(filled))
     sizes = np.bincount(texts.groups, minlength=steps.group_count)[groups]
     offsets = pa.array(np.append(0, np.cumsum(sizes)).astype(np.int32))
-    lists = pa.ListArray.from_arrays(offsets, column.take(pa.array(texts.rows)))
+    lists = pa.ListArray.from_arrays(offsets, texts.taken(column))
     return spread(pc.binary_join(lists, aggregate.delimiter).cast(column.type), groups, steps.group_count)
 
 
@@ -34,15 +34,16 @@ def _late_first(steps: Steps) -> Steps:
         return steps
     places = np.arange(len(late))
     order = np.lexsort((np.where(late, -places, places), ~late, steps.groups))
-    return Steps(steps.rows[order], steps.deeds[order], steps.groups[order], steps.group_count)
+    rows = order if steps.rows is None else steps.rows[order]
+    return Steps(rows, steps.deeds[order], steps.groups[order], steps.group_count)
 
 
 def collect(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """The lists one after another, without retracts; null where all of them are."""
-    steps = steps.of(valid_steps(column, steps))
-    if len(steps.rows) == 0:
+    steps = with_values(column, steps).contiguous()
+    if len(steps.groups) == 0:
         return pa.nulls(steps.group_count, column.type)
-    lists = column.take(pa.array(steps.rows))
+    lists = steps.taken(column)
     starts = steps.starts
     bounds = np.asarray(lists.offsets)
     offsets = pa.array(np.append(bounds[starts], bounds[-1]).astype(np.int32))
