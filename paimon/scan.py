@@ -17,11 +17,12 @@ from paimon.domain.changelog.between import Between
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import describe
-from paimon.domain.predicate.transform import only_columns
+from paimon.domain.predicate.transform import columns_of, only_columns
 from paimon.domain.scan.plan import Plan, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system import ROW_KIND
 from paimon.operations.read.changes.incremental import between, plan_between
 from paimon.operations.read.fallback import plan_with_fallback
 from paimon.operations.read.projection import bound, readable_fields
@@ -76,18 +77,28 @@ class Scan(Results):
     @property
     def fields(self) -> tuple[DataField, ...]:
         """The columns that can be asked for."""
-        return readable_fields(self.pinned.table, self._view.row_kinds)
+        return readable_fields(self.pinned.table, self._view.row_kinds, self._view.binlog)
 
     @property
     def read_plan(self) -> ReadPlan:
         """What each split's task needs to know: columns, predicate, limit."""
         if self._read_plan is None:
             columns = tuple(f.name for f in self.fields) if self._columns is None else tuple(self._columns)
-            where, table = self._where, self.pinned.table
-            predicate = None if where is None else bound(predicate_of(where), table, self.fields)
+            predicate, view = self._predicate(), self._view
             unmerged = self._between is not None and not self._between.difference
-            self._read_plan = ReadPlan(columns, predicate, self._limit, self._view.row_kinds, keep_retracts=unmerged)
+            self._read_plan = ReadPlan(columns, predicate, self._limit, view.row_kinds, unmerged, view.binlog)
         return self._read_plan
+
+    def _predicate(self) -> Predicate | None:
+        table = self.pinned.table
+        if self._where is None:
+            return None
+        predicate = predicate_of(self._where)
+        others = sorted(columns_of(predicate) - {ROW_KIND.name}) if self._view.binlog else []
+        if others:
+            hint = f"filter by {ROW_KIND.name}, or read {table.identifier}$audit_log"
+            raise InvalidRequest(f"a binlog shows columns such as {others[0]!r} as lists", subject=others[0], hint=hint)
+        return bound(predicate, table, self.fields)
 
     @property
     def arrow_schema(self) -> pa.Schema:

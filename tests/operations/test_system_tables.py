@@ -80,6 +80,28 @@ def test_the_audit_log_keeps_retracts_and_filters_by_kind(keyed: paimon.Table) -
     assert keyed.scan().to_arrow()["k"].to_pylist() == [1, 3]
 
 
+def test_the_binlog_shows_columns_as_lists_and_updates_as_pairs(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    options = {"bucket": 1, "changelog-producer": "input", "fields.v.default-value": "none"}
+    table = catalog.create_table("db.t", "k INT NOT NULL, v STRING", primary_keys=["k"], options=options)
+    table.write([{"k": 1, "v": "a"}, {"k": 2, "v": None}])
+    changed = [(1, "a", "-U"), (1, "b", "+U"), (2, None, "-D"), (3, "x", "-U"), (4, "y", "+U")]
+    table.write([dict(zip(("k", "v", "op"), row, strict=True)) for row in changed], kind_column="op")
+    log = table.system_table("binlog").scan()
+    assert [tuple(row.values()) for row in log.to_arrow().to_pylist()] == [
+        ("+U", [1], ["b"]), ("-D", [2], ["none"]), ("-U", [3], ["x"]), ("+U", [4], ["y"]),
+    ]
+    between = table.with_options({"incremental-between": "1,2"}).system_table("binlog")
+    assert [tuple(row.values()) for row in between.scan().to_arrow().to_pylist()] == [
+        ("+U", [1, 1], ["a", "b"]), ("-D", [2], ["none"]), ("-U", [3], ["x"]), ("+U", [4], ["y"]),
+    ]
+    only = between.scan(columns=["v"], where="rowkind <> '-D'", limit=1)
+    assert only.to_arrow().to_pylist() == [{"v": ["a", "b"]}]
+    with pytest.raises(InvalidRequest, match=r"audit_log"):
+        between.scan(where="k = 1").to_arrow()
+
+
 def test_the_read_optimised_view_sees_what_was_compacted_only(keyed: paimon.Table) -> None:
     assert keyed.system_table("ro").scan().count() == 0
 

@@ -23,7 +23,7 @@ from paimon.domain.predicate.transform import columns_of
 from paimon.domain.schema.rules.defaults import read_defaults
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field, arrow_schema
-from paimon.domain.types.data_types import DataField, DataType, RowType
+from paimon.domain.types.data_types import ArrayType, DataField, DataType, RowType
 from paimon.domain.types.system import ROW_KIND
 
 
@@ -42,7 +42,9 @@ class ReadPlan:
     row_kinds : bool
         Answer retracts too, and offer the column `rowkind` (``+I``, ``-U``, ``+U``, ``-D``).
     keep_retracts : bool
-        Answer retracts too, as plain rows.
+        Answer retracts too, as plain rows: what is read was not merged.
+    binlog : bool
+        With `row_kinds`: answer each column as a list, of an update that was not merged with both its values.
     """
 
     columns: tuple[str, ...]
@@ -50,6 +52,7 @@ class ReadPlan:
     limit: int | None = None
     row_kinds: bool = False
     keep_retracts: bool = False
+    binlog: bool = False
 
     @property
     def predicate_columns(self) -> frozenset[str]:
@@ -57,9 +60,12 @@ class ReadPlan:
         return columns_of(self.predicate) if self.predicate is not None else frozenset()
 
 
-def readable_fields(table: TableDefinition, row_kinds: bool = False) -> tuple[DataField, ...]:
+def readable_fields(table: TableDefinition, row_kinds: bool = False, binlog: bool = False) -> tuple[DataField, ...]:
     """The columns that a read may name."""
-    return (ROW_KIND, *table.schema.fields) if row_kinds else table.schema.fields
+    fields = table.schema.fields
+    if binlog:
+        fields = tuple(evolve(f, type=ArrayType(element=f.type.with_nullable(True))) for f in fields)
+    return (ROW_KIND, *fields) if row_kinds else fields
 
 
 def bound(predicate: Predicate, table: TableDefinition, fields: Sequence[DataField]) -> Predicate:
@@ -67,9 +73,30 @@ def bound(predicate: Predicate, table: TableDefinition, fields: Sequence[DataFie
     return over_stored(bind(predicate, fields), read_defaults(table.schema, table.options))
 
 
+Defaults = Mapping[str, tuple[Any, DataType]]
+"""What nulls of a column are shown as, and the column's type."""
+
+
+def defaults_of(table: TableDefinition) -> Defaults:
+    """The defaults that a table's options give."""
+    found = read_defaults(table.schema, table.options)
+    return {name: (value, table.schema.field_of(name).type) for name, value in found.items()}
+
+
+def shown(batch: pa.RecordBatch, defaults: Defaults) -> pa.RecordBatch:
+    """The batch with defaults in place of nulls."""
+    names = batch.schema.names
+    columns = [_shown(column, name, defaults) for name, column in zip(names, batch.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _shown(column: pa.Array, name: str, defaults: Defaults) -> pa.Array:
+    return filled(column, *defaults[name]) if name in defaults else column
+
+
 def output_schema(table: TableDefinition, read: ReadPlan) -> pa.Schema:
     """The schema of what the read answers; InvalidRequest for a column that the table does not have."""
-    fields = readable_fields(table, read.row_kinds)
+    fields = readable_fields(table, read.row_kinds, read.binlog)
     return arrow_schema([_flat(resolve(fields, name), name) for name in read.columns])
 
 
@@ -110,17 +137,16 @@ class Projection:
 
     schema: pa.Schema
     paths: tuple[tuple[str, ...], ...]
-    defaults: Mapping[int, tuple[Any, DataType]]
+    defaults: Defaults
 
     @classmethod
     def of(cls, table: TableDefinition, read: ReadPlan) -> Projection:
         """The projection that a read ends with."""
-        fields = readable_fields(table, read.row_kinds)
+        fields = readable_fields(table, read.row_kinds, read.binlog)
         resolved = [resolve(fields, name) for name in read.columns]
         schema = pa.schema([arrow_field(_flat(p, n)) for p, n in zip(resolved, read.columns, strict=True)])
-        defaults = read_defaults(table.schema, table.options)
-        shown = {i: (defaults[p[0].name], p[0].type) for i, p in enumerate(resolved) if p[0].name in defaults}
-        return cls(schema, tuple(tuple(f.name for f in path) for path in resolved), shown)
+        paths = tuple(tuple(f.name for f in path) for path in resolved)
+        return cls(schema, paths, {} if read.binlog else defaults_of(table))
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The answer's columns of a batch that holds the wanted ones."""
@@ -128,8 +154,7 @@ class Projection:
             return batch.select([])
         held: Mapping[str, int] = {name: i for i, name in enumerate(batch.schema.names)}
         columns = [_leaf(batch.column(held[path[0]]), path[1:]) for path in self.paths]
-        for place, (value, kind) in self.defaults.items():
-            columns[place] = filled(columns[place], value, kind)
+        columns = [_shown(c, path[0], self.defaults) for c, path in zip(columns, self.paths, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.changelog.binlog.columnar import packed
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.predicate.columnar import evaluate
@@ -27,7 +28,7 @@ from paimon.operations.read.data_file import Bucket, read_data_file
 from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.fallback import table_of_split
 from paimon.operations.read.merge_read import MergeRead, live_rows
-from paimon.operations.read.projection import Projection, ReadPlan, output_schema, wanted_fields
+from paimon.operations.read.projection import Projection, ReadPlan, defaults_of, output_schema, shown, wanted_fields
 from paimon.ports.engine import Engine
 
 __all__ = ["ReadPlan", "output_schema", "read_split"]
@@ -40,7 +41,8 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
     """The rows of a split as batches of `output_schema(table, read)`."""
     projection = Projection.of(table, read)
     left = read.limit
-    for batch in _rows(engine, table_of_split(engine, table, split), split, read):
+    rows = _rows(engine, table_of_split(engine, table, split), split, read)
+    for batch in _changes(table, read, rows) if read.binlog else rows:
         if read.row_kinds:
             batch = _with_kinds(batch)
         if read.predicate is not None:
@@ -60,7 +62,8 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
         return
     bucket = Bucket.of(engine, table, split)
     keep_retracts = read.row_kinds or read.keep_retracts
-    wanted = wanted_fields(table.schema.fields, {*read.columns, *read.predicate_columns} - {ROW_KIND.name})
+    keys = table.schema.trimmed_primary_keys if read.binlog else ()
+    wanted = wanted_fields(table.schema.fields, {*read.columns, *read.predicate_columns, *keys} - {ROW_KIND.name})
     skip = None if read.predicate is None else only_columns(read.predicate, table.schema.names)
     if read.row_kinds:
         wanted = (*wanted, VALUE_KIND)
@@ -83,6 +86,13 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
             yield from live_rows(read_file, file, wanted or (LEVEL,), skip, keep_retracts)
         else:
             yield from read_file(file, wanted or (LEVEL,), skip)
+
+
+def _changes(table: TableDefinition, read: ReadPlan, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows as a binlog shows them; merged rows are no updates."""
+    defaults = defaults_of(table)
+    keys = table.schema.trimmed_primary_keys if read.keep_retracts else None
+    return packed((shown(batch, defaults) for batch in rows), keys)
 
 
 def _difference(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:

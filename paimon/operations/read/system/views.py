@@ -1,7 +1,7 @@
-"""System tables whose rows are the table's own: `ro`, `audit_log`.
+"""System tables whose rows are the table's own: `ro`, `audit_log`, `binlog`.
 
 Law: a view changes which files are read or what is kept of them, never how rows are merged. Source:
-`ReadOptimizedTable`, `AuditLogTable`.
+`ReadOptimizedTable`, `AuditLogTable`, `BinlogTable`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ class DataView:
         Of a primary-key table, read only what was fully compacted: no merge, but older rows.
     row_kinds : bool
         Keep retracts, and offer the column `rowkind`.
+    binlog : bool
+        Show columns as lists: one value, or of an update (in incremental reads) the one before and the one after.
     """
 
     top_level_only: bool = False
     row_kinds: bool = False
+    binlog: bool = False
 
     def min_level(self, table: TableDefinition) -> int:
         """The lowest level that is read."""
@@ -38,5 +41,6 @@ PLAIN = DataView()
 
 DATA_VIEWS: Mapping[str, DataView] = {
     "audit_log": DataView(row_kinds=True),
+    "binlog": DataView(row_kinds=True, binlog=True),
     "ro": DataView(top_level_only=True),
 }

@@ -1,0 +1,66 @@
+"""Changes as a binlog shows them, batch by batch: each column a list with its value, or both values of an update.
+
+Law: equals `reference.packed`, wherever the stream is cut into batches. Source: `BinlogTable`, `PackChangelogReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.row.kinds import RowKind
+from paimon.domain.types.system import VALUE_KIND
+
+Rows = npt.NDArray[np.int64]
+
+
+def packed(batches: Iterable[pa.RecordBatch], keys: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """The changes of a stream of rows with `_VALUE_KIND`.
+
+    Parameters
+    ----------
+    keys : sequence of str, optional
+        The key columns, by which updates are known; None: every row is a change.
+    """
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        if held is not None:
+            batch, held = pa.concat_batches([held, batch]), None
+        if keys is not None and batch.num_rows and _kinds(batch)[-1] == RowKind.UPDATE_BEFORE:
+            held, batch = batch.slice(batch.num_rows - 1), batch.slice(0, batch.num_rows - 1)
+        if batch.num_rows:
+            yield _packed(batch, _starts(batch, keys))
+    if held is not None:
+        yield _packed(held, _starts(held, keys))
+
+
+def _kinds(batch: pa.RecordBatch) -> npt.NDArray[np.int8]:
+    return np.asarray(pc.fill_null(batch[VALUE_KIND.name], 0))
+
+
+def _starts(batch: pa.RecordBatch, keys: Sequence[str] | None) -> Rows:
+    """Where each change begins."""
+    if keys is None or batch.num_rows < 2:
+        return np.arange(batch.num_rows, dtype=np.int64)
+    kinds = _kinds(batch)
+    follows = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER)
+    for name in keys:
+        same = pc.equal(batch[name].slice(1), batch[name].slice(0, batch.num_rows - 1))
+        follows &= np.asarray(pc.fill_null(same, False))
+    return np.flatnonzero(np.append(True, ~follows))
+
+
+def _packed(batch: pa.RecordBatch, starts: Rows) -> pa.RecordBatch:
+    ends = np.append(starts[1:], batch.num_rows)
+    offsets = pa.array(np.append(starts, batch.num_rows).astype(np.int32))
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name == VALUE_KIND.name:
+            columns.append(column.take(pa.array(ends - 1)))
+        else:
+            columns.append(pa.ListArray.from_arrays(offsets, column, type=pa.list_(pa.field("element", column.type))))
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
