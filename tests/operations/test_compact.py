@@ -258,7 +258,10 @@ def test_small_files_of_append_tables_are_put_together(
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"deletion-vectors.enabled": "true"}, "deletion-vectors.enabled"),
+        (
+            {"pk-clustering-override": "true", "clustering.columns": "s", "deletion-vectors.enabled": "true"},
+            "pk-clustering-override",
+        ),
         ({"record-level.expire-time": "1 d", "record-level.time-field": "s"}, "record-level.expire-time"),
     ],
 )

@@ -47,9 +47,12 @@ def rewrites(held: Sequence[IndexManifestEntry], changed: Collection[str], bucke
 
 
 def vector_entries(
-    entries: Iterable[IndexManifestEntry], partition: bytes, bucket: int
-) -> tuple[IndexManifestEntry, ...]:
-    """The index files among these that hold the vectors of a bucket."""
-    return tuple(
-        e for e in entries if e.index_type == DELETION_VECTORS and (e.partition, e.bucket) == (partition, bucket)
-    )
+    entries: Iterable[IndexManifestEntry],
+) -> dict[tuple[bytes, int], tuple[IndexManifestEntry, ...]]:
+    """The index files among these that hold deletion vectors, by partition and bucket."""
+    found: dict[tuple[bytes, int], tuple[IndexManifestEntry, ...]] = {}
+    for entry in entries:
+        if entry.index_type == DELETION_VECTORS:
+            key = (entry.partition, entry.bucket)
+            found[key] = (*found.get(key, ()), entry)
+    return found

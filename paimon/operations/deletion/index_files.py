@@ -14,6 +14,7 @@ from paimon.domain.deletion.index_file import FileVector, IndexFileContent, enco
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.maintenance.vector_files import rewrites, vector_entries
 from paimon.domain.manifest.entries import DELETION_VECTORS, DeletionVectorRange, FileKind, IndexManifestEntry
+from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.splits import DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -57,19 +58,14 @@ class BucketVectors:
             for r in entry.deletion_vectors or ()
         }
 
-    def read(self, engine: Engine, table: TableDefinition, name: str) -> DeletionVector:
-        """The vector of a data file; an empty one where it has none."""
-        place = self.files(table).get(name)
-        return DeletionVector() if place is None else read_vector(engine, place)
-
 
 def held_vectors(
-    engine: Engine, table: TableDefinition, snapshot: Snapshot | None, partition: bytes, bucket: int
-) -> BucketVectors:
-    """The vectors of a bucket in a snapshot."""
+    engine: Engine, table: TableDefinition, snapshot: Snapshot | None
+) -> Mapping[BucketKey, BucketVectors]:
+    """The vectors that a snapshot holds, by bucket; buckets without vectors are missing."""
     name = None if snapshot is None else snapshot.index_manifest
     entries = () if name is None else read_index_manifest(engine, table, name)
-    return BucketVectors(partition, bucket, vector_entries(entries, partition, bucket))
+    return {key: BucketVectors(*key, found) for key, found in vector_entries(entries).items()}
 
 
 def write_vectors(

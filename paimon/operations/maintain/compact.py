@@ -21,6 +21,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort
 from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.deletion.index_files import BucketVectors, held_vectors
 from paimon.operations.maintain.bucket_work import compact_bucket
 from paimon.operations.maintain.compactable import check_compactable
 from paimon.operations.maintain.work import work_of
@@ -78,7 +79,12 @@ def compact(
     if snapshot is None:
         return CompactResult()
     check_compactable(engine, table, snapshot)
-    work = [work_of(engine, table, bucket, full) for bucket in _buckets(engine, table, snapshot, predicate)]
+    held = held_vectors(engine, table, snapshot)
+    work = [
+        work_of(engine, table, bucket, full, vectors=held.get(key, BucketVectors(*key)))
+        for bucket in _buckets(engine, table, snapshot, predicate)
+        for key in [(bucket.partition, bucket.bucket)]
+    ]
     messages: list[CommitMessage] = []
     try:
         for message in engine.executor.map(partial(compact_bucket, engine, table), [w for w in work if not w.is_empty]):

@@ -32,13 +32,12 @@ def check_compactable(engine: Engine, table: TableDefinition, snapshot: Snapshot
             raise Unsupported(f"compaction of a table with {feature}", hint=_HINT)
     if table.schema.primary_keys:
         engine_of(MergeSpec.of(table.schema, table.options))
-    if snapshot is not None and deletion_files(engine, table, snapshot):
-        raise Unsupported("compaction of files that have deletion vectors", hint=_HINT)
+    if not table.options.deletion_vectors_enabled and snapshot is not None and deletion_files(engine, table, snapshot):
+        raise Unsupported("compaction of files that have deletion vectors", hint="set deletion-vectors.enabled to true")
 
 
 def _any(options: TableOptions) -> tuple[tuple[str, bool], ...]:
     return (
-        ("deletion-vectors.enabled", options.deletion_vectors_enabled),
         ("row-tracking.enabled", options.row_tracking_enabled),
         ("data-evolution.enabled", options.data_evolution_enabled),
         ("blob-field", bool(options.blob_fields)),

@@ -6,18 +6,21 @@ Law: deciding reads no data; whoever asks (a writer, a compactor, a task elsewhe
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from attrs import frozen
 
 from paimon.domain.lsm.compaction.pick import pick, pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import MergeTree
 from paimon.domain.lsm.compaction.unit_plan import UnitPlan, unit_plan
-from paimon.domain.maintenance.small_files import Pack, PackRules, packs
+from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, packs
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.paths import check_within
 from paimon.domain.scan.assemble import BucketFiles
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.deletion.index_files import BucketVectors
 from paimon.ports.engine import Engine
 
 _HOUR_MILLIS = 3_600_000
@@ -25,7 +28,10 @@ _HOUR_MILLIS = 3_600_000
 
 @frozen
 class BucketWork:
-    """What to do in one bucket: a unit of a merge tree, or packs of an append table's files."""
+    """What to do in one bucket: a unit of a merge tree, or packs of an append table's files.
+
+    `vectors` are the bucket's deletion vectors when this was decided; None: whoever does the work looks for them.
+    """
 
     partition: bytes
     bucket: int
@@ -33,6 +39,7 @@ class BucketWork:
     directory: str
     unit: UnitPlan | None = None
     packs: tuple[Pack, ...] = ()
+    vectors: BucketVectors | None = None
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:
@@ -46,7 +53,12 @@ class BucketWork:
 
 
 def work_of(
-    engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool, idle_triggers: int = 0
+    engine: Engine,
+    table: TableDefinition,
+    bucket: BucketFiles,
+    full: bool,
+    idle_triggers: int = 0,
+    vectors: BucketVectors | None = None,
 ) -> BucketWork:
     """What to do in a bucket with these live files; `is_empty` where nothing asks for it.
 
@@ -59,29 +71,38 @@ def work_of(
     idle_triggers : int
         How often the same writer asked for this bucket since level 0 was last forced up, and nothing was to do:
         `lookup-compact = gentle` waits for some of them.
+    vectors : BucketVectors, optional
+        The bucket's deletion vectors.
     """
     for file in bucket.files:
         if file.external_path is not None:
             check_within(file.external_path, (table.location, *table.allowed_roots), table.paths.manifests)
     directory = BucketPaths.of(table).directory(bucket.partition, bucket.bucket)
     keyed = bool(table.schema.primary_keys)
+    marked = marked_files(vectors.held) if vectors is not None else {}
     return BucketWork(
         bucket.partition,
         bucket.bucket,
         bucket.total_buckets,
         directory,
-        unit=_unit(engine, table, bucket, full, idle_triggers) if keyed else None,
-        packs=() if keyed else packs(bucket.files, PackRules.of(table.options, full)),
+        unit=_unit(engine, table, bucket, full, idle_triggers, marked) if keyed else None,
+        packs=() if keyed else packs(bucket.files, PackRules.of(table.options, full), marked),
+        vectors=vectors,
     )
 
 
 def _unit(
-    engine: Engine, table: TableDefinition, bucket: BucketFiles, full: bool, idle_triggers: int
+    engine: Engine,
+    table: TableDefinition,
+    bucket: BucketFiles,
+    full: bool,
+    idle_triggers: int,
+    marked: Collection[str],
 ) -> UnitPlan | None:
     rules = CompactionRules.of(table.options)
     tree = MergeTree.of(bucket.files, rules.levels)
     now = engine.clock.now_millis()
     local = now + engine.clock.local_offset_millis(now)
     hour = local // _HOUR_MILLIS % 24
-    unit = pick_full(tree, rules) if full else pick(tree, rules, local, hour, idle_triggers)
+    unit = pick_full(tree, rules, marked) if full else pick(tree, rules, local, hour, idle_triggers)
     return None if unit is None else unit_plan(tree, unit, rules, [f.type for f in table.schema.key_fields])

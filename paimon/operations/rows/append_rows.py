@@ -43,14 +43,15 @@ def append_table_messages(
         What is put into the rows; none: they are deleted.
     """
     marks = table.options.deletion_vectors_enabled
+    held = held_vectors(engine, table, snapshot)
     writer = TableWriter(engine, _without_compaction(table), commit_user)
     messages: list[CommitMessage] = []
     try:
         for matches in found:
             for rows in _new_rows(engine, table, matches, assignments, whole_files=not marks):
                 writer.write(rows)
-            vectors = held_vectors(engine, table, snapshot, matches.split.partition, matches.split.bucket)
-            messages.append(_taken_away(engine, table, matches, vectors, marks))
+            key = matches.split.partition, matches.split.bucket
+            messages.append(_taken_away(engine, table, matches, held.get(key, BucketVectors(*key)), marks))
         return [*messages, *writer.prepare_commit()]
     except BaseException:
         writer.abort()

@@ -38,6 +38,8 @@ class ChangeRules:
         An update that changes nothing is not told.
     ignored : frozenset of str
         Columns that do not count as changed.
+    marks : bool
+        Records above the output are marked as deleted once a newer one is found.
     """
 
     spec: MergeSpec
@@ -45,6 +47,7 @@ class ChangeRules:
     tells: bool = True
     skips_equal: bool = False
     ignored: frozenset[str] = field(converter=_names, default=frozenset())
+    marks: bool = False
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions, top_level: int | None) -> ChangeRules:
@@ -56,15 +59,21 @@ class ChangeRules:
             tells=options.changelog_producer == producer,
             skips_equal=options.changelog_row_deduplicate,
             ignored=frozenset(options.changelog_row_deduplicate_ignore_fields),
+            marks=options.deletion_vectors_enabled and top_level is None,
         )
 
     @property
     def columns_above(self) -> Collection[str] | None:
         """What is needed of the records above the output; empty: whether there are any; None: nothing at all."""
-        if self.top_level is not None:
-            return None
-        if self.spec.engine == FIRST_ROW:
-            return ()
+        if self.merges_above:
+            return tuple(f.name for f in self.spec.fields)
+        return () if self.top_level is None and (self.marks or self.spec.engine == FIRST_ROW) else None
+
+    @property
+    def merges_above(self) -> bool:
+        """Whether records above the output take part in merging, or are told of."""
         spec = self.spec
+        if self.top_level is not None or spec.engine == FIRST_ROW:
+            return False
         newest_wins = spec.engine == "deduplicate" and not spec.sequence_fields and not spec.ignore_delete
-        return None if newest_wins and not self.tells else tuple(f.name for f in spec.fields)
+        return self.tells or not newest_wins

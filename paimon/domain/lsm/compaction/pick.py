@@ -7,7 +7,7 @@ taken whole or not at all; the output never stays on level 0. Source: `Universal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, LevelRun, MergeTree
@@ -34,12 +34,16 @@ def pick(
     return _worthwhile(_unit(tree, count)) if count else None
 
 
-def pick_full(tree: MergeTree, rules: CompactionRules) -> CompactUnit | None:
-    """What a full compaction asked for takes: all runs, to the top level."""
+def pick_full(tree: MergeTree, rules: CompactionRules, marked: Collection[str] = ()) -> CompactUnit | None:
+    """What a full compaction asked for takes: all runs, to the top level.
+
+    Of a tree that is there already, the files are taken that must be rewritten: `marked` names those with deletion
+    vectors.
+    """
     if not tree.runs:
         return None
     if [run.level for run in tree.runs] == [tree.top_level]:
-        files = tree.files if rules.rewrite_all else ()
+        files = tuple(f for f in tree.files if rules.rewrite_all or f.file_name in marked)
         return CompactUnit(tree.top_level, files, one_by_one=True) if files else None
     return _unit(tree, len(tree.runs))
 

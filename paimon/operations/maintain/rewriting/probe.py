@@ -7,6 +7,7 @@ may hold to the last, and what is held is a batch a level and the rows found. So
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from paimon.domain.lsm.keys import Comparable, comparable
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.order import Rows, groups_of
 from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.merge.windows import count_through, key_at
+from paimon.domain.merge.windows import count_below, count_through, key_at
 from paimon.domain.predicate.expression import Compare, Operator, Predicate
 from paimon.domain.row import binary_row
 from paimon.domain.row.values import to_values
@@ -166,57 +167,58 @@ class _Level:
         types = [f.type for f in above.keys]
         spans = [(comparable(f.min_key, types), comparable(f.max_key, types), f) for f in files]
         self._waiting = sorted(spans, key=lambda span: span[0])
-        self._open: tuple[Comparable, Iterator[_Piece]] | None = None
+        self._last: Comparable = ()
+        self._open: Iterator[_Piece] = iter(())
         self._held: _Piece | None = None
 
     def find(self, asked: pa.RecordBatch) -> Iterator[_Hit]:
         """The records of these keys."""
-        keys = self._above.keys
-        first = to_values(asked.column(keys[0].name).slice(0, 1), keys[0].type)[0]
-        low, high = key_at(asked, 0, keys), key_at(asked, asked.num_rows - 1, keys)
-        start = 0
-        for piece in self._pieces(low, high, first):
+        keys, start = self._above.keys, 0
+        while start < asked.num_rows:
+            piece = self._piece(key_at(asked, start, keys))
+            if piece is None:
+                start = self._next_file(asked, start)
+                continue
             count = count_through(asked.slice(start), key_at(piece.batch, piece.batch.num_rows - 1, keys), keys)
             mine, theirs = _pairs(asked.slice(start, count), piece.batch, keys)
             if len(mine):
                 yield _Hit(piece.file, piece.batch.take(pa.array(theirs)), mine + start, piece.positions[theirs])
             start += count
             if start == asked.num_rows:
-                return
+                seen = count_through(piece.batch, key_at(asked, start - 1, keys), keys)
+                self._held = _Piece(piece.file, piece.batch.slice(seen), piece.positions[seen:])
 
-    def _pieces(self, low: Comparable, high: Comparable, first: object) -> Iterator[_Piece]:
-        """Rows up to and including a key, without most of those below another one; what lies beyond is kept."""
-        while True:
-            piece = self._held or self._next(low, high, first)
-            if piece is None:
-                return
-            count = count_through(piece.batch, high, self._above.keys)
-            beyond = _Piece(piece.file, piece.batch.slice(count), piece.positions[count:])
-            self._held = beyond if count < piece.batch.num_rows else None
-            if count and key_at(piece.batch, count - 1, self._above.keys) >= low:
-                yield _Piece(piece.file, piece.batch.slice(0, count), piece.positions[:count])
-            if self._held is not None:
-                return
+    def _piece(self, low: Comparable) -> _Piece | None:
+        """The next rows of the open file, up to a key that is not below `low`; None where it has none."""
+        if self._last < low:
+            self._open, self._held = iter(()), None
+        held, self._held = self._held, None
+        pieces = self._open if held is None else itertools.chain([held], self._open)
+        for piece in pieces:
+            if piece.batch.num_rows and key_at(piece.batch, piece.batch.num_rows - 1, self._above.keys) >= low:
+                return piece
+        return None
 
-    def _next(self, low: Comparable, high: Comparable, first: object) -> _Piece | None:
-        while True:
-            if self._open is not None and self._open[0] >= low:
-                piece = next(self._open[1], None)
-                if piece is not None:
-                    return piece
-            self._open = None
-            self._waiting = [span for span in self._waiting if span[1] >= low]
-            if not self._waiting or self._waiting[0][0] > high:
-                return None
-            _, last, file = self._waiting.pop(0)
-            self._open = last, self._above.read(file, first)
+    def _next_file(self, asked: pa.RecordBatch, start: int) -> int:
+        """Opens the next file that may hold one of the keys from `start` on; answers the place of the first of them."""
+        keys = self._above.keys
+        while self._waiting:
+            low, high, file = self._waiting[0]
+            start += count_below(asked.slice(start), low, keys)
+            if start == asked.num_rows:
+                return start
+            self._waiting.pop(0)
+            if key_at(asked, start, keys) <= high:
+                first = to_values(asked.column(keys[0].name).slice(start, 1), keys[0].type)[0]
+                self._last, self._open = high, self._above.read(file, first)
+                return start
+        return int(asked.num_rows)
 
 
 def _pairs(one: pa.RecordBatch, other: pa.RecordBatch, keys: Sequence[DataField]) -> tuple[Rows, Rows]:
     """The rows of equal keys; each side holds a key once."""
-    names = [f.name for f in keys]
-    both = pa.Table.from_batches([one.select(names), other.select(names)])
-    groups = groups_of(both, MergeSpec(key_fields=tuple(keys)))
+    both = {f.name: pa.chunked_array([one.column(f.name), other.column(f.name)]) for f in keys}
+    groups = groups_of(pa.table(both), MergeSpec(key_fields=tuple(keys)))
     first, last = groups.order[groups.starts], groups.order[groups.ends - 1]
     pairs = np.flatnonzero(first != last)
     return first[pairs], last[pairs] - one.num_rows

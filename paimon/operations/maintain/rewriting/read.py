@@ -17,6 +17,7 @@ from paimon.domain.merge.columnar.merge import merge
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.merge.windows import Piece, windows
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.deletion.working import WorkingVectors
 from paimon.operations.read.data_file import BATCH_ROWS, Bucket, read_data_file
 from paimon.operations.read.split import WINDOW_BYTES
 
@@ -25,11 +26,12 @@ _UNPACKED = 4
 """Rows take about so many times the bytes in memory that they take in files."""
 
 
-def rows_in_order(bucket: Bucket, files: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
-    """The rows of an append table's files, one file after another."""
+def rows_in_order(bucket: Bucket, files: Sequence[DataFileMeta], vectors: WorkingVectors) -> Iterator[pa.Table]:
+    """The live rows of an append table's files, one file after another."""
     for file in files:
-        for batch in read_data_file(bucket, file, bucket.table.schema.fields):
-            yield pa.Table.from_batches([batch])
+        for batch in read_data_file(bucket, file, bucket.table.schema.fields, deleted=vectors.of(file)):
+            if batch.num_rows:
+                yield pa.Table.from_batches([batch])
 
 
 @frozen(eq=False)
@@ -38,6 +40,8 @@ class SectionRead:
 
     Parameters
     ----------
+    vectors : WorkingVectors
+        Rows that they name are not read.
     budget_bytes : int
         What a window and the batches read ahead may take.
     levels : bool
@@ -48,19 +52,22 @@ class SectionRead:
 
     bucket: Bucket
     spec: MergeSpec
+    vectors: WorkingVectors
     budget_bytes: int
     levels: bool
     beside: tuple[SortedRun, ...] = ()
 
     @classmethod
-    def plain(cls, bucket: Bucket, spec: MergeSpec) -> SectionRead:
+    def plain(cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors) -> SectionRead:
         """For merging alone: a window, what is read ahead, and merged rows."""
-        return cls(bucket, spec, min(bucket.engine.memory.bytes // 3, WINDOW_BYTES), spec.lookup)
+        return cls(bucket, spec, vectors, min(bucket.engine.memory.bytes // 3, WINDOW_BYTES), spec.lookup)
 
     @classmethod
-    def telling(cls, bucket: Bucket, spec: MergeSpec, beside: Sequence[SortedRun]) -> SectionRead:
+    def telling(
+        cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors, beside: Sequence[SortedRun]
+    ) -> SectionRead:
         """For telling changes too: those, and what was found above, take as much again."""
-        return cls(bucket, spec, min(bucket.engine.memory.bytes // 6, WINDOW_BYTES), True, tuple(beside))
+        return cls(bucket, spec, vectors, min(bucket.engine.memory.bytes // 6, WINDOW_BYTES), True, tuple(beside))
 
     def merged(self, section: Section) -> Iterator[pa.Table]:
         """The section's rows, merged."""
@@ -89,7 +96,8 @@ class SectionRead:
     def _pieces(self, run: SortedRun, age: int, rows: int) -> Iterator[Piece]:
         columns = (*self.bucket.table.schema.fields, SEQUENCE_NUMBER, VALUE_KIND, *([LEVEL] if self.levels else []))
         for file in run.files:
-            for batch in read_data_file(self.bucket, file, columns, batch_rows=rows):
+            deleted = self.vectors.of(file)
+            for batch in read_data_file(self.bucket, file, columns, deleted=deleted, batch_rows=rows):
                 yield Piece(batch, age)
 
 

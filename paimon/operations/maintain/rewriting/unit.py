@@ -23,8 +23,9 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.order import retracts
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.deletion.working import WorkingVectors
 from paimon.operations.maintain.rewriting.made import MadeFiles
-from paimon.operations.maintain.rewriting.probe import Above, Probe
+from paimon.operations.maintain.rewriting.probe import Above, Probe, Probed
 from paimon.operations.maintain.rewriting.read import SectionRead
 from paimon.operations.read.data_file import Bucket
 
@@ -33,17 +34,18 @@ Group = tuple[Section, ...]
 
 @frozen(eq=False)
 class UnitWork:
-    """One unit of one bucket, and the files that it makes."""
+    """One unit of one bucket, the files that it makes, and the rows above its output that it deletes."""
 
     bucket: Bucket
     plan: UnitPlan
     rules: CompactionRules
     made: MadeFiles
+    vectors: WorkingVectors
 
     @classmethod
-    def of(cls, bucket: Bucket, plan: UnitPlan, made: MadeFiles) -> UnitWork:
+    def of(cls, bucket: Bucket, plan: UnitPlan, made: MadeFiles, vectors: WorkingVectors) -> UnitWork:
         """The work by the table's options."""
-        return cls(bucket, plan, CompactionRules.of(bucket.table.options), made)
+        return cls(bucket, plan, CompactionRules.of(bucket.table.options), made, vectors)
 
     def run(self) -> None:
         """Does all of it."""
@@ -58,7 +60,8 @@ class UnitWork:
             self._compact(group, merging_of([file], self.plan, self.rules), rewrites=False)
 
     def _rewrite(self, group: Group) -> None:
-        reading = SectionRead.plain(self.bucket, MergeSpec.of(self.bucket.table.schema, self.bucket.table.options))
+        spec = MergeSpec.of(self.bucket.table.schema, self.bucket.table.options)
+        reading = SectionRead.plain(self.bucket, spec, self.vectors)
         with self.made.data_files() as data:
             for section in group:
                 for rows in reading.merged(section):
@@ -79,13 +82,21 @@ class UnitWork:
 
     def _compacted(self, group: Group, rules: ChangeRules) -> Iterator[Compacted]:
         above = _runs(self.plan.above) if rules.columns_above is not None else ()
-        reading = SectionRead.telling(self.bucket, rules.spec, above if rules.columns_above else ())
+        reading = SectionRead.telling(self.bucket, rules.spec, self.vectors, above if rules.columns_above else ())
         probe = Probe(self._above(group, rules, reading)) if above else None
         for section in group:
             for records in reading.windows(section):
                 window = window_of(records, rules)
-                found = None if probe is None else probe.find(keys_to_find(window, rules))
-                yield compacted(window, None if found is None else Found(found.rows, found.asked), rules)
+                probed = None if probe is None else probe.find(keys_to_find(window, rules))
+                if probed is not None and rules.marks:
+                    self._mark(probed)
+                used = probed if rules.merges_above or not rules.marks else None
+                yield compacted(window, None if used is None else Found(used.rows, used.asked), rules)
+
+    def _mark(self, probed: Probed) -> None:
+        """Rows of which there is a newer one are deleted."""
+        for place, file in enumerate(probed.files):
+            self.vectors.mark(file, probed.positions[probed.file_of == place])
 
     def _above(self, group: Group, rules: ChangeRules, reading: SectionRead) -> Above:
         names = {*(rules.columns_above or ()), *rules.spec.key_names}
@@ -93,7 +104,15 @@ class UnitWork:
         types = [f.type for f in rules.spec.key_fields]
         through = max((f.max_key for f in _files(group)), key=lambda key: comparable(key, types))
         rows = min(reading.batch_rows(section) for section in group)
-        return Above(self.bucket, self.plan.above, (*wanted, SEQUENCE_NUMBER, VALUE_KIND, LEVEL), through, rows)
+        return Above(
+            self.bucket,
+            self.plan.above,
+            (*wanted, SEQUENCE_NUMBER, VALUE_KIND, LEVEL),
+            through,
+            rows,
+            tells_positions=rules.marks,
+            vector_of=self.vectors.of,
+        )
 
     def _kept(self, rows: pa.Table) -> pa.Table:
         gone = retracts(rows) if self.plan.drop_deletes else None
