@@ -310,3 +310,18 @@ def test_thin_files_have_no_key_columns():
 def test_what_cannot_be_written_yet_is_said_at_once(options, message):
     with pytest.raises(Unsupported, match=message):
         TableWriter(engine(), definition("k INT NOT NULL", ["k"], options=options), "me")
+
+
+@pytest.mark.parametrize("form", ["parquet", "avro"])
+def test_what_open_files_hold_together_stays_within_the_budget(form):
+    budget = 64 * 1024
+    on = evolve(engine(), memory=MemoryBudget(budget))
+    table = definition("p INT, v BIGINT", partitions=["p"], options={"file.format": form})
+    writer = TableWriter(on, table, "me")
+    for turn in range(10):
+        rows = pa.table({"p": pa.array([i % 20 for i in range(2000)], pa.int32()), "v": [turn] * 2000})
+        writer.write(rows)
+        files = [s.rolling for s in writer._buckets.states if s.rolling is not None]
+        assert len(files) == 20 and sum(f.held_bytes for f in files) <= budget // 4
+    messages = writer.prepare_commit()
+    assert [[f.row_count for f in m.data.new_files] for m in messages] == [[1000]] * 20

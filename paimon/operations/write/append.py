@@ -43,6 +43,7 @@ class AppendWriter:
         table, codes = drained
         if (codes == codes[0]).all():
             self._buckets.files_of(self._buckets.states[int(codes[0])]).write(table)
+            self._buckets.relieve()
             return
         order = self._buckets.order_of(codes)
         ordered = table.take(pa.array(order))
@@ -50,3 +51,4 @@ class AppendWriter:
         for start, end in zip([0, *ends.tolist()], [*ends.tolist(), len(codes)], strict=True):
             state = self._buckets.states[int(codes[order[start]])]
             self._buckets.files_of(state).write(ordered.slice(start, end - start))
+        self._buckets.relieve()

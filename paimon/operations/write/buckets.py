@@ -28,6 +28,10 @@ from paimon.operations.write.route import Address, Codes
 from paimon.ports.engine import Engine
 
 
+_HELD_SHARE = 4
+"""What open files may hold, as a part of the engine's memory: the write buffer and its merging take the rest."""
+
+
 class BucketState:
     """One bucket: where its files go, the next sequence number, files not handed out yet and those being written.
 
@@ -70,6 +74,7 @@ class Buckets:
         self._numbers: dict[Address, int] = {}
         self._layout = FileLayout.of(table)
         self._changelog_layout = FileLayout.of_changelog(table)
+        self._held_limit = engine.memory.bytes // _HELD_SHARE
         self.states: list[BucketState] = []
 
     def numbers_of(self, addresses: Sequence[Address], codes: Codes) -> Codes:
@@ -114,6 +119,14 @@ class Buckets:
         if state.rolling is None:
             state.rolling = RollingFiles(self._engine, self._layout, state.directory, state.next_sequence)
         return state.rolling
+
+    def relieve(self) -> None:
+        """Let open files hold nothing more in memory, where together they hold too much."""
+        open_files = [s.rolling for s in self.states if s.rolling is not None]
+        if sum(files.held_bytes for files in open_files) > self._held_limit:
+            # All of them: what is held are slices of common tables, and each keeps its whole table.
+            for files in open_files:
+                files.relieve()
 
     def write_changelog(self, state: BucketState, rows: pa.Table) -> None:
         """Writes rows as changelog files of the bucket."""

@@ -63,6 +63,19 @@ class RollingFiles:
         finished, self.finished = self.finished, []
         return finished
 
+    @property
+    def held_bytes(self) -> int:
+        """What rows take in memory that the open file does not hold yet."""
+        return self._open.held_bytes if self._open is not None else 0
+
+    def relieve(self) -> None:
+        """Holds nothing any more: ends the row group, or the file where its format cannot."""
+        if self._open is None:
+            return
+        self._open.flush()
+        if self._open.held_bytes:
+            self._finish()
+
     def abort(self) -> None:
         """Removes everything that was written and not yet answered by `close`."""
         if self._open is not None:
@@ -118,6 +131,19 @@ class _OpenFile:
         if layout.target_rows is not None and self._rows >= layout.target_rows:
             return True
         return self._writer.estimated_bytes() >= layout.target_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """What the writer holds in memory."""
+        return self._writer.held_bytes()
+
+    def flush(self) -> None:
+        """Hands on what the writer holds, where it can."""
+        try:
+            self._writer.flush()
+        except BaseException:
+            self.abort()
+            raise
 
     def write(self, piece: pa.Table) -> None:
         """Writes some rows."""

@@ -86,7 +86,7 @@ class MergeTreeWriter:
         else:
             self._spill()
             runs = [self._pieces(handle) for handle in self._spilled]
-            for window in windows(runs, self._spec.key_fields, self._limit_bytes):
+            for window in windows(runs, self._spec.key_fields, self._limit_bytes // 2):
                 self._write(pa.Table.from_batches([piece.batch for piece in window]).combine_chunks(), None)
             self._drop_spilled()
         if self._current is not None:
@@ -135,6 +135,7 @@ class MergeTreeWriter:
                 self._buckets.finish(self._current)
             self._current = state
             self._buckets.files_of(state).write(rows)
+            self._buckets.relieve()
 
 
 def _by_bucket(ordered: pa.Table, numbers: Codes | None, buckets: Buckets) -> Iterator[tuple[BucketState, pa.Table]]:

@@ -32,6 +32,8 @@ from paimon.ports.engine import Engine
 
 _APPEND_BUFFER_BYTES = 64 * 1024 * 1024
 """Append tables sort nothing, so there is no gain in holding more rows than fill a row group."""
+_BUFFER_SHARE = 2
+"""The write buffer's part of the engine's memory: what leaves it is sorted, and so held twice."""
 _SPILL = "write-buffer-spill.max-disk-size"
 
 
@@ -67,7 +69,7 @@ class TableWriter:
         committed = None if ignore_previous or unordered else CommittedFiles(engine, table, keeps_files=compacts)
         self._buckets = Buckets(engine, table, total, committed)
         self._compaction = InlineCompaction(engine, table, self._buckets, committed, total) if compacts else None
-        limit = min(options.write_buffer_bytes, engine.memory.bytes)
+        limit = min(options.write_buffer_bytes, max(1, engine.memory.bytes // _BUFFER_SHARE))
         self._limit = limit if self._keyed else min(limit, _APPEND_BUFFER_BYTES)
         self._rows = (
             _merge_tree_writer(engine, table, self._buckets, limit, ignore_previous)

@@ -94,6 +94,20 @@ class FormatIOContract:
         batches = self.make_format().read(files.open(PATH), ReadRequest(PATH, (), batch_rows=30))
         assert sum(b.num_rows for b in batches) == 100
 
+    def test_a_flush_lets_go_of_rows_and_loses_none(self) -> None:
+        """What a writer holds never grows by a flush, and the file is whole after it."""
+        files = MemoryFiles()
+        fields = fields_of([dt.IntType()])
+        writer = self.make_format().writer(files.create(PATH), WriteRequest(PATH, fields))
+        for start in (0, 50):
+            writer.write(pa.table({"c0": pa.array(range(start, start + 50), pa.int32())}))
+            held = writer.held_bytes()
+            writer.flush()
+            assert 0 <= writer.held_bytes() <= held
+        written = writer.close()
+        batches = list(self.make_format().read(files.open(PATH), ReadRequest(PATH, fields)))
+        assert written.row_count == 100 and pa.Table.from_batches(batches)["c0"].to_pylist() == list(range(100))
+
     def test_aborted_writer_leaves_nothing(self) -> None:
         """Neither the file nor an open sink."""
         files = MemoryFiles()

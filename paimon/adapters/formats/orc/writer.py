@@ -62,6 +62,13 @@ class OrcWriter:
         ratio = written / self._flushed_bytes if self._flushed_bytes else _GUESSED_RATIO
         return written + int(self._pending_bytes * min(ratio, 1.0))
 
+    def held_bytes(self) -> int:
+        """Bytes of the rows in the stripe that Arrow has not written yet."""
+        return self._pending_bytes
+
+    def flush(self) -> None:
+        """Nothing: Arrow ends a stripe by its size alone."""
+
     def close(self) -> WrittenFile:
         """Finishes the file."""
         if not self._arrow_rows:

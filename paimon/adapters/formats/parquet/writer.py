@@ -68,11 +68,19 @@ class ParquetWriter:
         """Bytes of the file so far; for rows still in memory after the share that earlier ones took."""
         return int(self._buffered.tell() + self._pending_bytes * self._stored_share)
 
-    def close(self) -> WrittenFile:
-        """Finish the file."""
+    def held_bytes(self) -> int:
+        """Bytes of the rows that wait for their row group to be full."""
+        return self._pending_bytes
+
+    def flush(self) -> None:
+        """Close the row group, full or not."""
         if self._pending:
             self._write_group(pa.concat_tables(self._pending))
-            self._pending = []
+            self._pending, self._pending_bytes = [], 0
+
+    def close(self) -> WrittenFile:
+        """Finish the file."""
+        self.flush()
         writer = self._writer_for(self._schema.empty_table())
         self._buffered.flush()
         self._tail.hold()
