@@ -1,0 +1,86 @@
+"""One history, written by us and by Java, each compacting inline: the same files stand on the same levels, and Java reads
+ours."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from java_paimon import JavaPaimon, canonical
+
+import paimon
+from paimon.operations.commit.base import CommitBase
+from paimon.operations.read.snapshots import latest_snapshot
+
+pytestmark = pytest.mark.interop
+
+FIELDS = {"id": "BIGINT NOT NULL", "p": "STRING NOT NULL", "s": "INT", "v": "STRING"}
+DDL = ", ".join(f"{name} {kind}" for name, kind in FIELDS.items())
+KEYED = {"primary_keys": ["p", "id"], "partition_keys": ["p"]}
+FIXED = {"bucket": "2", "bucket-key": "id"}
+CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "defaults": (KEYED, {"bucket": "2"}),
+    "eager": (KEYED, {"bucket": "1", "num-sorted-run.compaction-trigger": "1"}),
+    "three runs": (KEYED, {"bucket": "2", "num-sorted-run.compaction-trigger": "3", "num-levels": "4"}),
+    "forced": (KEYED, {"bucket": "1", "compaction.force-up-level-0": "true"}),
+    "amplified": (KEYED, {"bucket": "1", "num-sorted-run.compaction-trigger": "2",
+                          "compaction.max-size-amplification-percent": "50"}),
+    "never amplified": (KEYED, {"bucket": "1", "num-sorted-run.compaction-trigger": "2", "compaction.size-ratio": "20",
+                                "compaction.max-size-amplification-percent": "100000"}),
+    "sequence": (KEYED, {"bucket": "1", "sequence.field": "s", "num-sorted-run.compaction-trigger": "2"}),
+    "avro": (KEYED, {"bucket": "1", "file.format": "avro", "num-sorted-run.compaction-trigger": "2",
+                     "compaction.max-size-amplification-percent": "0"}),
+    "fixed append": ({"partition_keys": ["p"]}, {**FIXED}),
+    "fixed append, few": ({"partition_keys": ["p"]}, {**FIXED, "compaction.min.file-num": "2"}),
+    "fixed append, large files": ({}, {**FIXED, "compaction.min.file-num": "4", "target-file-size": "1 kb"}),
+    "unordered append": ({}, {**FIXED, "compaction.min.file-num": "3", "bucket-append-ordered": "false"}),
+    "append without buckets": ({}, {"bucket": "-1", "compaction.min.file-num": "2"}),
+}  # fmt: skip
+TURNS = 12
+
+
+def opened(directory: Path) -> paimon.Table:
+    table = paimon.open_table(directory)
+    assert isinstance(table, paimon.Table)
+    return table
+
+
+def layout(table: paimon.Table) -> list[Any]:
+    """What stands: partition, bucket, level, rows, deletes, sequence numbers of each file."""
+    snapshot = latest_snapshot(table.engine, table.definition.paths)
+    return sorted(
+        (e.partition, e.bucket, e.file.level, e.file.min_sequence_number, e.file.max_sequence_number, e.file.row_count,
+         e.file.delete_row_count, str(e.file.file_source))
+        for e in CommitBase(table.engine, table.definition, snapshot).live(lambda _: True)
+    )  # fmt: skip
+
+
+def commits(table: paimon.Table) -> list[tuple[str, int]]:
+    return [(s.commit_kind.value, s.commit_identifier) for s in table.snapshots()]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_files_stand_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+    keys, options = CASES[case]
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", DDL, options=options, **keys)
+    theirs = tmp_path / "java"
+    java.create(theirs, FIELDS, options=options, **keys)
+    chance = random.Random(case)
+    for turn in range(1, TURNS + 1):
+        rows = [
+            {"id": chance.randrange(40), "p": chance.choice("ab"), "s": turn, "v": "".join(chance.choices("xyz", k=40))}
+            for _ in range(chance.choice([1, 3, 60]))
+        ]
+        kinds = chance.choices(["+I", "+U", "-D"], [4, 2, 2 if "primary_keys" in keys else 0], k=len(rows))
+        kinded = [{**row, "op": kind} for row, kind in zip(rows, kinds, strict=True)]
+        table.write(kinded, kind_column="op", commit_user="java", identifier=turn)
+        java.write(
+            theirs, [{**row, "_ROW_KIND": kind} for row, kind in zip(rows, kinds, strict=True)], identifier=turn
+        )
+        assert layout(table) == layout(opened(theirs)), f"after turn {turn}"
+    assert commits(table) == commits(opened(theirs))
+    assert java.read(Path(table.location)) == java.read(theirs) == canonical(table.scan().to_arrow().to_pylist())
