@@ -7,7 +7,7 @@ batches in, windows out. Source: `SortMergeReader` (what it does row by row).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -68,12 +68,22 @@ def key_at(batch: pa.RecordBatch, row: int, keys: Sequence[DataField]) -> Compar
 
 def count_through(batch: pa.RecordBatch, bound: Comparable, keys: Sequence[DataField]) -> int:
     """How many rows of a batch, ascending by key, have keys up to and including `bound`."""
+    return _count(batch, lambda row: key_at(batch, row, keys) <= bound)
+
+
+def count_below(batch: pa.RecordBatch, bound: Comparable, keys: Sequence[DataField]) -> int:
+    """How many rows of a batch, ascending by key, have keys below `bound`."""
+    return _count(batch, lambda row: key_at(batch, row, keys) < bound)
+
+
+def _count(batch: pa.RecordBatch, belongs: Callable[[int], bool]) -> int:
+    """How many rows belong, where those that do come first."""
     low, high = 0, int(batch.num_rows)
-    if key_at(batch, high - 1, keys) <= bound:
+    if high and belongs(high - 1):
         return high
     while low < high:
         middle = (low + high) // 2
-        if key_at(batch, middle, keys) <= bound:
+        if belongs(middle):
             low = middle + 1
         else:
             high = middle
