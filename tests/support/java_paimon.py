@@ -73,6 +73,15 @@ class JavaPaimon:
         text = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
         self._driver.write(str(directory), text, json.dumps(request))
 
+    def delete(self, directory: Path, column: str, values: Iterable[int], *, identifier: int = 1) -> None:
+        """Delete the rows of an append table whose BIGINT column has one of the values, by deletion vectors."""
+        rows = self._gateway.jvm.interop.RowDriver
+        rows.delete(str(directory), column, json.dumps(list(values)), self._long(identifier))
+
+    def compact_append(self, directory: Path, *, identifier: int = 1) -> None:
+        """Compact an append table without buckets, as far as Java finds something to do."""
+        self._gateway.jvm.interop.RowDriver.compact(str(directory), self._long(identifier))
+
     def snapshot(self, directory: Path, snapshot_id: int = 0) -> Any:
         """Java's own view of a snapshot (0: the latest), as parsed JSON."""
         return json.loads(self._driver.snapshot(str(directory), self._long(snapshot_id)))
