@@ -7,10 +7,11 @@ are not looked at again by the same writer. Source: `BucketedAppendCompactManage
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from attrs import field, frozen
 
+from paimon.domain.maintenance.small_files import Pack
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.table_options import TableOptions
 
@@ -63,7 +64,7 @@ class Candidates:
         """These and more."""
         return Candidates((*self.files, *files))
 
-    def picked(self, rules: WindowRules) -> tuple[tuple[DataFileMeta, ...], Candidates]:
+    def picked(self, rules: WindowRules) -> tuple[Pack, Candidates]:
         """The neighbours to put together now (none: nothing is worth it), and what is left for later."""
         window: deque[DataFileMeta] = deque()
         size = 0
@@ -76,15 +77,19 @@ class Candidates:
                 size -= window.popleft().file_size
         return (), Candidates(window)
 
-    def picked_full(self, rules: WindowRules) -> tuple[tuple[DataFileMeta, ...], Candidates]:
-        """What a full compaction puts together: all from the first small file on, where more are small than not."""
+    def picked_full(self, rules: WindowRules, marked: Collection[str] = ()) -> tuple[Pack, Candidates]:
+        """What a full compaction puts together: all from the first small file on, where more are small than not.
+
+        Files with deletion vectors, whose names are `marked`, are rewritten in any case.
+        """
         if rules.rewrite_all and self.files:
             return self.files, Candidates()
-        if len(self.files) < _LEAST_FILES:
+        any_marked = any(f.file_name in marked for f in self.files)
+        if len(self.files) < _LEAST_FILES and not any_marked:
             return (), self
         small = [f.file_size < rules.small_bytes for f in self.files]
-        start = small.index(True) if True in small else len(small)
+        wanted = [s or f.file_name in marked for s, f in zip(small, self.files, strict=True)]
+        start = wanted.index(True) if True in wanted else len(wanted)
         rest = self.files[start:]
-        if len(rest) >= _LEAST_FILES and 2 * sum(small[start:]) > len(rest):
-            return rest, Candidates()
-        return (), Candidates()
+        worth = len(rest) >= _LEAST_FILES and 2 * sum(small[start:]) > len(rest)
+        return (rest if worth or any_marked else ()), Candidates()

@@ -20,13 +20,13 @@ from paimon.domain.partition.path import partition_path
 from paimon.domain.paths import join
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.deletion.index_files import delete_index_files
 from paimon.operations.write.committed import CommittedFiles
 from paimon.operations.write.data_files import RollingFiles
 from paimon.operations.write.file_layout import FileLayout
 from paimon.operations.write.restore import Restored
 from paimon.operations.write.route import Address, Codes
 from paimon.ports.engine import Engine
-
 
 _HELD_SHARE = 4
 """What open files may hold, as a part of the engine's memory: the write buffer and its merging take the rest."""
@@ -179,6 +179,7 @@ class Buckets:
             made = [f for f in state.compacted.compact_after if f.file_name not in found]
             made += [*state.files, *state.changelog, *state.compacted.changelog_files]
             paths += [join(state.directory, name) for f in made for name in (f.file_name, *f.extra_files)]
+            delete_index_files(self._engine, self._table, state.compacted.new_index_files)
             state.files, state.changelog, state.compacted = [], [], CompactIncrement()
             if state.rolling is not None:
                 state.rolling.abort()

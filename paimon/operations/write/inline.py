@@ -15,10 +15,12 @@ from attrs import evolve
 
 from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
 from paimon.domain.maintenance.append_window import Candidates, WindowRules
+from paimon.domain.maintenance.small_files import marked_files
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.scan.assemble import BucketFiles
+from paimon.domain.scan.assemble import BucketFiles, BucketKey
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from paimon.operations.deletion.index_files import BucketVectors, held_vectors
 from paimon.operations.maintain.bucket_work import compact_bucket
 from paimon.operations.maintain.compactable import check_compactable
 from paimon.operations.maintain.work import BucketWork, work_of
@@ -51,12 +53,17 @@ class InlineCompaction:
         self._every = _full_every(table)
         self._asked: dict[Address, bool] = {}
         self._dirty: set[Address] = set()
+        self._vectors: Mapping[BucketKey, BucketVectors] = {}
 
     def ask(self, address: Address, full: bool) -> None:
         """Compact this bucket at the next `run`, whatever else happens."""
-        check_compactable(self._engine, self._table, self._committed.snapshot if self._committed else None)
+        check_compactable(self._engine, self._table, self._snapshot)
         self._buckets.state_of(address)
         self._asked[address] = full or self._asked.get(address, False)
+
+    @property
+    def _snapshot(self) -> Snapshot | None:
+        return self._committed.snapshot if self._committed is not None else None
 
     @property
     def kept(self) -> Collection[Address]:
@@ -76,6 +83,7 @@ class InlineCompaction:
             self._dirty |= {s.address for s in self._buckets.states if s.files}
             if is_full_compacted(identifier, self._every):
                 self._asked |= dict.fromkeys(self._dirty, True)
+        self._vectors = held_vectors(self._engine, self._table, self._snapshot) if self._looks_at_vectors() else {}
         asked, self._asked = self._asked, {}
         self._compact({address: self._work(self._buckets.state_of(address), full) for address, full in asked.items()})
         states = [s for s in self._buckets.states if s.address not in asked or not self._looks_at_vectors()]
@@ -84,7 +92,7 @@ class InlineCompaction:
     def _may(self) -> bool:
         """Whether such a table can be compacted by us: its writes stand all the same."""
         try:
-            check_compactable(self._engine, self._table, self._committed.snapshot if self._committed else None)
+            check_compactable(self._engine, self._table, self._snapshot)
         except Unsupported:
             self._engine.observer.count("write.compaction_skipped", 1)
             return False
@@ -122,21 +130,22 @@ class InlineCompaction:
         return all(f.file_name in live for w in work for f in w.rewritten)
 
     def _work(self, state: BucketState, full: bool) -> BucketWork:
-        nothing = BucketWork(state.address.partition, state.address.bucket, self._total, state.directory)
+        vectors = self._vectors.get(state.address, BucketVectors(*state.address)) if self._looks_at_vectors() else None
+        nothing = BucketWork(*state.address, self._total, state.directory, vectors=vectors)
         if self._looks_at_vectors() and self._committed is not None and self._committed.awaits(state.address):
             return nothing  # the vectors handed out are not in any snapshot yet
         files = self._buckets.live_files(state)
         if not self._table.schema.primary_keys:
             return evolve(nothing, packs=self._window(state, files, full))
-        bucket = BucketFiles(state.address.partition, state.address.bucket, self._total, files)
-        work = work_of(self._engine, self._table, bucket, full)
+        bucket = BucketFiles(*state.address, self._total, files)
+        work = work_of(self._engine, self._table, bucket, full, vectors=vectors)
         if full or not work.is_empty or not self._table.options.needs_lookup:
             return work
-        return self._forced_up(state, bucket)
+        return self._forced_up(state, bucket, vectors)
 
-    def _forced_up(self, state: BucketState, bucket: BucketFiles) -> BucketWork:
+    def _forced_up(self, state: BucketState, bucket: BucketFiles, vectors: BucketVectors | None) -> BucketWork:
         """What level 0 alone asks for, where lookups wait for it so many times that nothing else is to do."""
-        work = work_of(self._engine, self._table, bucket, False, state.idle_triggers)
+        work = work_of(self._engine, self._table, bucket, False, state.idle_triggers, vectors)
         interval = self._table.options.lookup_compact_interval
         state.idle_triggers = (state.idle_triggers + 1) % interval
         return work
@@ -146,7 +155,8 @@ class InlineCompaction:
     ) -> tuple[tuple[DataFileMeta, ...], ...]:
         candidates = Candidates(f for f in files if f.file_name not in state.passed)
         rules = WindowRules.of(self._table.options)
-        picked, left = candidates.picked_full(rules) if full else candidates.picked(rules)
+        marked = marked_files(self._vectors[state.address].held) if state.address in self._vectors else {}
+        picked, left = candidates.picked_full(rules, marked) if full else candidates.picked(rules)
         looked_at = {f.file_name for f in files}
         state.passed = frozenset(looked_at - {f.file_name for f in left.files} - {f.file_name for f in picked})
         return (picked,) if picked else ()
