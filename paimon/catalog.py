@@ -5,10 +5,11 @@ Law: every name is checked before it becomes a path; a table is what its schema 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import field, frozen
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
 from paimon.domain.identifier import Identifier, parse_identifier
@@ -17,7 +18,6 @@ from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.evolve import create_table
-from paimon.operations.read.schemas import latest_schema
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 from paimon.system_table import SystemTable
@@ -40,11 +40,19 @@ class Catalog:
         Where databases and tables are kept.
     options : mapping
         Catalog options; ``table-default.X`` is copied into new tables as ``X``.
+    recipe : tuple, optional
+        A picklable function and its arguments that build such a catalog in another process, as for `Engine`.
     """
 
     engine: Engine
     store: CatalogStore
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
+    recipe: tuple[Callable[..., Catalog], tuple[Any, ...]] | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Callable[..., Catalog], tuple[Any, ...]]:
+        if self.recipe is None:
+            raise InvalidRequest("this catalog cannot travel to another process", hint="give it a recipe")
+        return self.recipe
 
     @property
     def warehouse(self) -> str:
@@ -119,7 +127,7 @@ class Catalog:
         identifier = self._plain(name)
         self._known_database(identifier.database)
         paths = self._paths(identifier)
-        if latest_schema(self.engine, paths) is not None:
+        if self._exists(identifier):
             if exist_ok:
                 return self.table(name)
             raise AlreadyExists("table", name, hint="pass exist_ok=True to take the one that is there")
@@ -134,6 +142,7 @@ class Catalog:
             comment,
             allow_unknown_options=allow_unknown_options,
         )
+        self.store.register_table(identifier.database, identifier.table)
         return self.table(name)
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
@@ -186,7 +195,7 @@ class Catalog:
         return TablePaths(self.store.table_location(identifier.database, identifier.table))
 
     def _exists(self, identifier: Identifier) -> bool:
-        return latest_schema(self.engine, self._paths(identifier)) is not None
+        return self.store.has_table(identifier.database, identifier.table)
 
     def _missing(self, identifier: Identifier) -> NotFound:
         known = self.store.tables(identifier.database) if identifier.database in self.store.databases() else ()

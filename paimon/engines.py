@@ -15,7 +15,7 @@ from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.serial import SerialExecutor
 from paimon.adapters.executors.threads import ThreadExecutor
-from paimon.adapters.files.opening import files_at, travelling
+from paimon.adapters.files.opening import SINGLE_WRITER, files_at, travelling
 from paimon.adapters.formats.avro import AvroFormat
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.parquet import ParquetFormat
@@ -24,20 +24,25 @@ from paimon.adapters.observers import SilentObserver
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog, option_text
-from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
+from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine, MemoryBudget
 from paimon.ports.executor import Executor
+from paimon.ports.files import FileIO
 from paimon.system_table import SystemTable
 from paimon.table import Table, open_at
 
 _MEMORY = "memory-budget"
 _THREADS = "threads"
+_METASTORE = "metastore"
+_METASTORES = ("filesystem", "jdbc")
+_OF_JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep")
 
 
 def connect(warehouse: str | os.PathLike[str], **options: object) -> Catalog:
-    """The file system catalog at a path or URL.
+    """The catalog of a warehouse at a path or URL.
 
     Parameters
     ----------
@@ -45,7 +50,9 @@ def connect(warehouse: str | os.PathLike[str], **options: object) -> Catalog:
         A local directory, or a URL of a file system that fsspec knows (``"memory://lake"``, ``"s3://bucket/lake"``).
     **options
         Catalog options (``table-default.X``), storage options of the file system (``storage={…}``), ``memory-budget``
-        (such as ``"512 mb"``) and ``threads``. Underscores in option names may stand for dashes.
+        (such as ``"512 mb"``) and ``threads``. Underscores in option names may stand for dashes. With
+        ``metastore="jdbc"`` databases and tables are rows of a database (`uri`, by default SQLite in a local warehouse;
+        `catalog-key`, ``jdbc.user``, ``jdbc.password``), whose locks make commits safe on any storage.
 
     Returns
     -------
@@ -59,14 +66,9 @@ def connect(warehouse: str | os.PathLike[str], **options: object) -> Catalog:
     storage = options.pop("storage", None) or {}
     if not isinstance(storage, Mapping):
         raise InvalidRequest("storage must be a mapping of storage options", subject="storage")
-    text = {key.replace("_", "-"): option_text(value) for key, value in options.items()}
-    for key in text:
-        if key not in (_MEMORY, _THREADS) and not key.startswith(DEFAULT_OPTION):
-            known = (_MEMORY, _THREADS, "storage", f"{DEFAULT_OPTION}X")
-            raise InvalidRequest(f"there is no catalog option {key!r}", subject=key, hint=did_you_mean(key, known))
-    location = location_of(warehouse)
-    engine = engine_for(location, storage, text)
-    return Catalog(engine, FileSystemCatalogStore(engine.files, location), text)
+    text = {_option_name(key): option_text(value) for key, value in options.items()}
+    _check_options(text)
+    return catalog_for(location_of(warehouse), storage, text)
 
 
 def open_table(
@@ -104,9 +106,15 @@ def open_table(
     return open_at(engine_for(location, storage or {}, {}), location, identifier, text, roots)
 
 
+def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Catalog:
+    """The catalog of a warehouse by its checked options; it pickles as this call, without secrets."""
+    recipe = (catalog_for, (location, travelling(storage), travelling(options)))
+    return Catalog(engine_for(location, storage, options), _store(location, storage, options), options, recipe)
+
+
 def engine_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Engine:
     """An engine with the adapters that a location needs; it pickles as this call."""
-    files = files_at(location, storage)
+    files = _files(location, storage, options)
     memory = MemoryBudget(parse_memory(options[_MEMORY], _MEMORY)) if _MEMORY in options else MemoryBudget()
     return Engine(
         files=files,
@@ -121,7 +129,7 @@ def engine_for(location: str, storage: Mapping[str, object], options: Mapping[st
         observer=SilentObserver(),
         cache=LruCache(),
         memory=memory,
-        recipe=(engine_for, (location, travelling(storage), dict(options))),
+        recipe=(engine_for, (location, travelling(storage), travelling(options))),
     )
 
 
@@ -133,6 +141,47 @@ def location_of(path: str | os.PathLike[str]) -> str:
     if "://" in text:
         return text.rstrip("/")
     return os.path.abspath(Path(text).expanduser())  # noqa: PTH100  (links stay as they are named)
+
+
+def _option_name(key: str) -> str:
+    name = key.replace("_", "-")
+    return f"jdbc.{name.removeprefix('jdbc-')}" if name.startswith("jdbc-") else name
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    metastore = options.get(_METASTORE, _METASTORES[0])
+    if metastore not in _METASTORES:
+        raise InvalidRequest(f"there is no metastore {metastore!r}", subject=_METASTORE,
+                             hint=f"known are: {', '.join(_METASTORES)}")  # fmt: skip
+    known = (_MEMORY, _THREADS, _METASTORE, *(_OF_JDBC if metastore == "jdbc" else ()))
+    for key in options:
+        if key not in known and not key.startswith(DEFAULT_OPTION):
+            hint = did_you_mean(key, (*known, "storage", f"{DEFAULT_OPTION}X"))
+            if key in _OF_JDBC:
+                hint = 'pass metastore="jdbc" too'
+            raise InvalidRequest(f"there is no catalog option {key!r}", subject=key, hint=hint)
+
+
+def _store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
+    files = files_at(location, storage)
+    if options.get(_METASTORE) != "jdbc":
+        return FileSystemCatalogStore(files, location)
+    from paimon.adapters.catalogs.jdbc_options import jdbc_store
+
+    return jdbc_store(files, location, options)
+
+
+def _files(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> FileIO:
+    if options.get(_METASTORE) != "jdbc":
+        return files_at(location, storage)
+    try:
+        from paimon.adapters.catalogs.jdbc_options import locked_files
+    except ImportError as error:
+        hint = f'pip install "paimon-lake[catalog]" ({error})'
+        raise Unsupported("JDBC catalogs without SQLAlchemy", hint=hint) from None
+    # Under the lock, a storage that has no conditional create need not prove one.
+    inner = files_at(location, {**storage, SINGLE_WRITER: True} if "://" in location else storage)
+    return locked_files(inner, location, options)
 
 
 def _executor(options: Mapping[str, str]) -> Executor:

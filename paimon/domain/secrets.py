@@ -17,7 +17,7 @@ _SECRET = re.compile(
 _LEAST = 4
 """Shorter values are not looked for in texts: they would stand in ordinary words."""
 _HIDDEN = "***"
-_USER_INFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/@:\s]+:[^/@\s]+@")
+_PASSWORD = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/@:\s]*):[^/@\s]+@")
 
 
 def is_secret(name: str) -> bool:
@@ -28,7 +28,7 @@ def is_secret(name: str) -> bool:
 def without_secrets(options: Mapping[str, object]) -> dict[str, object]:
     """The options that may travel; mappings within them are cleaned too."""
     return {
-        name: without_secrets(value) if isinstance(value, Mapping) else value
+        name: without_secrets(value) if isinstance(value, Mapping) else _open(value)
         for name, value in options.items()
         if not is_secret(name)
     }
@@ -41,7 +41,7 @@ def secret_names(options: Mapping[str, object]) -> tuple[str, ...]:
 
 def redacted(text: str, options: Mapping[str, object]) -> str:
     """The text with stars in place of each secret value, and of user and password in a URL."""
-    text = _USER_INFO.sub(rf"\g<scheme>{_HIDDEN}@", text)
+    text = _PASSWORD.sub(rf"\g<scheme>{_HIDDEN}@", text)
     for value in sorted({str(v) for _, v in _secrets(options)}, key=len, reverse=True):
         if len(value) >= _LEAST:
             text = text.replace(value, _HIDDEN)
@@ -50,7 +50,16 @@ def redacted(text: str, options: Mapping[str, object]) -> str:
 
 def has_password(url: str) -> bool:
     """Whether a URL carries a password."""
-    return _USER_INFO.match(url) is not None
+    return _PASSWORD.match(url) is not None
+
+
+def without_password(url: str) -> str:
+    """The URL with its user, if any, and without a password."""
+    return _PASSWORD.sub(r"\g<scheme>\g<user>@", url)
+
+
+def _open(value: object) -> object:
+    return without_password(value) if isinstance(value, str) else value
 
 
 def _secrets(options: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -22,6 +22,7 @@ import pyarrow.fs
 
 from paimon.adapters.files.fsspec_output import BufferedOutputFile, StagedOutputFile
 from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
+from paimon.domain.secrets import redacted
 from paimon.ports.files import FileStatus, OutputFile, PutOutcome
 
 SINGLE_WRITER = "single-writer"
@@ -52,9 +53,16 @@ class FsspecFiles:
         except ImportError as error:
             raise Unsupported(f"file system {self._scheme!r}", hint=str(error)) from error
         except (ValueError, TypeError) as error:
-            raise InvalidRequest(f"{location!r} cannot be opened: {error}", subject=location) from error
+            reason = redacted(str(error), options)
+            raise InvalidRequest(f"{location!r} cannot be opened: {reason}", subject=location) from None
         self._in_memory = self._scheme == "memory"
         self._trusted = False
+
+    def __repr__(self) -> str:
+        return f"FsspecFiles({self._scheme}://)"
+
+    def __reduce__(self) -> str:
+        raise InvalidRequest(f"the client of {self._scheme}:// does not travel", hint="send the table or the catalog")
 
     def read(self, path: str) -> bytes:
         """The whole file."""

@@ -67,6 +67,9 @@ class StoreFiles:
     def __repr__(self) -> str:
         return f"StoreFiles({self._root!r})"
 
+    def __reduce__(self) -> str:
+        raise InvalidRequest(f"the client of {self._root} does not travel", hint="send the table or the catalog itself")
+
     def read(self, path: str) -> bytes:
         """The whole file."""
         with self._errors(path):
