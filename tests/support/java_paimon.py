@@ -31,6 +31,18 @@ class JavaPaimon:
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
         self._driver = self._gateway.jvm.interop.TableDriver
 
+    def catalog(self, options: Mapping[str, str]) -> Any:
+        """Java's own catalog object."""
+        jvm = self._gateway.jvm
+        told = jvm.org.apache.paimon.options.Options.fromMap(dict(options))
+        return jvm.org.apache.paimon.catalog.CatalogFactory.createCatalog(
+            jvm.org.apache.paimon.catalog.CatalogContext.create(told)
+        )
+
+    def identifier(self, name: str) -> Any:
+        """A table's name as Java has it."""
+        return self._gateway.jvm.org.apache.paimon.catalog.Identifier.fromString(name)
+
     def create(
         self,
         directory: Path,
