@@ -27,6 +27,7 @@ STRICTER = {
     "bool_bad", "dur_bad", "default_bad", "fi_missing", "bf_mod_str", "bf_mod_two", "bf_bogus", "bf_hive_ts",
     "ccols_missing", "type_fmt", "mf_bogus", "ff_changelog_bogus", "avro_level",
     "stats_bogus", "stats_trunc0", "fstats_bogus", "fdefault_bad", "fdefault_pk",
+    "rle_notime",
 }  # fmt: skip
 """What Java makes, though writing to it fails; and defaults on reads, of which 1.4.2 no longer knows."""
 NOT_WRITABLE = {name for name, case in CASES.items() if case.get("primaryKeys") and int(

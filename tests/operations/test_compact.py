@@ -262,7 +262,6 @@ def test_small_files_of_append_tables_are_put_together(
             {"pk-clustering-override": "true", "clustering.columns": "s", "deletion-vectors.enabled": "true"},
             "pk-clustering-override",
         ),
-        ({"record-level.expire-time": "1 d", "record-level.time-field": "s"}, "record-level.expire-time"),
     ],
 )
 def test_what_compaction_would_do_wrongly_is_refused_by_name(

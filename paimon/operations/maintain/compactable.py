@@ -47,7 +47,6 @@ def _any(options: TableOptions) -> tuple[tuple[str, bool], ...]:
 
 def _keyed(options: TableOptions) -> tuple[tuple[str, bool], ...]:
     return (
-        ("record-level.expire-time", options.record_expire_millis is not None),
         ("sequence.snapshot-ordering", options.sequence_snapshot_ordering),
         ("pk-clustering-override", options.pk_clustering_override),
         (f"bucket {options.bucket}", options.bucket == POSTPONED),

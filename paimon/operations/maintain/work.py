@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.lsm.compaction.pick import pick, pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import MergeTree
 from paimon.domain.lsm.compaction.unit_plan import UnitPlan, unit_plan
+from paimon.domain.lsm.expiry.rule import RecordExpiry
 from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, packs
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.paths import check_within
@@ -21,6 +22,7 @@ from paimon.domain.scan.assemble import BucketFiles
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.deletion.index_files import BucketVectors
+from paimon.operations.read.schemas import load_schemas
 from paimon.ports.engine import Engine
 
 _HOUR_MILLIS = 3_600_000
@@ -99,10 +101,22 @@ def _unit(
     idle_triggers: int,
     marked: Collection[str],
 ) -> UnitPlan | None:
-    rules = CompactionRules.of(table.options)
-    tree = MergeTree.of(bucket.files, rules.levels)
     now = engine.clock.now_millis()
+    rules = _with_expiry(engine, table, bucket, CompactionRules.of(table.options), now)
+    tree = MergeTree.of(bucket.files, rules.levels)
     local = now + engine.clock.local_offset_millis(now)
     hour = local // _HOUR_MILLIS % 24
-    unit = pick_full(tree, rules, marked) if full else pick(tree, rules, local, hour, idle_triggers)
+    unit = pick_full(tree, rules, {*marked, *rules.expired}) if full else pick(tree, rules, local, hour, idle_triggers)
     return None if unit is None else unit_plan(tree, unit, rules, [f.type for f in table.schema.key_fields])
+
+
+def _with_expiry(
+    engine: Engine, table: TableDefinition, bucket: BucketFiles, rules: CompactionRules, now_millis: int
+) -> CompactionRules:
+    """The rules, with the records that are too old at this moment and the files that hold some."""
+    expiry = RecordExpiry.of(table.schema, table.options, now_millis)
+    if expiry is None:
+        return rules
+    schemas = load_schemas(engine, table.paths, (f.schema_id for f in bucket.files))
+    expired = frozenset(f.file_name for f in bucket.files if expiry.touches(f, schemas[f.schema_id]))
+    return evolve(rules, expiry=expiry, expired=expired)

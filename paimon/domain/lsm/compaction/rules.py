@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
+from paimon.domain.lsm.expiry.rule import RecordExpiry
 from paimon.domain.options.table_options import TableOptions
 
 
@@ -61,6 +62,10 @@ class CompactionRules:
         Merging never changes a newer record: the engine is deduplicate and no sequence field orders records.
     options : TableOptions
         The table's options, for the formats of levels.
+    expiry : RecordExpiry, optional
+        Which records are too old to be written again.
+    expired : frozenset of str
+        The files that hold some of them, by their statistics.
     """
 
     trigger: int = 5
@@ -79,6 +84,8 @@ class CompactionRules:
     producer: str = "none"
     newest_wins: bool = True
     options: TableOptions = field(factory=TableOptions, repr=False)
+    expiry: RecordExpiry | None = None
+    expired: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, options: TableOptions) -> CompactionRules:

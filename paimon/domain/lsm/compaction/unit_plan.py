@@ -17,6 +17,7 @@ from attrs import frozen
 
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
+from paimon.domain.lsm.expiry.rule import RecordExpiry
 from paimon.domain.lsm.sorted_run import Section, SortedRun, sections
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.types.data_types import DataType
@@ -54,6 +55,8 @@ class UnitPlan:
         The files of the levels above the output, where lookups are needed.
     top_level : int
         The top level of the tree.
+    expiry : RecordExpiry, optional
+        Which records are left out wherever they are read.
     """
 
     output_level: int
@@ -63,6 +66,7 @@ class UnitPlan:
     examined: tuple[DataFileMeta, ...] = ()
     above: tuple[DataFileMeta, ...] = ()
     top_level: int = 0
+    expiry: RecordExpiry | None = None
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:
@@ -77,7 +81,7 @@ def unit_plan(tree: MergeTree, unit: CompactUnit, rules: CompactionRules, key_ty
     above = tuple(f for run in tree.runs if run.level > level for f in run.files) if rules.looks_up else ()
     if unit.one_by_one:
         alone = tuple((_alone(f),) for f in unit.files)
-        return UnitPlan(level, drop, alone, above=above, top_level=tree.top_level)
+        return UnitPlan(level, drop, alone, above=above, top_level=tree.top_level, expiry=rules.expiry)
     rewrites: list[tuple[Section, ...]] = []
     upgrades: list[DataFileMeta] = []
     for group in _groups(sections(unit.files, key_types), rules.small_file_bytes):
@@ -90,7 +94,7 @@ def unit_plan(tree: MergeTree, unit: CompactUnit, rules: CompactionRules, key_ty
             elif file.level != level:
                 upgrades.append(file)
     examined = tuple(f for f in upgrades if _is_examined(f, level, tree.top_level, rules))
-    return UnitPlan(level, drop, tuple(rewrites), tuple(upgrades), examined, above, tree.top_level)
+    return UnitPlan(level, drop, tuple(rewrites), tuple(upgrades), examined, above, tree.top_level, rules.expiry)
 
 
 def merging_of(files: Sequence[DataFileMeta], plan: UnitPlan, rules: CompactionRules) -> Merging:
@@ -102,7 +106,7 @@ def merging_of(files: Sequence[DataFileMeta], plan: UnitPlan, rules: CompactionR
 
 def _must_be_rewritten(file: DataFileMeta, level: int, top: int, rules: CompactionRules) -> bool:
     may_hold_deletes = file.delete_row_count != 0
-    if rules.rewrite_all or (level == top and may_hold_deletes):
+    if rules.rewrite_all or file.file_name in rules.expired or (level == top and may_hold_deletes):
         return True
     if file.level != 0 or not rules.looks_up:
         return False

@@ -12,10 +12,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.lsm.expiry.rule import RecordExpiry
+
 _MILLIS_FROM = 10**12
 _PER_MILLI: Mapping[str, int] = {"us": 1_000, "ns": 1_000_000}
 
 Mask = npt.NDArray[np.bool_]
+
+
+def unexpired(rows: pa.RecordBatch, expiry: RecordExpiry | None) -> Mask | None:
+    """Which rows, the time column among theirs, are kept; None where all are."""
+    if expiry is None:
+        return None
+    gone = expired(rows[expiry.column.name], expiry.before_seconds)
+    return ~gone if gone.any() else None
 
 
 def expired(times: pa.Array, before_seconds: int) -> Mask:

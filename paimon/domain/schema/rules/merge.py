@@ -106,7 +106,10 @@ def _check_special_columns(schema: TableSchema, options: TableOptions) -> None:
         if not isinstance(schema.field_of(kind).type, dt.CHARACTER_TYPES):
             raise refuse("rowkind.field", f"names {kind!r}, which is not a text column")
     time = options.record_time_field
-    if time and options.record_expire_millis is not None:
+    if not time and options.record_expire_millis is not None and schema.primary_keys:
+        hint = "name the column in 'record-level.time-field'"
+        raise refuse("record-level.expire-time", "needs a column that tells a row's time", hint)
+    if time:
         _columns_of(schema, "record-level.time-field", (time,))
         if not isinstance(schema.field_of(time).type, _TIME_TYPES):
             raise refuse("record-level.time-field", f"names {time!r}, which is not an INT, BIGINT or TIMESTAMP column")

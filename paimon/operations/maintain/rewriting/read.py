@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.domain.lsm.expiry.columnar import unexpired
+from paimon.domain.lsm.expiry.rule import RecordExpiry
 from paimon.domain.lsm.sorted_run import Section, SortedRun
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.merge import merge
@@ -48,6 +50,8 @@ class SectionRead:
         Records come with the level of their file.
     beside : tuple of SortedRun
         Runs of which rows are held beside those of a window, about as many.
+    expiry : RecordExpiry, optional
+        Records that are left out as they are read.
     """
 
     bucket: Bucket
@@ -56,6 +60,7 @@ class SectionRead:
     budget_bytes: int
     levels: bool
     beside: tuple[SortedRun, ...] = ()
+    expiry: RecordExpiry | None = None
 
     @classmethod
     def plain(cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors) -> SectionRead:
@@ -98,7 +103,8 @@ class SectionRead:
         for file in run.files:
             deleted = self.vectors.of(file)
             for batch in read_data_file(self.bucket, file, columns, deleted=deleted, batch_rows=rows):
-                yield Piece(batch, age)
+                kept = unexpired(batch, self.expiry)
+                yield Piece(batch if kept is None else batch.filter(pa.array(kept)), age)
 
 
 def _row_bytes(runs: Sequence[SortedRun]) -> int:

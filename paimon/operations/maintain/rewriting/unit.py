@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.changelog.compaction.columnar import Compacted, Found, compacted, keys_to_find, window_of
 from paimon.domain.changelog.compaction.rules import ChangeRules
@@ -61,7 +61,7 @@ class UnitWork:
 
     def _rewrite(self, group: Group) -> None:
         spec = MergeSpec.of(self.bucket.table.schema, self.bucket.table.options)
-        reading = SectionRead.plain(self.bucket, spec, self.vectors)
+        reading = evolve(SectionRead.plain(self.bucket, spec, self.vectors), expiry=self.plan.expiry)
         with self.made.data_files() as data:
             for section in group:
                 for rows in reading.merged(section):
@@ -83,6 +83,7 @@ class UnitWork:
     def _compacted(self, group: Group, rules: ChangeRules) -> Iterator[Compacted]:
         above = _runs(self.plan.above) if rules.columns_above is not None else ()
         reading = SectionRead.telling(self.bucket, rules.spec, self.vectors, above if rules.columns_above else ())
+        reading = evolve(reading, expiry=self.plan.expiry)
         probe = Probe(self._above(group, rules, reading)) if above else None
         for section in group:
             for records in reading.windows(section):
@@ -99,6 +100,8 @@ class UnitWork:
             self.vectors.mark(file, probed.positions[probed.file_of == place])
 
     def _above(self, group: Group, rules: ChangeRules, reading: SectionRead) -> Above:
+        # First-row asks for keys alone, so that expired records above still count.
+        expiry = self.plan.expiry if rules.columns_above else None
         names = {*(rules.columns_above or ()), *rules.spec.key_names}
         wanted = [f for f in self.bucket.table.schema.fields if f.name in names]
         types = [f.type for f in rules.spec.key_fields]
@@ -112,6 +115,7 @@ class UnitWork:
             rows,
             tells_positions=rules.marks,
             vector_of=self.vectors.of,
+            expiry=expiry,
         )
 
     def _kept(self, rows: pa.Table) -> pa.Table:
