@@ -19,6 +19,8 @@ pytestmark = pytest.mark.interop
 FIELDS = {"id": "BIGINT NOT NULL", "p": "STRING NOT NULL", "s": "INT", "v": "STRING"}
 DDL = ", ".join(f"{name} {kind}" for name, kind in FIELDS.items())
 KEYED = {"primary_keys": ["p", "id"], "partition_keys": ["p"]}
+ALL_RUNS = {"compaction.size-ratio": "1000"}
+"""Our files and Java's differ by a few bytes: nothing may hang on which of two files of about one size is larger."""
 FIXED = {"bucket": "2", "bucket-key": "id"}
 CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "defaults": (KEYED, {"bucket": "2"}),
@@ -32,6 +34,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "sequence": (KEYED, {"bucket": "1", "sequence.field": "s", "num-sorted-run.compaction-trigger": "2"}),
     "avro": (KEYED, {"bucket": "1", "file.format": "avro", "num-sorted-run.compaction-trigger": "2",
                      "compaction.max-size-amplification-percent": "0"}),
+    "lookup": (KEYED, {"bucket": "1", "changelog-producer": "lookup", **ALL_RUNS}),
+    "lookup, gentle": (KEYED, {"bucket": "1", "changelog-producer": "lookup", "lookup-compact": "gentle"}),
+    "lookup, partial update": (KEYED, {"bucket": "1", "changelog-producer": "lookup",
+                                       "merge-engine": "partial-update", **ALL_RUNS}),
+    "deletion vectors": (KEYED, {"bucket": "2", "deletion-vectors.enabled": "true", **ALL_RUNS}),
+    "first row": (KEYED, {"bucket": "1", "merge-engine": "first-row"}),
     "fixed append": ({"partition_keys": ["p"]}, {**FIXED}),
     "fixed append, few": ({"partition_keys": ["p"]}, {**FIXED, "compaction.min.file-num": "2"}),
     "fixed append, large files": ({}, {**FIXED, "compaction.min.file-num": "4", "target-file-size": "1 kb"}),
@@ -61,6 +69,10 @@ def commits(table: paimon.Table) -> list[tuple[str, int]]:
     return [(s.commit_kind.value, s.commit_identifier) for s in table.snapshots()]
 
 
+def rows_told(table: paimon.Table) -> list[Any]:
+    return canonical(table.changes().to_arrow().to_pylist())
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_files_stand_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     keys, options = CASES[case]
@@ -75,7 +87,8 @@ def test_the_same_files_stand_on_the_same_levels(java: JavaPaimon, tmp_path: Pat
             {"id": chance.randrange(40), "p": chance.choice("ab"), "s": turn, "v": "".join(chance.choices("xyz", k=40))}
             for _ in range(chance.choice([1, 3, 60]))
         ]
-        kinds = chance.choices(["+I", "+U", "-D"], [4, 2, 2 if "primary_keys" in keys else 0], k=len(rows))
+        takes_deletes = "primary_keys" in keys and "merge-engine" not in options
+        kinds = chance.choices(["+I", "+U", "-D"], [4, 2, 2 if takes_deletes else 0], k=len(rows))
         kinded = [{**row, "op": kind} for row, kind in zip(rows, kinds, strict=True)]
         table.write(kinded, kind_column="op", commit_user="java", identifier=turn)
         java.write(
@@ -84,3 +97,4 @@ def test_the_same_files_stand_on_the_same_levels(java: JavaPaimon, tmp_path: Pat
         assert layout(table) == layout(opened(theirs)), f"after turn {turn}"
     assert commits(table) == commits(opened(theirs))
     assert java.read(Path(table.location)) == java.read(theirs) == canonical(table.scan().to_arrow().to_pylist())
+    assert rows_told(table) == rows_told(opened(theirs))

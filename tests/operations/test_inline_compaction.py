@@ -154,6 +154,21 @@ def test_another_writers_rows_are_seen_before_deletes_are_dropped(tmp_path: Path
     assert rows_of(table) == ["{'k': 1, 'p': 'a', 's': None, 'v': 'first'}"]
 
 
+def test_deletes_are_not_dropped_before_rows_of_others_that_came_meanwhile(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **FORCED)
+    other = table.with_options({"write-only": True}).new_batch_write_builder("other")
+    with other.new_write() as late:
+        late.write(arrow(table, [{"k": 2, "v": "theirs"}]), "op")
+        theirs = late.prepare_commit()
+    builder = table.new_batch_write_builder("one")
+    with builder.new_write() as writer:
+        writer.write(arrow(table, [{"k": 1}, {"k": 2, "op": "-D"}]), "op")
+        messages = writer.prepare_commit()
+    other.new_commit().commit(theirs)
+    assert builder.new_commit().commit(messages).lost_compaction is not None
+    assert [row.split(",")[0] for row in rows_of(table)] == ["{'k': 1"]
+
+
 def test_full_compactions_come_with_every_nth_identifier(tmp_path: Path) -> None:
     table = keyed(tmp_path, **{"full-compaction.delta-commits": "3"})
     builder = table.new_stream_write_builder("stream")

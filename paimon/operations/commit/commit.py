@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 from paimon.domain.commit.conflicts import check_conflicts, check_strict, needs_check, without_known
 from paimon.domain.commit.entries import Change, check_places, compacted, written
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.overtaken import check_overtaken, forgotten_through
 from paimon.domain.commit.overwrite import PartitionFilter, overwriting, partitions_of_spec, partitions_written
 from paimon.domain.commit.vector_conflicts import check_vectors
 from paimon.domain.errors import CommitConflict
@@ -149,7 +150,8 @@ def _publish_compacted(
         return None, None
     signature = Signature(request.commit_user, request.identifier, request.watermark, request.properties)
     try:
-        return Attempts(engine, table, signature).publish(_checked(engine, table, request, lambda _: change)), None
+        change_on = _compact_on(change, inline=after is not None)
+        return Attempts(engine, table, signature).publish(_checked(engine, table, request, change_on)), None
     except CommitConflict as conflict:
         if after is None:
             raise
@@ -179,6 +181,18 @@ def _append_on(table: TableDefinition, change: Change) -> ChangeOn:
 
     def on(base: CommitBase) -> Change:
         return evolve(change, entries=without_known(change.entries, base.live_beside(change)))
+
+    return on
+
+
+def _compact_on(change: Change, inline: bool) -> ChangeOn:
+    """A writer's own compaction can be lost without harm; one apart, beside many writers, is not held up."""
+    if not inline or not forgotten_through(change):
+        return lambda _: change
+
+    def on(base: CommitBase) -> Change:
+        check_overtaken(base.live(change.partitions.__contains__), change)
+        return change
 
     return on
 
