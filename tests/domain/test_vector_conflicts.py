@@ -1,0 +1,98 @@
+"""Deletion vectors that no longer fit the table are refused; what cannot harm is let through."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from paimon.domain.commit.entries import Change
+from paimon.domain.commit.vector_conflicts import check_vectors
+from paimon.domain.errors import CommitConflict
+from paimon.domain.manifest.entries import (
+    DELETION_VECTORS,
+    DataFileMeta,
+    DeletionVectorRange,
+    FileKind,
+    IndexManifestEntry,
+    ManifestEntry,
+)
+from paimon.domain.snapshot.snapshot import CommitKind
+
+ADD, DELETE = FileKind.ADD, FileKind.DELETE
+
+
+def file(name: str, kind: FileKind = ADD, level: int = 0) -> ManifestEntry:
+    return ManifestEntry(kind, b"p", 0, 1, DataFileMeta(name, 1, 1, level=level))
+
+
+def index(name: str, files: str, kind: FileKind = ADD, bucket: int = 0) -> IndexManifestEntry:
+    ranges = tuple(DeletionVectorRange(f, 1, 22, 1) for f in files)
+    return IndexManifestEntry(kind, b"p", bucket, DELETION_VECTORS, name, 9, len(files), ranges)
+
+
+def gone(name: str, files: str) -> IndexManifestEntry:
+    return index(name, files, DELETE)
+
+
+def check(
+    live: str,
+    held: list[IndexManifestEntry],
+    entries: list[ManifestEntry],
+    changes: list[IndexManifestEntry],
+    bucketed: bool,
+) -> None:
+    change = Change(CommitKind.COMPACT, tuple(entries), (), tuple(changes))
+    check_vectors([file(name) for name in live], held, change, bucketed)
+
+
+BOTH = [False, True]
+
+
+@pytest.mark.parametrize("bucketed", BOTH)
+def test_the_first_vector_and_the_next(bucketed: bool) -> None:
+    check("ab", [], [], [index("i", "a")], bucketed)
+    check("ab", [index("i", "a")], [], [gone("i", "a"), index("j", "ab")], bucketed)
+
+
+@pytest.mark.parametrize("bucketed", BOTH)
+def test_an_index_file_that_is_gone_was_changed_by_another(bucketed: bool) -> None:
+    with pytest.raises(CommitConflict, match="another commit"):
+        check("ab", [index("k", "a")], [], [gone("i", "a"), index("j", "a")], bucketed)
+
+
+def test_a_bucket_has_one_index_file() -> None:
+    check("ab", [index("i", "a")], [], [index("j", "b")], False)
+    with pytest.raises(CommitConflict, match="another commit"):
+        check("ab", [index("i", "a")], [], [index("j", "b")], True)
+    check("ab", [index("i", "a", bucket=1)], [], [index("j", "b")], True)
+
+
+@pytest.mark.parametrize("bucketed", BOTH)
+def test_no_rows_are_deleted_from_files_that_went(bucketed: bool) -> None:
+    with pytest.raises(CommitConflict, match="no longer in the table") as conflict:
+        check("b", [], [], [index("i", "a")], bucketed)
+    assert conflict.value.files == ("a",)
+    with pytest.raises(CommitConflict, match="no longer in the table"):
+        check("ab", [], [file("a", DELETE)], [index("i", "a")], bucketed)
+    # What was carried over from an index file that speaks of a missing file: nobody reads it.
+    check("b", [index("i", "ab")], [], [gone("i", "ab"), index("j", "ab")], bucketed)
+
+
+@pytest.mark.parametrize("bucketed", BOTH)
+def test_no_rows_come_back_with_files_that_are_replaced(bucketed: bool) -> None:
+    with pytest.raises(CommitConflict, match="deleted meanwhile") as conflict:
+        check("ab", [index("i", "a")], [file("a", DELETE), file("c")], [], bucketed)
+    assert conflict.value.files == ("a",)
+    check("ab", [index("i", "a")], [file("a", DELETE), file("c")], [gone("i", "a")], bucketed)
+    check("ab", [index("i", "a")], [file("b", DELETE)], [], bucketed)
+
+
+@pytest.mark.parametrize("bucketed", BOTH)
+def test_a_file_that_changes_its_level_keeps_its_vector(bucketed: bool) -> None:
+    check("a", [index("i", "a")], [file("a", DELETE), file("a", ADD, 5)], [], bucketed)
+    check("a", [index("i", "a")], [file("a", DELETE), file("a", ADD, 5)], [gone("i", "a"), index("j", "a")], bucketed)
+
+
+def test_other_index_files_do_not_count() -> None:
+    hashes = [evolve(index("h", ""), index_type="HASH")]
+    check("a", hashes, [file("a", DELETE)], [index("i", "")], True)
