@@ -1,0 +1,158 @@
+"""Merge engines: what we flush Java reads as we do, and what Java flushes we read as it does, commit by commit.
+
+Histories are made by a generator with a fixed seed: few keys, so that rows meet, and every row kind that the engine
+takes. Both sides also compact, and read each other's result.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from java_paimon import JavaPaimon, canonical
+from rendering import rows_of, types_of
+
+import paimon
+from paimon.domain.types.ddl import parse_columns
+from paimon.domain.types.json import type_to_json
+from paimon.domain.types.text import format_type
+
+pytestmark = pytest.mark.interop
+
+KEY = "k INT NOT NULL"
+NUMBERS = f"{KEY}, a INT, b BIGINT, c DOUBLE, d DECIMAL(9, 2)"
+GROUPS = f"{KEY}, a INT, b BIGINT, g INT, c DOUBLE, d DECIMAL(9, 2), h INT, i INT, f STRING"
+IN_GROUPS = {"merge-engine": "partial-update", "fields.g.sequence-group": "a,b", "fields.h,i.sequence-group": "c,d"}
+ADDS, ALL = ("+I", "+I", "+U"), ("+I", "+I", "+U", "-U", "-D")
+
+
+def summed(*functions: str, **more: str) -> dict[str, str]:
+    """Aggregation of a, b, c, d by these functions."""
+    chosen = {f"fields.{c}.aggregate-function": f for c, f in zip("abcd", functions, strict=False)}
+    return {"merge-engine": "aggregation", **chosen, **more}
+
+
+CASES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
+    "deduplicate": (NUMBERS, {}, ALL),
+    "two sequence fields": (NUMBERS, {"sequence.field": "a,c"}, ALL),
+    "ignored deletes": (NUMBERS, {"ignore-delete": "true"}, ALL),
+    "ignored update-befores": (NUMBERS, {"ignore-update-before": "true"}, ALL),
+    "partial update": (NUMBERS, {"merge-engine": "partial-update"}, ADDS),
+    "partial update with a sequence": (NUMBERS, {"merge-engine": "partial-update", "sequence.field": "a"}, ADDS),
+    "partial update that ignores deletes": (NUMBERS, {"merge-engine": "partial-update", "ignore-delete": "true"}, ALL),
+    "partial update that removes": (
+        NUMBERS, {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}, ALL,
+    ),
+    "groups": (GROUPS, IN_GROUPS, ALL),
+    "groups that remove": (GROUPS, IN_GROUPS | {"partial-update.remove-record-on-sequence-group": "h"}, ALL),
+    "groups with sums": (GROUPS, IN_GROUPS | {f"fields.{c}.aggregate-function": "sum" for c in "abcd"}, ALL),
+    "groups with picks": (GROUPS, IN_GROUPS | {
+        "fields.a.aggregate-function": "first_value", "fields.b.aggregate-function": "last_non_null_value",
+        "fields.c.aggregate-function": "max", "fields.d.aggregate-function": "first_non_null_value",
+    }, ADDS),
+    "groups with picks taken back": (GROUPS, IN_GROUPS | {
+        "fields.a.aggregate-function": "last_value", "fields.b.aggregate-function": "last_non_null_value",
+        "fields.c.aggregate-function": "product", "fields.d.aggregate-function": "sum",
+        "fields.f.aggregate-function": "last_non_null_value",
+    }, ALL),
+    "sums": (NUMBERS, summed("sum", "sum", "sum", "sum"), ALL),
+    "products": (NUMBERS, summed("product", "product", "product", "product"), ADDS),
+    "products taken back": (NUMBERS, summed("sum", "sum", "product", "sum"), ALL),
+    "extremes": (NUMBERS, summed("max", "min", "max", "min"), ADDS),
+    "last values": (NUMBERS, summed("last_value", "last_non_null_value", "last_value", "last_non_null_value"), ALL),
+    "first values": (
+        NUMBERS, summed("first_value", "first_non_null_value", "first_value", "first_non_null_value"), ADDS,
+    ),
+    "retracts ignored": (NUMBERS, summed("max", "first_value", "sum", "min", **{
+        f"fields.{c}.ignore-retract": "true" for c in "abcd"
+    }), ALL),
+    "sums that a delete ends": (NUMBERS, summed("sum", "max", "sum", "last_value", **{
+        "aggregation.remove-record-on-delete": "true", "fields.b.ignore-retract": "false",
+    }), ("+I", "+U", "-D")),
+    "sums by a sequence": (NUMBERS, summed("sum", "last_value", "max", **{"sequence.field": "d"}), ADDS),
+    "texts": (f"{KEY}, s STRING, t STRING, x BOOLEAN, y BOOLEAN", {
+        "merge-engine": "aggregation", "fields.s.aggregate-function": "listagg",
+        "fields.t.aggregate-function": "listagg", "fields.t.distinct": "true", "fields.t.list-agg-delimiter": ";",
+        "fields.x.aggregate-function": "bool_and", "fields.y.aggregate-function": "bool_or",
+    }, ADDS),
+    "a default function": (NUMBERS, {
+        "merge-engine": "aggregation", "fields.default-aggregate-function": "sum", "fields.b.aggregate-function": "max",
+    }, ADDS),
+}  # fmt: skip
+"""DDL, options, and the row kinds that come."""
+
+VALUES: Mapping[str, list[Any]] = {
+    "INT": [None, -2, 0, 1, 3, 7], "BIGINT": [None, -5, 0, 2, 4], "DOUBLE": [None, -1.5, 0.5, 1.0, 4.25],
+    "DECIMAL(9, 2)": [None, "-1.50", "0.25", "1.00", "3.33"], "STRING": [None, "", "x", "y", "x;y"],
+    "BOOLEAN": [None, True, False],
+}  # fmt: skip
+
+
+def history(ddl: str, kinds: Sequence[str], seed: str) -> list[list[dict[str, Any]]]:
+    """Some commits of rows."""
+    chance = random.Random(seed)
+    values = {f.name: VALUES[format_type(f.type)] for f in parse_columns(ddl) if f.name != "k"}
+
+    def row() -> dict[str, Any]:
+        drawn = {name: chance.choice(known) for name, known in values.items()}
+        return {"k": chance.randrange(6), **drawn, "_ROW_KIND": chance.choice(kinds)}
+
+    return [[row() for _ in range(chance.randrange(1, 12))] for _ in range(6)]
+
+
+def ours(table: paimon.Table) -> list[Any]:
+    fields = table.table_schema.fields
+    return canonical(json.loads(line) for line in rows_of(table.scan().to_arrow(), types_of(fields)))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_both_merge_alike(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+    ddl, options, kinds = CASES[case]
+    options = {"bucket": "1", "write-only": "true", **options}
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", ddl, primary_keys=["k"], options=options)
+    ours_at, theirs_at = tmp_path / "d.db" / "t", tmp_path / "theirs"
+    types = {f.name: type_to_json(f.type) for f in parse_columns(ddl)}
+    java.create(theirs_at, types, primary_keys=["k"], options=options)
+    theirs = paimon.open_table(theirs_at)
+    assert isinstance(theirs, paimon.Table)
+    for number, rows in enumerate(history(ddl, kinds, case), 1):
+        table.write(rows, kind_column="_ROW_KIND")
+        java.write(theirs_at, rows, identifier=number)
+        if number % 3 == 0:
+            expected = java.read(ours_at)
+            assert ours(table) == expected, f"our commit {number}"
+            assert ours(theirs) == java.read(theirs_at) == expected, f"Java's commit {number}"
+    table.compact(full=True)
+    java.write(theirs_at, [], identifier=100, compact=True, options={"write-only": "false"})
+    assert ours(table) == java.read(ours_at)
+    assert ours(theirs) == java.read(theirs_at)
+    assert ours(table) == ours(theirs)
+
+
+def test_both_drop_what_is_too_old(java: JavaPaimon, tmp_path: Path) -> None:
+    options = {
+        "bucket": "1", "write-only": "true", "merge-engine": "aggregation", "fields.v.aggregate-function": "sum",
+        "record-level.time-field": "t", "record-level.expire-time": "1 d",
+    }  # fmt: skip
+    now = int(time.time())
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", f"{KEY}, v INT, t BIGINT", primary_keys=["k"], options=options)
+    times = [None, now - 90_000, now, (now - 90_000) * 1000, now * 1000]
+    for start in range(3):
+        table.write([{"k": k, "v": k + start, "t": times[(k + start) % 5]} for k in range(9)])
+    theirs_at = tmp_path / "theirs"
+    shutil.copytree(tmp_path / "d.db" / "t", theirs_at)
+    before = ours(table)
+    assert java.read(theirs_at) == before
+    table.compact(full=True)
+    java.write(theirs_at, [], identifier=100, compact=True, options={"write-only": "false"})
+    assert ours(table) == java.read(theirs_at) == java.read(tmp_path / "d.db" / "t") != before
