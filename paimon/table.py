@@ -385,7 +385,8 @@ def _committed(
 
 def _result(table: Table, change: RowChange) -> WriteResult:
     keep_up(table.engine, table.definition, change.commit.snapshot_ids)
-    return WriteResult(change.commit.snapshot_ids, change.rows, change.commit.added_files)
+    done = change.commit
+    return WriteResult(done.snapshot_ids, change.rows, done.added_files, done.lost_compaction)
 
 
 def _fresh_user(table: Table) -> str:

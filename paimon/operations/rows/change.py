@@ -85,7 +85,8 @@ def _check_reads(table: TableDefinition, assignment: Assignment) -> None:
     for name in columns_of(assignment.expression):
         if name not in known:
             lone = isinstance(assignment.expression, ColumnValue)
-            hint = did_you_mean(name, known) or (f"write a text value as \"'{name}'\"" if lone else None)
+            quoted = f"a text stands in quotes: \"'{name}'\"; " if lone else ""
+            hint = f"{quoted}{did_you_mean(name, known) or ''}"
             raise InvalidRequest(f"there is no column {name!r}", subject=name, hint=hint)
 
 
