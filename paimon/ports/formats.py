@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from attrs import field, frozen
 
+from paimon.domain.manifest.record_columns import RecordColumns
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField
@@ -127,15 +128,16 @@ class RecordIO(Protocol):
     """Files of records (manifests): plain dicts by column name, after an Avro schema given as a dict.
 
     `read_records` recognises Avro, Parquet and ORC by their magic bytes, resolves columns by name, and stops at
-    `max_decoded_bytes` with CorruptTable. `read_columns` reads several files, given as (path, bytes), as one Arrow
-    struct array of type `kind` (numbers as int64, columns that a file lacks null), with the number of records of each
-    file: the same records as `read_records`, for callers that have many. `write_records` answers the file's bytes.
+    `max_decoded_bytes` with CorruptTable. `read_columns` reads several files, given as (path, bytes), as columns of the
+    Arrow type `kind` (numbers as int64, columns that a file lacks null), with the number of records of each file: the
+    same records as `read_records`, for callers that have many; damage may be told only when its column is asked for.
+    `write_records` answers the file's bytes.
     """
 
     def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]: ...
     def read_columns(
         self, files: Sequence[tuple[str, bytes]], kind: pa.StructType
-    ) -> tuple[pa.StructArray, Sequence[int]]: ...
+    ) -> tuple[RecordColumns, Sequence[int]]: ...
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
     ) -> bytes: ...

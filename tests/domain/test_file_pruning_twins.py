@@ -14,6 +14,7 @@ from paimon.domain.manifest.bounds import exact_bounds
 from paimon.domain.manifest.codec import entry_to_record
 from paimon.domain.manifest.columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
+from paimon.domain.manifest.record_columns import HeldColumns
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
 from paimon.domain.predicate.pruning import may_match
 from paimon.domain.predicate.pruning_columnar import may_match_mask
@@ -44,7 +45,7 @@ def entry(name: str, stats: Sequence[ColumnStats], types: Sequence[DataType], ro
 
 def columns_of(entries: Sequence[ManifestEntry]) -> EntryColumns:
     records = pa.array([entry_to_record(e) for e in entries], ENTRY_TYPE)
-    return entry_columns([ManifestRecords(("manifest",), (len(entries),), records)])
+    return entry_columns([ManifestRecords(("manifest",), (len(entries),), HeldColumns(records))])
 
 
 def leaves(name: str, data_type: DataType) -> st.SearchStrategy[Predicate]:

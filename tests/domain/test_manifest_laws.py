@@ -31,7 +31,7 @@ from paimon.domain.manifest.entries import (
 )
 from paimon.domain.manifest.index_codec import index_entry_from_record, index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta, may_hold_partition
-from paimon.domain.manifest.merge import live_files, live_mask, merge_entries
+from paimon.domain.manifest.merge import check_once, live_files, live_mask, merge_entries
 from paimon.domain.manifest.merge_plan import (
     MergeLimits,
     entries_after_full_merge,
@@ -40,6 +40,8 @@ from paimon.domain.manifest.merge_plan import (
     minor_merge,
     must_change,
 )
+from paimon.domain.manifest.record_columns import HeldColumns
+from paimon.domain.manifest.records import Record
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types.data_types import IntType
@@ -73,7 +75,7 @@ INDEX_ENTRIES = st.builds(
 def columns(*manifests: list[ManifestEntry]) -> EntryColumns:
     records = pa.array([entry_to_record(e) for m in manifests for e in m], ENTRY_TYPE)
     names = tuple(f"manifest-{i}" for i in range(len(manifests)))
-    return entry_columns([ManifestRecords(names, tuple(map(len, manifests)), records)])
+    return entry_columns([ManifestRecords(names, tuple(map(len, manifests)), HeldColumns(records))])
 
 
 @settings(max_examples=40, deadline=None)
@@ -101,6 +103,10 @@ def test_files_of_older_writers_lack_columns() -> None:
     assert data_file_from_record(old, "m") == DataFileMeta("data-1.orc", 1, 1)
 
 
+def one_manifest(record: Record) -> ManifestRecords:
+    return ManifestRecords(("manifest-x",), (1,), HeldColumns(pa.array([record], ENTRY_TYPE)))
+
+
 HOSTILE: list[tuple[str, Any]] = [
     ("_FILE_NAME", "../../secret.parquet"),
     ("_FILE_NAME", ""),
@@ -122,7 +128,7 @@ def test_hostile_records_are_refused_both_ways(name: str, value: object) -> None
     with pytest.raises(CorruptTable, match="manifest-x"):
         entry_from_record(record, "manifest-x")
     with pytest.raises(CorruptTable, match="manifest-x"):
-        entry_columns([ManifestRecords(("manifest-x",), (1,), pa.array([record], ENTRY_TYPE))])
+        files_at(entry_columns([one_manifest(record)]).files)
 
 
 @pytest.mark.parametrize("version", [1, 3])
@@ -132,7 +138,7 @@ def test_other_versions_are_unsupported(version: int) -> None:
     with pytest.raises(Unsupported, match="manifest-x"):
         entry_from_record(record, "manifest-x")
     with pytest.raises(Unsupported, match="manifest-x"):
-        entry_columns([ManifestRecords(("manifest-x",), (1,), pa.array([record], ENTRY_TYPE))])
+        entry_columns([one_manifest(record)])
 
 
 TYPES = [IntType()]
@@ -217,6 +223,7 @@ def test_a_file_that_is_added_twice_is_an_error() -> None:
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
         merge_entries([entry, entry])
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
-        live_mask(columns([entry], [entry]))
+        twice = columns([entry], [entry])
+        check_once(twice.where(live_mask(twice)))
     with pytest.raises(CorruptTable, match=r"data-1\.orc"):
         live_files([entry.deleted()])

@@ -17,7 +17,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.adapters.formats.avro.codecs import avro_codec
-from paimon.adapters.formats.avro.columns import decode_columns
+from paimon.adapters.formats.avro.columns import BlockData, decode_columns
 from paimon.adapters.formats.avro.container import (
     MAGIC,
     SYNC_BYTES,
@@ -31,6 +31,7 @@ from paimon.adapters.formats.avro.container import (
 from paimon.adapters.formats.avro.records import decode, encode, parsed_schema
 from paimon.adapters.formats.records_arrow import read_arrow_records, write_arrow_records
 from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.domain.manifest.record_columns import HeldColumns, RecordColumns, joined
 
 _BLOCK_RECORDS = 256
 _SLACK_BYTES = 16 * 1024 * 1024
@@ -59,33 +60,50 @@ class AvroRecordIO:
 
     def read_columns(
         self, files: Sequence[tuple[str, bytes]], kind: pa.StructType
-    ) -> tuple[pa.StructArray, Sequence[int]]:
-        """The records of files as one array, and how many each file has."""
-        parts: list[pa.StructArray] = []
+    ) -> tuple[RecordColumns, Sequence[int]]:
+        """The records of files as columns, and how many each file has."""
+        parts: list[RecordColumns] = []
         counts: list[int] = []
-        for schema, group in groupby(map(self._undecoded, files), key=lambda file: file.schema):
+        for schema, group in groupby(self._opened(files), key=lambda file: file.schema):
             alike = list(group)
-            blocks = [block for file in alike for block in file.blocks]
-            found = None if schema is None else decode_columns(blocks, json.loads(schema), kind)
+            found = None if schema is None else self._in_step(alike, schema, kind)
             if found is not None:
-                parts.append(found)
-                counts.extend(sum(b.record_count for b in f.blocks) for f in alike)
+                parts.append(found[0])
+                counts.extend(found[1])
                 continue
             for file in alike:
-                parts.append(_array(self.read_records(file.data, file.path), kind, file.path))
+                parts.append(HeldColumns(self._row_wise([file], kind)))
                 counts.append(len(parts[-1]))
-        if len(parts) == 1:
-            return parts[0], counts  # not copied
-        return (pa.concat_arrays(parts) if parts else pa.array([], kind)), counts
+        return joined(parts, kind), counts
 
-    def _undecoded(self, file: tuple[str, bytes]) -> _Undecoded:
-        path, data = file
-        if data[:4] != MAGIC:
-            return _Undecoded(path, data)
-        source = pa.BufferReader(data)
-        header = read_header(source, path)
-        parsed_schema(header.schema, path)
-        return _Undecoded(path, data, header.schema, tuple(self._blocks(source, header, path, len(data))))
+    def _opened(self, files: Iterable[tuple[str, bytes]]) -> Iterator[_Opened]:
+        known, header = b"", Header()
+        for path, data in files:
+            if data[:4] != MAGIC:
+                yield _Opened(path, data)
+                continue
+            source = pa.BufferReader(data)
+            if known and data.startswith(known) and len(data) >= len(known) + SYNC_BYTES:
+                source.seek(len(known))
+                header = Header(header.metadata, bytes(source.read(SYNC_BYTES)))
+            else:
+                header = read_header(source, path)
+                parsed_schema(header.schema, path)
+                known = data[: source.tell() - SYNC_BYTES]
+            yield _Opened(path, data, header.schema, self._blocks(source, header, path, len(data)))
+
+    def _in_step(
+        self, files: Sequence[_Opened], schema: str, kind: pa.StructType
+    ) -> tuple[RecordColumns, list[int]] | None:
+        # Block by block into one buffer, so that the memory of one decompressed block serves the next.
+        blocks = BlockData()
+        for file in files:
+            blocks.extend(file.blocks)
+        found = decode_columns(blocks, json.loads(schema), kind, lambda: self._row_wise(files, kind))
+        return None if found is None else (found, blocks.records_of_files)
+
+    def _row_wise(self, files: Sequence[_Opened], kind: pa.StructType) -> pa.StructArray:
+        return pa.concat_arrays([_array(self.read_records(file.data, file.path), kind, file.path) for file in files])
 
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
@@ -119,13 +137,13 @@ class AvroRecordIO:
 
 
 @frozen(eq=False)
-class _Undecoded:
-    """A file before its records are decoded; `schema` is None where it is not Avro."""
+class _Opened:
+    """A file before its blocks are read, which is done once; `schema` is None where it is not Avro."""
 
     path: str
     data: bytes
     schema: str | None = None
-    blocks: tuple[Block, ...] = ()
+    blocks: Iterable[Block] = ()
 
 
 def _array(records: Sequence[Mapping[str, Any]], kind: pa.StructType, path: str) -> pa.StructArray:

@@ -70,11 +70,11 @@ def _bounds(values: Iterable[Any], null_count: int) -> ColumnStats:
     known = [value for value in values if value is not None and not isinstance(value, bytes)]
     if not known:
         return ColumnStats(None, None, null_count)
-    return ColumnStats(min(known, key=_rank), max(known, key=_rank), null_count)
+    return ColumnStats(min(known, key=rank), max(known, key=rank), null_count)
 
 
-def _rank(value: Any) -> Any:
-    """Java's order: -0.0 before 0.0, NaN last."""
+def rank(value: Any) -> Any:
+    """What puts values of one column in Java's order: -0.0 before 0.0, NaN last."""
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1.0, value))
     return value
@@ -91,4 +91,4 @@ def _admits(stats: ColumnStats, value: Any) -> bool:
         return stats.null_count is None or stats.null_count > 0
     if stats.minimum is None or stats.maximum is None:
         return True
-    return bool(_rank(stats.minimum) <= _rank(value) <= _rank(stats.maximum))
+    return bool(rank(stats.minimum) <= rank(value) <= rank(stats.maximum))

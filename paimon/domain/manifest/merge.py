@@ -52,34 +52,38 @@ def live_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def live_mask(columns: EntryColumns) -> Mask:
-    """Marks the ADD entries that no DELETE entry names; CorruptTable where a file is added twice."""
+    """Marks the ADD entries that no DELETE entry names; `check_once` tells whether they fit each other."""
     added: Mask = columns.kinds == int(FileKind.ADD)
-    names = columns.files.field("_FILE_NAME")
     deleted_rows = np.flatnonzero(~added)
     if len(deleted_rows):
+        names = columns.files.field("_FILE_NAME")
         deleted = names.take(pa.array(deleted_rows))
         suspects = np.flatnonzero(added & pc.is_in(names, deleted).to_numpy(zero_copy_only=False))
         gone = set(_identities(columns, deleted_rows))
         hit = [row for row, identity in zip(suspects, _identities(columns, suspects), strict=True) if identity in gone]
         added[hit] = False
-    _check_once(columns, added)
     return added
 
 
-def _check_once(columns: EntryColumns, live: Mask) -> None:
-    rows = np.flatnonzero(live)
-    names = columns.files.field("_FILE_NAME").take(pa.array(rows))
-    if pc.count_distinct(names).as_py() == len(rows):
+def check_once(live: EntryColumns) -> None:
+    """CorruptTable where a file is added twice.
+
+    Parameters
+    ----------
+    live : EntryColumns
+        What `live_mask` marks, or those of them that are of interest.
+    """
+    if pc.count_distinct(live.files.field("_FILE_NAME")).as_py() == len(live):
         return
     seen: set[tuple[object, ...]] = set()
-    for identity in _identities(columns, rows):
+    for identity in _identities(live, np.arange(len(live))):
         if identity in seen:
             raise _added_twice(str(identity[3]))
         seen.add(identity)
 
 
 def _identities(columns: EntryColumns, rows: Integers) -> list[tuple[object, ...]]:
-    files = columns.files.take(pa.array(rows))
+    files = columns.files.at(rows)
     parts = [columns.partitions[rows].tolist(), columns.buckets[rows].tolist()]
     names = ("_LEVEL", "_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH")
     parts += [[tuple(v) if isinstance(v, list) else v for v in files.field(name).to_pylist()] for name in names]

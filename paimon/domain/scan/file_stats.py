@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.manifest.bounds import all_null, bounds_of, floating_bounds, without_bounds
-from paimon.domain.manifest.columns import EntryColumns, Integers, Mask
+from paimon.domain.manifest.columns import EntryColumns, FileColumns, Integers, Mask
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.pruning_columnar import Bounds, may_match_mask
 from paimon.domain.predicate.transform import columns_of
@@ -51,7 +51,7 @@ def _value_layout(written: TableSchema, names: str | None) -> Sequence[DataField
 
 
 def _mask(
-    files: pa.StructArray,
+    files: FileColumns,
     stats: pa.StructArray,
     predicate: Predicate,
     schema: TableSchema,
@@ -61,7 +61,8 @@ def _mask(
     wanted = [f for f in schema.fields if f.name in columns_of(predicate)]
     types = {f.name: f.type for f in wanted}
     row_counts = _numbers(files.field("_ROW_COUNT"))
-    in_orc = pc.match_substring_regex(files.field("_FILE_NAME"), r"\.orc(\.|$)").to_numpy(zero_copy_only=False)
+    floating = any(isinstance(t, dt.FloatType | dt.DoubleType) for t in types.values())
+    in_orc = _in_orc(files) if floating else np.zeros(len(files), dtype=bool)
     mask = np.ones(len(files), dtype=bool)
     for rows, schema_id, names in _groups(files):
         whole = len(rows) == len(files)
@@ -76,7 +77,12 @@ def _mask(
     return mask
 
 
-def _groups(files: pa.StructArray) -> Iterator[tuple[Integers, int, str | None]]:
+def _in_orc(files: FileColumns) -> Mask:
+    found: Mask = pc.match_substring_regex(files.field("_FILE_NAME"), r"\.orc(\.|$)").to_numpy(zero_copy_only=False)
+    return found
+
+
+def _groups(files: FileColumns) -> Iterator[tuple[Integers, int, str | None]]:
     """Files with statistics of one layout: their positions, schema id, and names of the columns (None: all)."""
     schema_ids = _numbers(files.field("_SCHEMA_ID"))
     lists = (files.field(name) for name in ("_VALUE_STATS_COLS", "_WRITE_COLS"))

@@ -22,6 +22,9 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.simple_stats import EMPTY_STATS
 from paimon.ports.engine import Engine
 
+_SURPLUS = 1.1
+"""Entries differ in size: so much more than the target is meant to be."""
+
 
 class ManifestWriter:
     """Names and writes the manifests of one commit; `written` are the paths of all that it made and did not discard."""
@@ -34,16 +37,17 @@ class ManifestWriter:
         self.written: set[str] = set()
 
     def manifests(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestFileMeta, ...]:
-        """Write entries as manifests of about the target size."""
+        """Write entries as manifests of at least about the target size, but the last of them."""
         if self._table.options.manifest_delete_file_drop_stats:
             entries = [_without_stats(e) if e.kind is FileKind.DELETE else e for e in entries]
         if not entries:
             return ()
         data = self._encoded(map(entry_to_record, entries), MANIFEST_ENTRY)
-        files = -(-len(data) // self._table.options.manifest_target_size_bytes)
-        if files <= 1 or len(entries) == 1:
+        target = self._table.options.manifest_target_size_bytes
+        # A manifest below the target is merged again: with parts all a little too small every commit would merge.
+        size = max(1, int(len(entries) * target * _SURPLUS / len(data)))
+        if size >= len(entries):
             return (self._manifest(entries, data),)
-        size = -(-len(entries) // files)
         parts = [entries[i : i + size] for i in range(0, len(entries), size)]
         return tuple(self._manifest(p, self._encoded(map(entry_to_record, p), MANIFEST_ENTRY)) for p in parts)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paimon.domain.manifest.clusters import by_partition, cut, parts_wanted
 from paimon.domain.manifest.columns import entry_columns
 from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.merge import merge_entries
@@ -38,6 +39,7 @@ class BaseMerge:
         self._table = table
         self._writer = writer
         self._limits = merge_limits(table)
+        self._partition_types = [f.type for f in table.schema.partition_fields]
         self._before: Manifests | None = None
         self._after: Manifests = ()
 
@@ -73,8 +75,7 @@ class BaseMerge:
             for entry in self._entries(manifest)
             if entry.kind is FileKind.DELETE
         ]
-        types = [f.type for f in self._table.schema.partition_fields]
-        plan = full_merge(manifests, {e.partition for e in deletes}, types, self._limits)
+        plan = full_merge(manifests, {e.partition for e in deletes}, self._partition_types, self._limits)
         return None if plan is None else self._rewrite(plan, {e.identity for e in deletes})
 
     def _rewrite(self, plan: FullMerge, deleted: set[tuple[object, ...]]) -> Manifests:
@@ -86,7 +87,7 @@ class BaseMerge:
                 kept.append(manifest)
             else:
                 entries += left
-        return (*kept, *self._writer.manifests(entries))
+        return (*kept, *self._writer.manifests(by_partition(entries, self._partition_types)))
 
     def _minor(self, manifests: Manifests) -> Manifests:
         merged: list[ManifestFileMeta] = []
@@ -94,7 +95,9 @@ class BaseMerge:
             if len(group) == 1:
                 merged += group
             else:
-                merged += self._writer.manifests(merge_entries(self._entries(*group)))
+                entries = by_partition(merge_entries(self._entries(*group)), self._partition_types)
+                for part in cut(entries, parts_wanted(sum(m.file_size for m in group), self._limits)):
+                    merged += self._writer.manifests(part)
         return tuple(merged)
 
     def _entries(self, *manifests: ManifestFileMeta) -> list[ManifestEntry]:

@@ -14,7 +14,7 @@ from paimon.domain.manifest.codec import entry_from_record, manifest_from_record
 from paimon.domain.manifest.columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns, files_at
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.index_codec import index_entry_from_record
-from paimon.domain.manifest.merge import live_mask
+from paimon.domain.manifest.merge import check_once, live_mask
 from paimon.domain.manifest.records import Record
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -58,7 +58,9 @@ def live_entries(
 def live_columns(engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]) -> EntryColumns:
     """Like `live_entries`, as columns."""
     columns = entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests]))
-    return columns.where(live_mask(columns))
+    live = columns.where(live_mask(columns))
+    check_once(live)
+    return live
 
 
 def entries_at(columns: EntryColumns) -> list[ManifestEntry]:
@@ -82,7 +84,7 @@ def read_manifest_columns(engine: Engine, table: TableDefinition, names: Sequenc
     if missing:
         records, counts = engine.records.read_columns([(path, _bytes_of(engine, path)) for path in missing], ENTRY_TYPE)
         piece = ManifestRecords(tuple(missing), tuple(counts), records)
-        size = records.nbytes // len(missing)
+        size = records.weight // len(missing)
         for position, path in enumerate(missing):
             kept[path] = (piece, position)
             engine.cache.put(f"columns:{path}", (piece, position), size)

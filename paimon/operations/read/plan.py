@@ -11,7 +11,7 @@ from attrs import frozen
 
 from paimon.domain.manifest.columns import EntryColumns, Mask, entry_columns
 from paimon.domain.manifest.entries import ManifestFileMeta
-from paimon.domain.manifest.merge import live_mask
+from paimon.domain.manifest.merge import check_once, live_mask
 from paimon.domain.paths import check_within
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import only_columns
@@ -78,6 +78,7 @@ def plan(engine: Engine, table: TableDefinition, request: ScanRequest) -> Plan:
     asked = _Asked(engine, table, request, request.snapshot, rules, [])
     entries = _live_entries(asked, _manifests(asked))
     entries, matching = _pruned_by_stats(asked, entries)
+    check_once(entries)
     splits = _splits(asked, by_bucket(entries, matching))
     files = sum(len(split.files) for split in splits)
     asked.steps.append(PruneStep("files", len(entries), files, sum(split.file_size for split in splits)))

@@ -8,16 +8,19 @@ as the block says, proves nothing. Source: Avro specification.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from attrs import frozen
+from attrs import field, frozen
 
 from paimon.adapters.formats.avro.container import Block
-from paimon.adapters.formats.avro.cursor import PADDING, Cursors, Integers, Mask
+from paimon.adapters.formats.avro.cursor import PADDING, Cursors, Integers, Mask, Rows
+from paimon.domain.manifest.record_columns import HeldColumns, RecordColumns
+
+Values = npt.NDArray[np.signedinteger[Any]]
 
 _VERSION = 4
 """The version of manifests, 2, as an Avro number."""
@@ -33,36 +36,42 @@ class _RowWiseOnly(Exception):
 
 @frozen(eq=False)
 class _Numbers:
-    values: Integers
-    valid: Mask
+    """`valid` None: none is null."""
+
+    values: Values
+    valid: Mask | None = None
 
     def taken(self, rows: Integers) -> _Numbers:
-        return _Numbers(self.values[rows], self.valid[rows])
+        return _Numbers(self.values[rows], _at(self.valid, rows))
+
+    def fits(self, kind: pa.DataType) -> bool:
+        return bool(pa.types.is_int64(kind))
 
     def arrow(self, data: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
-        if not pa.types.is_int64(kind):
-            raise _RowWiseOnly
-        return pa.array(self.values, mask=None if bool(self.valid.all()) else ~self.valid)
+        return pa.array(self.values.astype(np.int64, copy=False), mask=None if self.valid is None else ~self.valid)
 
 
 @frozen(eq=False)
 class _Spans:
     starts: Integers
-    lengths: Integers
-    valid: Mask
+    lengths: Values
+    valid: Mask | None = None
 
     def taken(self, rows: Integers) -> _Spans:
-        return _Spans(self.starts[rows], self.lengths[rows], self.valid[rows])
+        return _Spans(self.starts[rows], self.lengths[rows], _at(self.valid, rows))
+
+    def fits(self, kind: pa.DataType) -> bool:
+        return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
     def arrow(self, data: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
-        if not (pa.types.is_binary(kind) or pa.types.is_string(kind)):
-            raise _RowWiseOnly
         # Places ascend from value to value, so the values and the gaps between them are one array over the data itself.
-        starts = np.maximum.accumulate(self.starts)
-        offsets = np.stack((starts, starts + self.lengths), axis=1).ravel().astype(np.int32)
+        starts = self.starts if self.valid is None else np.maximum.accumulate(self.starts)
+        offsets = np.empty(2 * len(starts), dtype=np.int32)
+        offsets[::2] = starts
+        np.add(starts, self.lengths, out=offsets[1::2], casting="unsafe")
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         pieces = pa.Array.from_buffers(kind, max(len(offsets) - 1, 0), buffers)
-        even = pa.array(np.arange(0, len(offsets), 2), mask=None if bool(self.valid.all()) else ~self.valid)
+        even = pa.array(np.arange(0, len(offsets), 2), mask=None if self.valid is None else ~self.valid)
         array = pieces.take(even)
         if pa.types.is_string(kind):
             array.validate(full=True)
@@ -71,26 +80,28 @@ class _Spans:
 
 @frozen(eq=False)
 class _Lists:
-    """`owners` says which list each item is of; items of one list are in order."""
+    """`owners` says which of `size` lists each item is of; items of one list are in order."""
 
-    valid: Mask
+    size: int
     owners: Integers
     items: _Numbers | _Spans
+    valid: Mask | None = None
 
     def taken(self, rows: Integers) -> _Lists:
-        places = np.full(len(self.valid), -1, dtype=np.int64)
+        places = np.full(self.size, -1, dtype=np.int64)
         places[rows] = np.arange(len(rows))
         owners = places[self.owners]
         kept = np.flatnonzero(owners >= 0)
-        return _Lists(self.valid[rows], owners[kept], self.items.taken(kept))
+        return _Lists(len(rows), owners[kept], self.items.taken(kept), _at(self.valid, rows))
+
+    def fits(self, kind: pa.DataType) -> bool:
+        return bool(pa.types.is_list(kind)) and self.items.fits(kind.value_type)
 
     def arrow(self, data: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
-        if not pa.types.is_list(kind):
-            raise _RowWiseOnly
-        counts = np.bincount(self.owners, minlength=len(self.valid))
-        offsets = np.zeros(len(counts) + 1, dtype=np.int32)
+        counts = np.bincount(self.owners, minlength=self.size)
+        offsets = np.zeros(self.size + 1, dtype=np.int32)
         np.cumsum(counts, out=offsets[1:])
-        mask = None if bool(self.valid.all()) else pa.array(~self.valid)
+        mask = None if self.valid is None else pa.array(~self.valid)
         items = self.items.taken(np.argsort(self.owners, kind="stable"))
         return pa.ListArray.from_arrays(pa.array(offsets), items.arrow(data, kind.value_type), mask=mask)
 
@@ -103,9 +114,12 @@ class _Records:
     def taken(self, rows: Integers) -> _Records:
         return _Records({name: column.taken(rows) for name, column in self.fields.items()}, len(rows))
 
-    def arrow(self, data: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
+    def fits(self, kind: pa.DataType) -> bool:
         if not pa.types.is_struct(kind):
-            raise _RowWiseOnly
+            return False
+        return all(self.fields[f.name].fits(f.type) for f in kind if f.name in self.fields)
+
+    def arrow(self, data: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
         parts = [
             self.fields[f.name].arrow(data, f.type) if f.name in self.fields else pa.nulls(self.size, f.type)
             for f in kind
@@ -116,7 +130,79 @@ class _Records:
 _Column = _Numbers | _Spans | _Lists | _Records
 
 
-def decode_columns(blocks: Sequence[Block], schema: Any, kind: pa.StructType) -> pa.StructArray | None:
+def _at(valid: Mask | None, rows: Integers) -> Mask | None:
+    return None if valid is None else valid[rows]
+
+
+@frozen(eq=False)
+class DecodedColumns:
+    """See `RecordColumns`: where each value stands in the data is known, an Arrow column is made when asked for.
+
+    `row_wise` decodes the same records row by row: text that is no text is found late, and told by it.
+    """
+
+    found: _Records
+    data: npt.NDArray[np.uint8]
+    kind: pa.StructType
+    row_wise: Callable[[], pa.StructArray]
+    _made: dict[tuple[str, ...], pa.Array] = field(factory=dict, init=False)
+
+    @property
+    def weight(self) -> int:
+        """The data, and about as much for places and columns."""
+        return 2 * len(self.data)
+
+    def __len__(self) -> int:
+        return self.found.size
+
+    def column(self, *path: str) -> pa.Array:
+        """One column of all records."""
+        made = self._made.get(path)
+        if made is None:
+            made = self._made[path] = self._column(path)
+        return made
+
+    def _column(self, path: tuple[str, ...]) -> pa.Array:
+        column: _Column | None = self.found
+        kind: pa.DataType = self.kind
+        for name in path:
+            column = column.fields.get(name) if isinstance(column, _Records) else None
+            kind = kind.field(name).type
+        try:
+            return pa.nulls(len(self), kind) if column is None else column.arrow(self.data, kind)
+        except pa.ArrowException:
+            return HeldColumns(self.row_wise()).column(*path)
+
+    def take(self, rows: Integers) -> pa.StructArray:
+        """Whole records."""
+        try:
+            return self.found.taken(rows).arrow(self.data, self.kind)
+        except pa.ArrowException:
+            return HeldColumns(self.row_wise()).take(rows)
+
+
+class BlockData:
+    """The data of the blocks of some files behind each other, with the ends and counts of blocks."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ends: list[int] = []
+        self.counts: list[int] = []
+        self.records_of_files: list[int] = []
+
+    def extend(self, blocks: Iterable[Block]) -> None:
+        """Add the blocks of one file."""
+        before = len(self.counts)
+        for block in blocks:
+            self.data += block.data
+            self.ends.append(len(self.data))
+            self.counts.append(block.record_count)
+        self.records_of_files.append(sum(self.counts[before:]))
+
+
+def decode_columns(
+    blocks: BlockData, schema: Any, kind: pa.StructType, row_wise: Callable[[], pa.StructArray]
+) -> RecordColumns | None:
     """The records of blocks, in order, as `kind`; None where that must be done row by row.
 
     Parameters
@@ -125,20 +211,23 @@ def decode_columns(blocks: Sequence[Block], schema: Any, kind: pa.StructType) ->
         The writer's schema, as JSON, of the records of all blocks.
     kind : pa.StructType
         The columns wanted, numbers as int64; those that the schema lacks are null.
+    row_wise : function
+        Decodes the same records row by row.
     """
-    if not any(block.record_count or block.data for block in blocks):
-        return pa.array([], kind)
-    data = np.frombuffer(b"".join([*(block.data for block in blocks), PADDING]), dtype=np.uint8)
+    if not blocks.data and not any(blocks.counts):
+        return HeldColumns(pa.array([], kind))
+    blocks.data += PADDING
+    data = np.frombuffer(blocks.data, dtype=np.uint8)
     cursors = Cursors.at(data, _candidates(data))
-    starts = cursors.places.copy()
+    starts = cursors.places
     try:
-        found = _decoded(schema, cursors, np.arange(len(starts)), {})
-        rows = _chained(blocks, starts, np.where(cursors.dead, -1, cursors.places))
-        if rows is None:
-            return None
-        return (found if len(rows) == len(starts) else found.taken(rows)).arrow(cursors.data, kind)
-    except (_RowWiseOnly, pa.ArrowException):
+        found = _decoded(schema, cursors, None, {})
+    except _RowWiseOnly:
         return None
+    rows = _chained(blocks, starts, np.where(cursors.dead, -1, cursors.places))
+    if rows is None or not isinstance(found, _Records) or not found.fits(kind):
+        return None
+    return DecodedColumns(found if len(rows) == len(starts) else found.taken(rows), data, kind, row_wise)
 
 
 def _candidates(data: npt.NDArray[np.uint8]) -> Integers:
@@ -159,14 +248,14 @@ def _candidates(data: npt.NDArray[np.uint8]) -> Integers:
     return places
 
 
-def _chained(blocks: Sequence[Block], starts: Integers, ends: Integers) -> Integers | None:
+def _chained(blocks: BlockData, starts: Integers, ends: Integers) -> Integers | None:
     """Positions of the records among the candidates; None where blocks and records do not fit each other."""
     unbroken = bool((ends[:-1] == starts[1:]).all())
     rows = np.arange(len(starts)) if unbroken else _walked(starts, ends)
     edges = np.append(starts[rows], ends[rows[-1:]])
-    counts = np.cumsum([block.record_count for block in blocks])
+    counts = np.cumsum(blocks.counts)
     fits = len(rows) == counts[-1] and edges[0] == 0
-    return rows if fits and bool((edges[counts] == np.cumsum([len(b.data) for b in blocks])).all()) else None
+    return rows if fits and bool((edges[counts] == np.array(blocks.ends)).all()) else None
 
 
 def _walked(starts: Integers, ends: Integers) -> Integers:
@@ -181,7 +270,7 @@ def _walked(starts: Integers, ends: Integers) -> Integers:
     return np.array(chain, dtype=np.int64)
 
 
-def _decoded(node: Any, cursors: Cursors, rows: Integers, named: dict[str, Any]) -> _Column:
+def _decoded(node: Any, cursors: Cursors, rows: Rows, named: dict[str, Any]) -> _Column:
     if isinstance(node, list):
         return _union(node, cursors, rows, named)
     if isinstance(node, str):
@@ -190,84 +279,119 @@ def _decoded(node: Any, cursors: Cursors, rows: Integers, named: dict[str, Any])
         case "record":
             named[node["name"]] = node
             parts = {f["name"]: _decoded(f["type"], cursors, rows, named) for f in node["fields"]}
-            return _Records(parts, len(rows))
+            return _Records(parts, cursors.count(rows))
         case "array":
             return _array(node["items"], cursors, rows, named)
         case inner:
             return _decoded(inner, cursors, rows, named)
 
 
-def _primitive(node: Any, cursors: Cursors, rows: Integers, named: dict[str, Any]) -> _Column:
-    valid = np.ones(len(rows), dtype=bool)
+def _primitive(node: Any, cursors: Cursors, rows: Rows, named: dict[str, Any]) -> _Column:
     match node:
         case "int" | "long":
-            return _Numbers(cursors.longs(rows), valid)
+            return _Numbers(cursors.longs(rows))
         case "string" | "bytes":
-            return _Spans(*cursors.spans(rows), valid)
+            return _Spans(*cursors.spans(rows))
         case {}:
             return _decoded(node, cursors, rows, named)
     raise _RowWiseOnly
 
 
-def _union(node: list[Any], cursors: Cursors, rows: Integers, named: dict[str, Any]) -> _Column:
+def _union(node: list[Any], cursors: Cursors, rows: Rows, named: dict[str, Any]) -> _Column:
     if len(node) != 2 or "null" not in node:
         raise _RowWiseOnly
-    present = np.flatnonzero(cursors.branches(rows) == 1 - node.index("null"))
-    inner = _decoded(node[1 - node.index("null")], cursors, rows[present], named)
-    valid = np.zeros(len(rows), dtype=bool)
-    valid[present] = True
+    kind = node[1 - node.index("null")]
+    valid = cursors.branches(rows) == 1 - node.index("null")
+    if bool(valid.all()):
+        return _decoded(kind, cursors, rows, named)
+    size = len(valid)
+    present = np.flatnonzero(valid)
+    inner = _decoded(kind, cursors, present if rows is None else rows[present], named)
     match inner:
         case _Numbers(values=values):
-            return _Numbers(_spread(values, present, len(rows)), valid)
+            return _Numbers(_spread(values, present, size), valid)
         case _Spans(starts=starts, lengths=lengths):
-            return _Spans(_spread(starts, present, len(rows)), _spread(lengths, present, len(rows)), valid)
+            return _Spans(_spread(starts, present, size), _spread(lengths, present, size), valid)
         case _Lists(owners=owners, items=items):
-            return _Lists(valid, present[owners], items)
+            return _Lists(size, present[owners], items, valid)
     raise _RowWiseOnly
 
 
-def _spread(values: Integers, places: Integers, size: int) -> Integers:
-    spread = np.zeros(size, dtype=np.int64)
+def _spread(values: Values, places: Integers, size: int) -> Values:
+    spread = np.zeros(size, dtype=values.dtype)
     spread[places] = values
     return spread
 
 
-def _array(items: Any, cursors: Cursors, rows: Integers, named: dict[str, Any]) -> _Column:
+def _array(items: Any, cursors: Cursors, rows: Rows, named: dict[str, Any]) -> _Column:
     """Lists, item by item: the first items of all lists, then the second ones, and so on."""
-    owners: list[Integers] = []
-    parts: list[_Column] = []
-    open_lists = np.arange(len(rows))
-    seen = 0
-    while True:
-        open_lists = open_lists[~cursors.dead[rows[open_lists]]]
-        counts = cursors.longs(rows[open_lists])
-        sized = open_lists[counts < 0]
-        cursors.longs(rows[sized])  # a block of negative count gives its size in bytes first
-        counts = np.abs(counts)
-        cursors.kill(rows[open_lists[counts > _MAX_ITEMS]])
-        open_lists, counts = open_lists[counts > 0], counts[counts > 0]
-        if not len(open_lists):
-            break
-        for item in range(int(counts[counts <= _MAX_ITEMS].max(initial=0))):
-            now = open_lists[(counts > item) & ~cursors.dead[rows[open_lists]]]
-            if not len(now):
+    size = cursors.count(rows)
+    every = np.arange(size)
+    owners: list[Integers] = [every[:0]]
+    parts: list[_Column] = [_decoded(items, cursors, every[:0], named)]
+    lists: Rows = None  # those that may have more items
+    for _ in range(_MAX_ITEMS):
+        if cursors.lost:
+            lists = _alive(cursors, rows, every if lists is None else lists)
+        counts = _counts(cursors, rows, lists)
+        most = int(counts.max(initial=0))
+        if not most:
+            return _Lists(size, np.concatenate(owners), _joined(parts))
+        if most > _MAX_ITEMS or int(counts.min()) < most:
+            lists = every if lists is None else lists
+            cursors.kill(_of(rows, lists[counts > _MAX_ITEMS]))
+            lists, counts = lists[counts > 0], counts[counts > 0]
+        for item in range(min(most, _MAX_ITEMS)):
+            now = lists if lists is None or int(counts.min(initial=0)) > item else lists[counts > item]
+            if cursors.lost:
+                now = _alive(cursors, rows, every if now is None else now)
+            owners.append(every if now is None else now)
+            if not len(owners[-1]):
                 break
-            owners.append(now)
-            parts.append(_decoded(items, cursors, rows[now], named))
-        seen += 1
-        if seen > _MAX_ITEMS:
-            raise _RowWiseOnly
-    if not parts:
-        parts, owners = [_decoded(items, cursors, rows[:0], named)], [open_lists]
-    return _Lists(np.ones(len(rows), dtype=bool), np.concatenate(owners), _joined(parts))
+            parts.append(_decoded(items, cursors, _of(rows, now), named))
+    raise _RowWiseOnly
+
+
+def _alive(cursors: Cursors, rows: Rows, lists: Integers) -> Integers:
+    return lists[~cursors.dead[lists if rows is None else rows[lists]]]
+
+
+def _counts(cursors: Cursors, rows: Rows, lists: Rows) -> Values:
+    """How many items the next block of each of these lists has; one of negative count gives its size in bytes too."""
+    at = _of(rows, lists)
+    counts = cursors.longs(at)
+    if int(counts.min(initial=0)) < 0:
+        sized = np.flatnonzero(counts < 0)
+        cursors.longs(_of(at, sized))
+        counts = np.abs(counts.astype(np.int64))
+    return counts
+
+
+@overload
+def _of(rows: Rows, places: Integers) -> Integers: ...
+@overload
+def _of(rows: Rows, places: Rows) -> Rows: ...
+def _of(rows: Rows, places: Rows) -> Rows:
+    """The rows at these places among `rows`."""
+    if rows is None:
+        return places
+    return rows if places is None else rows[places]
 
 
 def _joined(parts: Sequence[_Column]) -> _Numbers | _Spans:
     numbers = [p for p in parts if isinstance(p, _Numbers)]
     spans = [p for p in parts if isinstance(p, _Spans)]
     if len(numbers) == len(parts):
-        return _Numbers(np.concatenate([p.values for p in numbers]), np.concatenate([p.valid for p in numbers]))
+        return _Numbers(np.concatenate([p.values for p in numbers]), _all_valid(numbers))
     if len(spans) == len(parts):
-        joined = (np.concatenate([getattr(p, name) for p in spans]) for name in ("starts", "lengths", "valid"))
-        return _Spans(*joined)
+        starts, lengths = (np.concatenate([getattr(p, name) for p in spans]) for name in ("starts", "lengths"))
+        return _Spans(starts, lengths, _all_valid(spans))
     raise _RowWiseOnly
+
+
+def _all_valid(parts: Sequence[_Numbers | _Spans]) -> Mask | None:
+    if all(p.valid is None for p in parts):
+        return None
+    sizes = [len(p.values if isinstance(p, _Numbers) else p.starts) for p in parts]
+    valid = [np.ones(size, dtype=bool) if p.valid is None else p.valid for p, size in zip(parts, sizes, strict=True)]
+    return np.concatenate(valid)

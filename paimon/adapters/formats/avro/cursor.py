@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from attrs import field, mutable
+from attrs import mutable
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Rows = Integers | None
+"""Positions of rows; None: all of them."""
 
 PADDING = bytes(16)
 """What must stand behind the data, so that no read of eight bytes leaves the buffer."""
@@ -22,13 +24,18 @@ _ONE = np.uint64(1)
 
 @mutable(eq=False)
 class Cursors:
-    """One place a candidate record: `places` move on as values are read, `dead` marks those that lost their way."""
+    """One place a candidate record: `places` move on as values are read, `dead` marks those that lost their way, `lost`
+    says whether there are any.
+
+    Methods take the rows to read for; None stands for all of them, which is much the cheapest.
+    """
 
     data: npt.NDArray[np.uint8]
     words: npt.NDArray[np.uint64]
     limit: int
     places: Integers
-    dead: Mask = field()
+    dead: Mask
+    lost: bool = False
 
     @classmethod
     def at(cls, padded: npt.NDArray[np.uint8], places: Integers) -> Cursors:
@@ -38,9 +45,17 @@ class Cursors:
         words = np.ndarray((size + 8,), dtype="<u8", buffer=padded.data, strides=(1,))
         return cls(padded, words, size, places.copy(), np.zeros(len(places), dtype=bool))
 
-    def longs(self, rows: Integers) -> Integers:
-        """The numbers at the places of these rows."""
-        places = self.places[rows]
+    def count(self, rows: Rows) -> int:
+        """How many rows these are."""
+        return len(self.places if rows is None else rows)
+
+    def longs(self, rows: Rows) -> npt.NDArray[np.signedinteger]:
+        """The numbers at the places of these rows, in as narrow a type as holds them."""
+        places = self.places if rows is None else self.places[rows]
+        first = self.data.take(places)
+        if not len(first) or int(first.max()) < 0x80:  # one byte each, as most numbers of manifests are
+            self._advance(rows, places + 1)
+            return ((first >> 1) ^ (~(first & 1) + np.uint8(1))).view(np.int8)
         words = self.words[places]
         more = words & _TWO_STOPS
         if not bool((more == _TWO_STOPS).any()):  # one or two bytes each
@@ -51,7 +66,7 @@ class Cursors:
         last = stops & (~stops + _ONE)
         values = _packed(words & ((last << _ONE) - _ONE))
         short = stops != 0
-        sizes = np.full(len(rows), 8, dtype=np.int64)
+        sizes = np.full(len(places), 8, dtype=np.int64)
         sizes[short] = (np.log2(last[short].astype(np.float64)).astype(np.int64) + 1) >> 3
         if not bool(short.all()):
             self._long_tails(rows, places, values, sizes, np.flatnonzero(~short))
@@ -59,7 +74,7 @@ class Cursors:
         return _zigzag(values)
 
     def _long_tails(
-        self, rows: Integers, places: Integers, values: npt.NDArray[np.uint64], sizes: Integers, tails: Integers
+        self, rows: Rows, places: Integers, values: npt.NDArray[np.uint64], sizes: Integers, tails: Integers
     ) -> None:
         """Numbers of nine and ten bytes."""
         at = np.minimum(places[tails] + 8, self.limit)
@@ -68,38 +83,49 @@ class Cursors:
         more = ninth >= 0x80
         values[tails[more]] |= (tenth[more] & _ONE) << np.uint64(63)
         sizes[tails] = np.where(more, 10, 9)
-        self.kill(rows[tails[more & (tenth > 1)]])
+        bad = tails[more & (tenth > 1)]
+        self.kill(bad if rows is None else rows[bad])
 
-    def branches(self, rows: Integers) -> npt.NDArray[np.uint8]:
+    def branches(self, rows: Rows) -> npt.NDArray[np.uint8]:
         """Which of two branches of a union the places of these rows choose: 0 or 1, in one byte."""
-        places = self.places[rows]
-        found: npt.NDArray[np.uint8] = self.data[places]
-        bad = found & ~np.uint8(2) != 0
+        places = self.places if rows is None else self.places[rows]
+        found: npt.NDArray[np.uint8] = self.data.take(places)
+        bad = found & ~np.uint8(2)
         if bool(bad.any()):
-            self.kill(rows[bad])
+            self._kill_where(rows, bad != 0)
         self._advance(rows, places + 1)
         return np.right_shift(found, 1, dtype=np.uint8)
 
-    def spans(self, rows: Integers) -> tuple[Integers, Integers]:
+    def spans(self, rows: Rows) -> tuple[Integers, npt.NDArray[np.signedinteger]]:
         """Starts and lengths of the byte strings at the places of these rows."""
         lengths = self.longs(rows)
-        starts = self.places[rows]
-        bad = (lengths < 0) | (lengths > self.limit - starts)
-        self.kill(rows[bad])
-        lengths[bad] = 0
-        self._advance(rows, starts + lengths)
+        starts = self.places if rows is None else self.places[rows]
+        after = starts + lengths
+        bad = lengths < 0 if int(lengths.min(initial=0)) < 0 else None
+        if int(after.max(initial=0)) > self.limit or bad is not None:
+            bad = (lengths < 0) | (lengths > self.limit - starts)
+            self._kill_where(rows, bad)
+            lengths[bad] = 0
+            after = starts + lengths
+        self._advance(rows, after)
         return starts, lengths
 
     def kill(self, rows: Integers) -> None:
         """Mark rows whose bytes make no sense."""
-        self.dead[rows] = True
+        if len(rows):
+            self.dead[rows] = self.lost = True
 
-    def _advance(self, rows: Integers, places: Integers) -> None:
-        beyond = places > self.limit
-        if bool(beyond.any()):
-            self.kill(rows[beyond])
+    def _kill_where(self, rows: Rows, bad: Mask) -> None:
+        self.kill(np.flatnonzero(bad) if rows is None else rows[bad])
+
+    def _advance(self, rows: Rows, places: Integers) -> None:
+        if int(places.max(initial=0)) > self.limit:
+            self._kill_where(rows, places > self.limit)
             places = np.minimum(places, self.limit)
-        self.places[rows] = places
+        if rows is None:
+            self.places = places
+        else:
+            self.places[rows] = places
 
 
 def _packed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

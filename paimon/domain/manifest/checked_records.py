@@ -1,0 +1,223 @@
+"""Records of manifests as columns that are checked when they are looked at.
+
+Law: a column is handed on only if `codec.entry_from_record` would accept all of its values, and a whole record only
+if it would accept the record; what it would refuse is told with the manifest that holds it. Source:
+`ManifestEntrySerializer`, `DataFileMetaSerializer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import field, frozen
+
+from paimon.domain.errors import CorruptTable, Unsupported
+from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
+from paimon.domain.manifest.codec import LOWEST_BUCKET, MANIFEST_VERSION, MAX_LEVEL
+from paimon.domain.manifest.record_columns import Integers, RecordColumns, SlicedColumns, joined
+
+Mask = npt.NDArray[np.bool_]
+Rule = Callable[[pa.Array], Mask]
+
+_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "int": pa.int64(),
+    "long": pa.int64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+}
+_STATS = ("_KEY_STATS", "_VALUE_STATS")
+_BAD_NAME = r"[/\\\x00-\x1f\x7f]|^\.{0,2}$"
+_LONG_MAX = 2**63 - 1
+
+
+def arrow_of(node: Any) -> pa.DataType:
+    """The Arrow type that values of an Avro type are held in: all numbers as int64, records as structs."""
+    if isinstance(node, list):
+        return arrow_of(next(branch for branch in node if branch != "null"))
+    if isinstance(node, str):
+        return _PRIMITIVES[node]
+    if node["type"] == "record":
+        return pa.struct([(f["name"], arrow_of(f["type"])) for f in node["fields"]])
+    if node["type"] == "array":
+        return pa.list_(arrow_of(node["items"]))
+    return arrow_of(node["type"])
+
+
+ENTRY_TYPE: pa.StructType = arrow_of(MANIFEST_ENTRY)
+"""One manifest entry as an Arrow struct."""
+
+
+@frozen(eq=False)
+class ManifestRecords:
+    """Records of several manifests, of `ENTRY_TYPE`; `counts` are the records of each."""
+
+    paths: tuple[str, ...]
+    counts: tuple[int, ...]
+    records: RecordColumns
+
+    def part(self, first: int, last: int) -> ManifestRecords:
+        """The manifests from position `first` up to, not including, `last`."""
+        start, counts = sum(self.counts[:first]), self.counts[first:last]
+        return ManifestRecords(
+            self.paths[first:last], counts, SlicedColumns(self.records, start, start + sum(counts))
+        )
+
+
+@frozen(eq=False)
+class CheckedRecords:
+    """The records of some manifests, of which only what keeps the rules is handed on."""
+
+    parts: Sequence[ManifestRecords]
+    records: RecordColumns
+
+    @classmethod
+    def of(cls, parts: Sequence[ManifestRecords]) -> CheckedRecords:
+        """The records of these manifests, in order."""
+        return cls(parts, joined([part.records for part in parts], ENTRY_TYPE))
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def column(self, *path: str) -> pa.Array:
+        """A column of all records, checked."""
+        found = self.records.column(*path)
+        self._check(path[-1], found, None)
+        return found
+
+    def files(self, rows: Integers) -> pa.StructArray:
+        """Whole file records, checked, at ascending positions."""
+        found = self.records.take(rows).field("_FILE")
+        for name in (*_FILE_RULES, *_STATS):
+            self._check(name, found.field(name), rows)
+        return found
+
+    def check_versions(self) -> None:
+        """Refuse every version of the format but the known one."""
+        versions = numbers(self.records.column("_VERSION"), -1)
+        if bool((versions != MANIFEST_VERSION).any()):
+            row = int(np.flatnonzero(versions != MANIFEST_VERSION)[0])
+            hint = "the table must be created anew" if versions[row] < MANIFEST_VERSION else "a newer release wrote it"
+            raise Unsupported(f"manifest version {versions[row]} in {self._path_of(row)}", hint=hint)
+
+    def _check(self, name: str, values: pa.Array, rows: Integers | None) -> None:
+        for what, good in _broken_down(name, values):
+            if not bool(good.all()):
+                row = int(np.flatnonzero(~good)[0])
+                row = row if rows is None else int(rows[row])
+                raise CorruptTable(self._path_of(row), f"{what} of entry {row} is missing or out of range")
+
+    def _path_of(self, row: int) -> str:
+        for part in self.parts:
+            for path, count in zip(part.paths, part.counts, strict=True):
+                if row < count:
+                    return path
+                row -= count
+        raise IndexError(row)
+
+
+@frozen(eq=False)
+class FileColumns:
+    """The file records of entries; `rows` are their positions among all records (None: all of them)."""
+
+    checked: CheckedRecords
+    rows: Integers | None = None
+    _made: dict[str, pa.Array] = field(factory=dict, init=False)
+
+    def __len__(self) -> int:
+        return len(self.checked) if self.rows is None else len(self.rows)
+
+    def field(self, name: str) -> pa.Array:
+        """A column of the file records."""
+        made = self._made.get(name)
+        if made is None:
+            made = self.checked.column("_FILE", name)
+            made = self._made[name] = made if self.rows is None else made.take(pa.array(self.rows))
+        return made
+
+    def at(self, rows: Integers) -> FileColumns:
+        """Those at these ascending positions."""
+        return FileColumns(self.checked, rows if self.rows is None else self.rows[rows])
+
+    def records(self) -> pa.StructArray:
+        """The whole records."""
+        return self.checked.files(np.arange(len(self)) if self.rows is None else self.rows)
+
+
+def _broken_down(name: str, values: pa.Array) -> Iterator[tuple[str, Mask]]:
+    """The rules of a column, and which values keep them."""
+    rule = _RULES.get(name) or _FILE_RULES.get(name)
+    if rule is not None:
+        yield name, rule(values)
+    elif name in _STATS:
+        for part in ("_MIN_VALUES", "_MAX_VALUES"):
+            yield f"{name}.{part}", _is_row(values.field(part))
+
+
+def _within(values: pa.Array, low: int, high: int, missing: int) -> Mask:
+    found = numbers(values, missing)
+    within: Mask = (found >= low) & (found <= high)
+    return within
+
+
+def _is_valid(values: pa.Array) -> Mask:
+    return mask_of(values.is_valid())
+
+
+def _is_row(values: pa.Array) -> Mask:
+    lengths: Mask = numbers(pc.binary_length(values), -1) >= 12
+    return lengths
+
+
+def _is_name(values: pa.Array) -> Mask:
+    return mask_of(pc.invert(pc.match_substring_regex(values, _BAD_NAME)).fill_null(False))
+
+
+def _are_names(values: pa.ListArray) -> Mask:
+    bad = pc.match_substring_regex(values.flatten(), _BAD_NAME).fill_null(True)
+    good = np.ones(len(values), dtype=bool)
+    good[numbers(pc.list_parent_indices(values))[mask_of(bad)]] = False
+    return good
+
+
+_SIZE = partial(_within, low=0, high=_LONG_MAX, missing=-1)
+_OPTIONAL_SIZE = partial(_within, low=0, high=_LONG_MAX, missing=0)
+_RULES: Mapping[str, Rule] = {
+    "_KIND": partial(_within, low=0, high=1, missing=-1),
+    "_PARTITION": _is_row,
+    "_BUCKET": partial(_within, low=LOWEST_BUCKET, high=2**31 - 1, missing=LOWEST_BUCKET - 1),
+    "_TOTAL_BUCKETS": partial(_within, low=-(2**31), high=2**31 - 1, missing=-(2**31) - 1),
+}
+_FILE_RULES: Mapping[str, Rule] = {
+    "_FILE_NAME": _is_name,
+    "_FILE_SIZE": _SIZE,
+    "_ROW_COUNT": _SIZE,
+    "_MIN_KEY": _is_row,
+    "_MAX_KEY": _is_row,
+    "_MIN_SEQUENCE_NUMBER": _is_valid,
+    "_MAX_SEQUENCE_NUMBER": _is_valid,
+    "_SCHEMA_ID": _SIZE,
+    "_LEVEL": partial(_within, low=0, high=MAX_LEVEL, missing=-1),
+    "_EXTRA_FILES": _are_names,
+    "_DELETE_ROW_COUNT": _OPTIONAL_SIZE,
+    "_FILE_SOURCE": partial(_within, low=0, high=1, missing=0),
+    "_FIRST_ROW_ID": _OPTIONAL_SIZE,
+}
+
+
+def numbers(array: pa.Array, missing: int = 0) -> Integers:
+    """A column of numbers; null reads as `missing`."""
+    filled = array.fill_null(missing) if array.null_count else array
+    found: Integers = filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return found
+
+
+def mask_of(array: pa.BooleanArray) -> Mask:
+    """A column of truth values without nulls."""
+    found: Mask = array.to_numpy(zero_copy_only=False)
+    return found
