@@ -12,8 +12,10 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.maintenance.health.fault import HealthReport
 from paimon.domain.maintenance.retention.expiry import Retention
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.maintain.check.check import check
 from paimon.operations.maintain.refs.rollback import RolledBack, roll_back
 from paimon.operations.maintain.refs.tags import expire_tags
 from paimon.operations.maintain.retention.expire_changelogs import expire_changelogs
@@ -83,6 +85,19 @@ class Maintain:
         """Drop the partitions that are older than an age, by default `partition.expiration-time`; their values."""
         life = life_of(self._table, None if age is None else age_millis(age), max_partitions)
         return expire_partitions(self._engine, self._table, self._engine.ids.uuid(), life)
+
+    def check(self, *, deep: bool = False) -> HealthReport:
+        """Prove that the table is whole, or name each fault, the states that it touches and what can be done.
+
+        Every reference of every snapshot, tag and long-lived changelog on all branches is followed: files exist, sizes
+        and row counts agree, levels do not overlap, hints are not ahead of the truth, nothing lies outside the table.
+
+        Parameters
+        ----------
+        deep : bool
+            Read the data files of the newest states and tags too: rows, keys in order and unique, statistics.
+        """
+        return check(self._engine, self._table, deep)
 
     def remove_orphans(
         self, older_than: object = None, *, dry_run: bool = False, allow_young: bool = False

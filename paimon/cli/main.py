@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from paimon import __version__
-from paimon.cli import demo, history, maintenance, rows, tables
+from paimon.cli import changes, demo, health, history, maintenance, rows, tables
 from paimon.domain.errors import PaimonError
 
 _EPILOG = """
@@ -61,6 +61,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for noun in (tables, rows, history, maintenance, demo):
+    for noun in (tables, rows, changes, history, maintenance, health, demo):
         noun.add_commands(commands)
     return parser

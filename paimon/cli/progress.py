@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
@@ -37,4 +37,31 @@ def counted(pieces: Iterable[T], doing: str) -> Iterator[T]:
             yield piece
     finally:
         if printed:
+            print(_WIPE, end="", file=sys.stderr, flush=True)
+
+
+class TerminalObserver:
+    """Shows the progress of operations; use it in a `with` block, which wipes the line at its end."""
+
+    def __init__(self) -> None:
+        self._started = self._shown = time.monotonic()
+        self._printed = False
+
+    def progress(self, activity: str, done: int, total: int | None = None) -> None:
+        """Say how far an activity is."""
+        now = time.monotonic()
+        if not sys.stderr.isatty() or now - self._started < _PATIENCE_SECONDS or now - self._shown < _PAUSE_SECONDS:
+            return
+        of = "" if total is None else f" of {total:,}"
+        print(f"{_WIPE}{activity}: {done:,}{of}", end="", file=sys.stderr, flush=True)
+        self._shown, self._printed = now, True
+
+    def count(self, metric: str, value: int) -> None:
+        """Not shown."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._printed:
             print(_WIPE, end="", file=sys.stderr, flush=True)

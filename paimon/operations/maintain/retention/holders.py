@@ -58,10 +58,11 @@ def branch_names(engine: Engine, paths: TablePaths) -> list[str]:
 def all_branches(engine: Engine, table: TableDefinition) -> list[TableDefinition]:
     """The table as each of its branches sees it; CorruptTable for a branch without a schema."""
     names = [MAIN_BRANCH, *branch_names(engine, table.paths)]
-    return [table if name == table.branch else _on_branch(engine, table, name) for name in names]
+    return [table if name == table.branch else on_branch(engine, table, name) for name in names]
 
 
-def _on_branch(engine: Engine, table: TableDefinition, name: str) -> TableDefinition:
+def on_branch(engine: Engine, table: TableDefinition, name: str) -> TableDefinition:
+    """The table as a branch other than its own sees it; CorruptTable where that has no schema."""
     paths = TablePaths(table.location, name)
     schema = latest_schema(engine, paths)
     if schema is None:

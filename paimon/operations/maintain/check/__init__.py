@@ -1,0 +1,1 @@
+"""Proving that a table is whole, or naming each fault."""

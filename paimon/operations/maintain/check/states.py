@@ -1,0 +1,139 @@
+"""The states of a table, as a check finds them: what cannot be read is a fault, and the rest is looked at all the same.
+
+Law: snapshots follow each other without a gap; hints are at most behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from attrs import field, frozen
+
+from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageError, Unsupported
+from paimon.domain.maintenance.health.fault import Fault, FaultKind
+from paimon.domain.paths import MAIN_BRANCH
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.json import parse_hint
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.maintain.retention.holders import Held, branch_names, on_branch
+from paimon.operations.read.changes.history import changelog_ids, find_changelog
+from paimon.operations.read.schemas import load_schema
+from paimon.operations.read.snapshots import find_snapshot, load_tag, snapshot_ids, tag_names
+from paimon.ports.engine import Engine
+
+
+@frozen(eq=False)
+class State:
+    """One state that something names.
+
+    Parameters
+    ----------
+    name : str
+        ``snapshot 7``, ``tag release``, ``changelog 3``; with its branch where that is not main.
+    is_end : bool
+        The newest of its branch, or a tag: its entries are looked at one by one.
+    """
+
+    table: TableDefinition
+    snapshot: Snapshot
+    name: str
+    held: Held
+    is_end: bool
+
+
+@frozen(eq=False)
+class Found:
+    """States, and the faults met on the way to them."""
+
+    states: list[State] = field(factory=list)
+    faults: list[Fault] = field(factory=list)
+
+    def attempt(self, path: str, states: Sequence[str], look: Callable[[], object]) -> bool:
+        """Look, and keep what goes wrong as a fault; whether it went right."""
+        try:
+            look()
+        except PaimonError as error:
+            self.faults.append(fault_of(error, path, states))
+            return False
+        return True
+
+
+def fault_of(error: PaimonError, path: str, states: Sequence[str]) -> Fault:
+    """An error of reading, as a fault."""
+    if isinstance(error, Unsupported):
+        return Fault(FaultKind.UNCHECKED, path, error.message, states)
+    missing = isinstance(error, NotFound) or isinstance(error.__cause__, NotFound)
+    reason = error.reason if isinstance(error, CorruptTable | StorageError) else error.message
+    at = error.path if isinstance(error, CorruptTable | StorageError) else path
+    return Fault(FaultKind.MISSING if missing else FaultKind.UNREADABLE, at, reason, states)
+
+
+def find_states(engine: Engine, table: TableDefinition) -> Found:
+    """All states of all branches."""
+    found = Found()
+    for branch in [MAIN_BRANCH, *branch_names(engine, table.paths)]:
+        where = "" if branch == MAIN_BRANCH else f" of branch {branch}"
+        try:
+            seen = table if branch == table.branch else on_branch(engine, table, branch)
+        except PaimonError as error:
+            found.faults.append(fault_of(error, table.paths.branch_directory(branch), [f"branch {branch}"]))
+            continue
+        _snapshots(engine, seen, where, found)
+        _named(engine, seen, where, found)
+    for state in found.states:
+        schema_id = state.snapshot.schema_id
+        paths = state.table.paths
+        found.attempt(paths.schema(schema_id), [state.name], partial(load_schema, engine, paths, schema_id))
+    return found
+
+
+def _snapshots(engine: Engine, table: TableDefinition, where: str, found: Found) -> None:
+    ids = snapshot_ids(engine, table.paths)
+    for snapshot_id in ids:
+        name = f"snapshot {snapshot_id}{where}"
+
+        def look(snapshot_id: int = snapshot_id, name: str = name) -> None:
+            snapshot = find_snapshot(engine, table.paths, snapshot_id)
+            if snapshot is not None:  # else it expired since it was listed
+                found.states.append(State(table, snapshot, name, Held.ALL, snapshot_id == ids[-1]))
+
+        found.attempt(table.paths.snapshot(snapshot_id), [name], look)
+    for missing in sorted(set(range(ids[0], ids[-1])) - set(ids)) if ids else []:
+        if engine.files.status(table.paths.snapshot(missing)) is None:
+            reason, name = f"is missing between snapshots {ids[0]} and {ids[-1]}", f"snapshot {missing}{where}"
+            found.faults.append(Fault(FaultKind.GAP, table.paths.snapshot(missing), reason, [name]))
+    found.faults.extend(_hints(engine, table, ids))
+
+
+def _hints(engine: Engine, table: TableDefinition, ids: Sequence[int]) -> Iterator[Fault]:
+    bounds = ((table.paths.latest_hint, ids[-1] if ids else 0), (table.paths.earliest_hint, ids[0] if ids else 0))
+    for path, truth in bounds:
+        try:
+            told = parse_hint(engine.files.read(path))
+        except NotFound:
+            continue
+        except StorageError as error:
+            yield Fault(FaultKind.HINT, path, error.reason)
+            continue
+        if told is not None and told > truth:
+            yield Fault(FaultKind.HINT, path, f"says {told}, and the truth is {truth}")
+
+
+def _named(engine: Engine, table: TableDefinition, where: str, found: Found) -> None:
+    for tag in tag_names(engine, table.paths):
+        name = f"tag {tag}{where}"
+
+        def look(tag: str = tag, name: str = name) -> None:
+            found.states.append(State(table, load_tag(engine, table.paths, tag).snapshot, name, Held.STATE, True))
+
+        found.attempt(table.paths.tag(tag), [name], look)
+    for changelog_id in changelog_ids(engine, table.paths):
+        name = f"changelog {changelog_id}{where}"
+
+        def find(changelog_id: int = changelog_id, name: str = name) -> None:
+            snapshot = find_changelog(engine, table.paths, changelog_id)
+            if snapshot is not None:
+                found.states.append(State(table, snapshot, name, Held.CHANGES, False))
+
+        found.attempt(table.paths.changelog(changelog_id), [name], find)
