@@ -7,7 +7,7 @@ again finishes. Only metadata goes; the data of what was forgotten are orphans f
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.paths import join
@@ -102,12 +102,22 @@ def _target(
     return next(tagged, None) or load_snapshot(engine, table.paths, snapshot_id)
 
 
+def restorable(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> Snapshot:
+    """A tagged snapshot as it can stand again: without its changelog, where that expired, because tags keep none."""
+    name = snapshot.changelog_manifest_list
+    if name is None or engine.files.status(table.paths.manifest(name)) is not None:
+        return snapshot
+    return evolve(
+        snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
+    )
+
+
 def _restore(engine: Engine, table: TableDefinition, target: Snapshot) -> None:
     """Give an expired snapshot, which a tag keeps, its file again."""
     standing = find_snapshot(engine, table.paths, target.id)
     if standing is None:
-        path = table.paths.snapshot(target.id)
-        if engine.files.put_if_absent(path, snapshot_to_json(target)) is not PutOutcome.CREATED:
+        data = snapshot_to_json(restorable(engine, table, target))
+        if engine.files.put_if_absent(table.paths.snapshot(target.id), data) is not PutOutcome.CREATED:
             standing = load_snapshot(engine, table.paths, target.id)
         engine.files.replace(table.paths.earliest_hint, str(target.id).encode())
     if standing is not None and standing.identity != target.identity:

@@ -80,6 +80,7 @@ class _Survey:
             for parts in self._groups(holder):
                 manifests = [m for part in parts for m in part.manifests]
                 named.update(name for part in parts for name in part.names)
+                self._wanted |= {m.file_name: (holder.table, m) for m in manifests if self._may_hold(holder.table, m)}
                 states.append(frozenset(m.file_name for m in manifests))
             named.update(_single_files(holder))
         mask: Mask = pc.is_in(names, pa.array(sorted(named), pa.string())).to_numpy(zero_copy_only=False)
@@ -96,27 +97,31 @@ class _Survey:
         if snapshot.index_manifest is not None:
             yield [self._index(table, snapshot.index_manifest)]
         if changelog is not None and holder.held is Held.ALL:
-            yield [self._list(table, changelog)]
+            yield from self._unless_missing(table, changelog)  # a rollback to a tag in Java brings it back without
 
     def _changes(self, table: TableDefinition, snapshot: Snapshot) -> Iterator[list[_Part]]:
         if snapshot.changelog_manifest_list is not None:
             yield [self._list(table, snapshot.changelog_manifest_list)]
             return
-        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-            try:
-                part = self._list(table, name)
-            except CorruptTable as error:
-                if not isinstance(error.__cause__, NotFound):
-                    raise
-                continue  # the table has a producer: these lists went with the snapshot
-            counts = name == snapshot.delta_manifest_list and shows_delta(snapshot)
-            yield [part] if counts else [_Part(part.names)]
+        # Where the table has a producer, these lists went with the snapshot.
+        for parts in self._unless_missing(table, snapshot.base_manifest_list):
+            yield [_Part(part.names) for part in parts]
+        for parts in self._unless_missing(table, snapshot.delta_manifest_list):
+            yield parts if shows_delta(snapshot) else [_Part(part.names) for part in parts]
+
+    def _unless_missing(self, table: TableDefinition, name: str) -> Iterator[list[_Part]]:
+        try:
+            part = self._list(table, name)
+        except CorruptTable as error:
+            if not isinstance(error.__cause__, NotFound):
+                raise
+            return
+        yield [part]
 
     def _list(self, table: TableDefinition, name: str) -> _Part:
         if name not in self._parts:
             metas = read_manifest_list(self._engine, table, name)
             self._parts[name] = _Part((name, *(m.file_name for m in metas)), metas)
-            self._wanted |= {m.file_name: (table, m) for m in metas if self._may_hold(table, m)}
         return self._parts[name]
 
     def _index(self, table: TableDefinition, name: str) -> _Part:

@@ -70,7 +70,8 @@ class UnitWork:
     def _compact(self, group: Group, merging: Merging, rewrites: bool) -> None:
         """Merges a group, with what lies above where that is needed; writes its rows, its changes, or both."""
         table = self.bucket.table
-        rules = ChangeRules.of(table.schema, table.options, self.plan.top_level if merging is Merging.TOP else None)
+        top = self.plan.top_level if merging is Merging.TOP else None
+        rules = evolve(ChangeRules.of(table.schema, table.options, top), moves=not rewrites)
         with ExitStack() as files:
             data = files.enter_context(self.made.data_files()) if rewrites else None
             changelog = files.enter_context(self.made.changelog_files()) if rules.tells else None
