@@ -87,6 +87,9 @@ class Plan:
         """The steps and the result as text, one line each."""
         lines = [f"  {s.name}: {s.before} -> {s.after} ({_size(s.size_bytes)})" for s in self.steps]
         merged = sum(not split.raw_convertible for split in self.splits)
+        vectors = [d.range.cardinality or 0 for split in self.splits for d in split.deletion_files if d is not None]
+        if vectors:
+            lines.append(f"  deletion vectors: {sum(vectors)} rows of {len(vectors)} files are deleted")
         lines.append(
             f"  reads {self.file_count} files, {_size(self.size_bytes)}, {self.row_count} stored rows in "
             f"{len(self.splits)} splits ({merged} to be merged)"
