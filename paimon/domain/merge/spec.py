@@ -8,6 +8,7 @@ Source: `CoreOptions`, `MergeFunctionFactory`.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 
 from attrs import field, frozen
 
@@ -72,7 +73,7 @@ class MergeSpec:
         deciding = [g for g in self.sequence_groups if g.removes or {*g.members, *g.sequence} & {*wanted}]
         return frozenset({*wanted, *self.key_names, *self.sequence_fields, *(n for g in deciding for n in g.sequence)})
 
-    @property
+    @cached_property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """How each value column is aggregated, for the engines that do."""
         return tuple(Aggregate.of(f, self._function_of(f.name), self.options) for f in self.value_fields)

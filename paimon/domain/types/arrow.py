@@ -9,6 +9,7 @@ Source: `ArrowFieldTypeConversion`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -100,6 +101,7 @@ def _part(name: str, data_type: DataType) -> pa.Field:
     return pa.field(name, arrow_type(data_type), nullable=data_type.nullable)
 
 
+@lru_cache(maxsize=4096)  # asked for every file that is read
 def arrow_field(column: DataField) -> pa.Field:
     """The Arrow field of a column."""
     plain = _part(column.name, column.type)

@@ -14,7 +14,6 @@ from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
 from paimon.domain.merge.aggregate.deeds import ADD, RETRACT, SET
 from paimon.domain.merge.columnar.answer import answered
 from paimon.domain.merge.columnar.arrival import Grouping
-from paimon.domain.merge.columnar.largest import first_place
 from paimon.domain.merge.columnar.order import Mask, kinds_of
 from paimon.domain.merge.spec import MergeSpec
 
@@ -39,5 +38,5 @@ def aggregation(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table:
 def _deeds(kinds: Deeds, removed: Mask, groups: Grouping) -> Deeds:
     deeds = np.where((kinds == 1) | (kinds == _DELETE), RETRACT, ADD).astype(np.int8)
     deeds[removed] = SET
-    deeds[first_place(groups.of_row(), groups.key_count)[groups.lone]] = SET
+    deeds[groups.alone] = SET
     return deeds

@@ -40,6 +40,11 @@ class Arrival(NamedTuple):
         return first_place(self.numbers, self.key_count)
 
     @property
+    def alone(self) -> Rows:
+        """The places of the lone records."""
+        return self.last[self.lone]
+
+    @property
     def rows(self) -> Rows | None:
         """None: rows stand in merge order."""
         return None
@@ -81,8 +86,10 @@ def _numbers(words: list[Words], rows: int) -> tuple[Rows, int]:
         slots = words[0].view(np.int64)
         taken = np.zeros(int(slots.max()) + 1, dtype=np.bool_)
         taken[slots] = True
-        found = np.cumsum(taken)
-        return found[slots] - 1, int(found[-1])
+        found = np.flatnonzero(taken)
+        numbers = np.empty(len(taken), dtype=np.int64)
+        numbers[found] = np.arange(len(found))
+        return numbers[slots], len(found)
     order = sorted_rows(words, rows)
     change = np.zeros(rows, dtype=np.bool_)
     for word in words:

@@ -20,7 +20,8 @@ def last_place(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows
         found[groups] = np.arange(len(groups))  # of equal groups numpy keeps the last
         return found
     found = np.zeros(group_count, dtype=np.int64)
-    np.maximum.at(found, groups, np.arange(1, len(groups) + 1) * mask)  # cheaper than cutting out a ragged mask
+    # cheaper than cutting out a ragged mask: what is not in it becomes 0
+    np.maximum.at(found, groups, np.arange(1, len(groups) + 1) & -mask.astype(np.int64))
     return found - 1
 
 
@@ -37,7 +38,7 @@ def first_place(groups: Rows, group_count: int, mask: Mask | None = None) -> Row
 def largest_place(words: Iterable[Words], groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
     """The last of the places of each group, of those in the mask, with the largest words; -1 where it has none."""
     for word in words:
-        own = word if mask is None else word * mask
+        own = word if mask is None else word & (-mask.astype(np.int64)).view(np.uint64)
         largest = np.zeros(group_count, dtype=np.uint64)
         np.maximum.at(largest, groups, own)
         equal = own == largest[groups]

@@ -52,6 +52,11 @@ class Groups(NamedTuple):
         return self.order[self.ends - 1]
 
     @property
+    def alone(self) -> Rows:
+        """The places of the lone records."""
+        return self.starts[self.lone]
+
+    @property
     def rows(self) -> Rows | None:
         """The row number of each place in merge order; None where rows stand in it."""
         return self.order

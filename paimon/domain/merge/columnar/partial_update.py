@@ -17,7 +17,6 @@ from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
 from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
 from paimon.domain.merge.columnar.answer import answered
 from paimon.domain.merge.columnar.arrival import Grouping
-from paimon.domain.merge.columnar.largest import first_place
 from paimon.domain.merge.columnar.order import Groups, Mask, Rows, kinds_of, retracts
 from paimon.domain.merge.columnar.sequence_groups import Standing, known_groups, largest_standing, standings
 from paimon.domain.merge.columnar.words import concatenated
@@ -41,7 +40,7 @@ def _newest_wins(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table
         adds = np.ones(len(numbers), dtype=np.bool_)
         _check_records(table, groups, spec, adds, groups.lone[numbers])
     deeds = np.full(len(numbers), ADD, dtype=np.int8)
-    deeds[first_place(numbers, count)[groups.lone]] = SET
+    deeds[groups.alone] = SET
     steps = Steps(groups.rows, deeds, numbers, count, plain=True)
     largest = {
         name: rows

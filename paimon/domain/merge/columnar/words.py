@@ -57,13 +57,20 @@ def parts_of(column: pa.Array, descending: bool = False) -> list[Part]:
 
 def _narrowed(numbers: Integers, valid: npt.NDArray[np.bool_] | None, descending: bool) -> Part:
     """The distance from the smallest (or largest) valid value, in as few bits as it needs."""
-    present = numbers if valid is None else numbers[valid]
+    present = numbers if valid is None else _filled(numbers, valid)
     low, high = int(present.min()), int(present.max())
     words = numbers.astype(np.int64, copy=False).view(np.uint64)  # differences below are exact modulo 2 to the 64
     values = np.uint64(high % _WRAP) - words if descending else words - np.uint64(low % _WRAP)
     if valid is not None:
-        values = np.where(valid, values, np.uint64(0))
+        values = values & (-valid.astype(np.int64)).view(np.uint64)
     return Part(values, (high - low).bit_length())
+
+
+def _filled(numbers: Integers, valid: npt.NDArray[np.bool_]) -> Integers:
+    """The numbers with a valid one wherever they are not: cheaper than cutting them out."""
+    some = numbers[int(valid.argmax())]
+    filled: Integers = some ^ ((numbers ^ some) & -valid.astype(numbers.dtype))
+    return filled
 
 
 def _numbers(column: pa.Array) -> list[Integers]:
