@@ -1,7 +1,8 @@
 """Writing on executors, committing on the driver.
 
-Law: a task writes with the same writer as embedded code and answers encoded commit messages; one commit publishes them
-all. An abort deletes nothing that a snapshot may hold. Failed and repeated tasks leave at most orphan files.
+Law: a task writes, and compacts, with the same writer as embedded code and answers encoded commit messages; one commit
+publishes them all. An abort deletes nothing that a snapshot may hold. Failed and repeated tasks leave at most orphan
+files.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class PaimonWriter(DataSourceArrowWriter):
     """One Spark write job: its commit user is made once and travels with it."""
 
     def __init__(self, table: Table, source: SourceOptions, overwrite: bool) -> None:
-        self._table = table
+        # Where rows are not routed, several tasks share a bucket, and each would compact it.
+        alone = source.routed or bool(table.primary_keys)
+        self._table = table if alone else table.with_options({"write-only": True})
         self._kind_column = source.kind_column
         self._identifier = source.commit_identifier or BATCH_COMMIT_IDENTIFIER
         self._commit_user = source.commit_user or str(uuid.uuid4())

@@ -1,5 +1,4 @@
-"""One history, written by us and by Java, each compacting inline: the same files stand on the same levels, and Java reads
-ours."""
+"""One history written by us and by Java, each compacting inline: the same files on the same levels; Java reads ours."""
 
 from __future__ import annotations
 

@@ -52,6 +52,17 @@ def test_upserts_routed_through_spark_read_the_same_everywhere(spark: SparkSessi
     assert all(count == 1 for _, _, count in files), "each bucket is written by one task"
 
 
+def test_tasks_compact_the_buckets_that_they_write(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = orders(catalog, **{"num-sorted-run.compaction-trigger": 2})
+    for turn in range(3):
+        paimon.spark.write(spark.createDataFrame(rows(0, 100, str(turn))).repartition(3), table, tasks=2)
+    assert by_id(table.scan().to_arrow()) == by_id(rows(0, 100, "2"))
+    kinds = [s.commit_kind.value for s in table.snapshots()]
+    assert kinds.count("APPEND") == 3 and "COMPACT" in kinds
+    levels = [f.level for s in table.scan().plan().splits for f in s.files]
+    assert len(levels) < 27 and max(levels) > 0, "nine buckets were written three times"
+
+
 def test_columns_filters_and_time_travel(spark: SparkSession, catalog: paimon.Catalog) -> None:
     table = orders(catalog)
     table.write(rows(0, 50, "old"))
