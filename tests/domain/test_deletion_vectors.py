@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,3 +104,16 @@ def test_an_end_that_is_missing_is_found_out(cut: int) -> None:
 def test_a_row_before_the_first_cannot_be_deleted() -> None:
     with pytest.raises(ValueError, match="-1"):
         DeletionVector.of(np.array([3, -1]))
+
+
+@given(FAR | NEAR, st.integers(0, (1 << 34) - 1) | st.sampled_from([(1 << 32) - 5, 1 << 32, (1 << 33) - 1]))
+def test_the_mask_over_the_edge_of_a_word(rows: set[int], first: int) -> None:
+    near = rows | {first + 3, first + 9}
+    mask = DeletionVector.of(list(near)).mask(first, 12)
+    assert mask.tolist() == [row in near for row in range(first, first + 12)]
+
+
+def test_a_vector_travels() -> None:
+    vector = DeletionVector.of([1, 2, 3, 1 << 33])
+    again = pickle.loads(pickle.dumps(vector))
+    assert encode_vector(again, True) == encode_vector(vector, True)

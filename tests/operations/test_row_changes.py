@@ -264,3 +264,21 @@ def _reachable(table: Table, place: Path) -> list[Path]:
     names = {f.file_name for s in table.scan().plan().splits for f in s.files}
     names |= {r["file_name"] for r in table.system_table("table_indexes").scan().to_arrow().to_pylist()}
     return [p for p in place.rglob("*") if p.name in names]
+
+
+@pytest.mark.parametrize("options", LAYOUTS)
+def test_files_without_rows_go(tmp_path: Path, options: dict[str, str]) -> None:
+    table = make(tmp_path, options)
+    for day in (1, 2):
+        table.write(rows(0, 8, day))
+    table.delete("day = 1 AND id = 3")
+    assert table.delete("day = 1").rows == 7
+    assert read(table) == rows(0, 8, 2)
+    splits = table.scan().plan().splits
+    assert {split.partition for split in splits} == {s.partition for s in table.scan(where="day = 2").plan().splits}
+    assert not table.system_table("table_indexes").scan().to_arrow().num_rows or table.definition.is_bucketed
+    assert table.update({"s": "'all'"}, where="TRUE").rows == 8
+    assert {r["s"] for r in read(table)} == {"all"}
+    assert sum(split.row_count for split in table.scan().plan().splits) == 8
+    table.delete("TRUE")
+    assert table.scan().plan().splits == ()

@@ -44,9 +44,10 @@ def encode_vector(vector: DeletionVector, bitmap64: bool) -> tuple[bytes, int]:
         body = MAGIC_64 + len(words).to_bytes(_LONG_BYTES, "little")
         body += b"".join(i.to_bytes(INT_BYTES, "little") + word.serialize() for i, word in enumerate(words))
     else:
-        if vector.cardinality and int(vector.positions[-1]) > MAX_POSITION_32:
+        last = vector.last
+        if last is not None and last > MAX_POSITION_32:
             raise Unsupported(
-                f"deleting row {vector.positions[-1]} of a file in a 32-bit vector",
+                f"deleting row {last} of a file in a 32-bit vector",
                 hint="set deletion-vectors.bitmap64 to true",
             )
         body = MAGIC_32 + (words[0] if words else BitMap()).serialize()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from attrs import field, frozen
+from attrs import frozen
 from pyroaring import BitMap
 
 Mask = npt.NDArray[np.bool_]
@@ -30,19 +30,9 @@ class DeletionVector:
     ----------
     words : tuple of BitMap
         The low 32 bits of the positions whose high 32 bits are the place in the tuple. Never changed.
-    positions : ndarray
-        The same positions, ascending.
     """
 
     words: tuple[BitMap, ...] = ()
-    positions: Positions = field(init=False)
-
-    @positions.default
-    def _positions(self) -> Positions:
-        parts = [np.asarray(w.to_array()).astype(np.int64) + (i << _WORD_BITS) for i, w in enumerate(self.words)]
-        found: Positions = np.concatenate([np.empty(0, np.int64), *parts])
-        found.setflags(write=False)
-        return found
 
     @classmethod
     def of(cls, positions: Any) -> DeletionVector:
@@ -52,13 +42,29 @@ class DeletionVector:
     @property
     def cardinality(self) -> int:
         """How many rows are deleted."""
-        return len(self.positions)
+        return sum(len(word) for word in self.words)
+
+    @property
+    def last(self) -> int | None:
+        """The largest position; None where nothing is deleted."""
+        return max((word.max() + (i << _WORD_BITS) for i, word in enumerate(self.words) if word), default=None)
+
+    @property
+    def positions(self) -> Positions:
+        """All positions, ascending: an array that is made for each call."""
+        parts = [np.asarray(w.to_array()).astype(np.int64) + (i << _WORD_BITS) for i, w in enumerate(self.words)]
+        return np.concatenate([np.empty(0, np.int64), *parts])
 
     def mask(self, first_row: int, row_count: int) -> Mask:
         """Marks the deleted ones among `row_count` rows from `first_row` on."""
         marked = np.zeros(row_count, dtype=bool)
-        low, high = np.searchsorted(self.positions, [first_row, first_row + row_count])
-        marked[self.positions[low:high] - first_row] = True
+        end = first_row + row_count
+        for i in range(first_row >> _WORD_BITS, min(len(self.words), (end >> _WORD_BITS) + 1)):
+            base = i << _WORD_BITS
+            span = range(max(0, first_row - base), min(1 << _WORD_BITS, end - base))
+            if span:
+                within = np.asarray((self.words[i] & BitMap(span)).to_array()).astype(np.int64)
+                marked[within + (base - first_row)] = True
         return marked
 
     def with_deleted(self, positions: Any) -> DeletionVector:

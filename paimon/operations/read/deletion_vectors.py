@@ -32,7 +32,7 @@ def read_vector(engine: Engine, deletion: DeletionFile) -> DeletionVector:
     if where.cardinality is not None and where.cardinality != vector.cardinality:
         reason = f"marks {vector.cardinality} rows of {where.data_file}, but should mark {where.cardinality}"
         raise CorruptTable(deletion.path, reason)
-    engine.cache.put(key, vector, vector.positions.nbytes)
+    engine.cache.put(key, vector, where.length)
     return vector
 
 

@@ -1,7 +1,7 @@
 """Deleting and updating rows of append tables.
 
 Law: with `deletion-vectors.enabled` the rows are marked in vectors and new versions appended; without, every file that
-holds one of them is written anew. Either becomes one OVERWRITE snapshot, refused where the same files changed
+holds one of them is written anew. A file of which no row is left goes. Either becomes one OVERWRITE snapshot, refused where the same files changed
 meanwhile. Source: `DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
 """
 
@@ -72,6 +72,8 @@ def _new_rows(
         return
     bucket = Bucket.of(engine, table, matches.split)
     for match in matches.files:
+        if match.leaves_nothing and not assignments:
+            continue
         start = 0
         for batch in read_data_file(bucket, match.file, table.schema.fields):
             rows = _of_batch(batch, match, start, assignments, whole_files)
@@ -100,16 +102,16 @@ def _taken_away(
 ) -> CommitMessage:
     """What is no longer valid of a bucket: rows by their vectors, or whole files with theirs."""
     split, files = matches.split, matches.files
-    names = {match.file.file_name for match in files}
-    changed = {match.file.file_name: match.after for match in files} if marks else {}
-    change = write_vectors(engine, table, vectors, changed, removed=() if marks else names)
+    gone = [match.file for match in files if match.leaves_nothing or not marks]
+    changed = {m.file.file_name: m.after for m in files if marks and not m.leaves_nothing}
+    change = write_vectors(engine, table, vectors, changed, removed={f.file_name for f in gone})
     return CommitMessage(
         split.partition,
         split.bucket,
         split.total_buckets,
         split.bucket_path,
         DataIncrement(
-            deleted_files=() if marks else [match.file for match in files],
+            deleted_files=gone,
             new_index_files=change.new,
             deleted_index_files=change.deleted,
         ),

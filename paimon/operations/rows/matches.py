@@ -44,6 +44,11 @@ class FileMatch:
         """How many rows were found."""
         return self.after.cardinality - self.before.cardinality
 
+    @property
+    def leaves_nothing(self) -> bool:
+        """Whether no other row of the file is live."""
+        return self.after.cardinality == self.file.row_count
+
     def mask(self, first_row: int, row_count: int) -> Mask:
         """Marks the rows found among some rows of the file."""
         found: Mask = self.after.mask(first_row, row_count) & ~self.before.mask(first_row, row_count)
