@@ -1,8 +1,8 @@
 """Deleting and updating rows of append tables.
 
 Law: with `deletion-vectors.enabled` the rows are marked in vectors and new versions appended; without, every file that
-holds one of them is written anew. A file of which no row is left goes. Either becomes one OVERWRITE snapshot, refused where the same files changed
-meanwhile. Source: `DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
+holds one of them is written anew. A file of which no row is left goes. Either becomes one OVERWRITE snapshot, refused
+where the same files changed meanwhile. Source: `DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
 """
 
 from __future__ import annotations
