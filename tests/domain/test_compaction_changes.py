@@ -78,7 +78,7 @@ def compactions(draw: st.DrawFn, engine: str, full: bool) -> tuple[ChangeRules, 
     spec = evolve(spec, engine=engine, lookup=engine != "first-row" and (not full or draw(st.booleans())))
     rules = ChangeRules(
         spec, TOP if full else None, draw(st.sampled_from([True, True, True, False])), draw(st.booleans()),
-        draw(st.sets(st.sampled_from(["s", "a", "b", "k"]))),
+        draw(st.sets(st.sampled_from(["s", "a", "b", "k"]))), moves=draw(st.booleans()),
     )  # fmt: skip
     level = st.sampled_from([0, 0, 1, 3, TOP] if full else [0, 0, 1, 3, ABOVE])
     rows = draw(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("xy"), level, kinds, SMALL, SMALL, DOUBLE),
@@ -159,7 +159,7 @@ def test_what_is_told_leads_from_the_rows_before_to_those_after(
         return
     if engine == "first-row" and not full:
         state = {key(r): r.values for r in (*above, *records) if r.level > 0}
-        after = state | {key(r): r.values for r in rows if key(r) not in state}
+        after = state | {key(r): r.values for r in rows if r.is_add and key(r) not in state}
     else:
         levels = sorted((r for r in (*above, *records) if r.level > 0), key=lambda r: -r.level)
         before = levels if not full else [r for r in levels if r.level == TOP]

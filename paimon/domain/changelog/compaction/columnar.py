@@ -67,7 +67,8 @@ def compacted(window: Window, found: Found | None, rules: ChangeRules) -> Compac
         joined = pa.concat_tables([window.table, found.rows.select(window.table.column_names)])
         window = window_of(joined, rules)
     reached = _smallest(window, above=-1) == 0
-    window = Window(window.table, window.groups._replace(lone=~reached))  # lone records that are new go to the engine
+    lone = window.groups.lone & rules.moves | ~reached  # the engine sees new records, lone too, unless they only move
+    window = Window(window.table, window.groups._replace(lone=lone))
     return _merged(window, _rows_of_level(window, _smallest(window, above=0)), reached, rules)
 
 
@@ -77,7 +78,7 @@ def _first_row(window: Window, found: Found | None, rules: ChangeRules) -> Compa
     if found is not None:
         keep[np.flatnonzero(new)[found.asked]] = False
     groups = restricted(window.groups, keep[window.groups.of_row()])
-    groups = groups._replace(lone=groups.lone & ~new[keep])
+    groups = groups if rules.moves else groups._replace(lone=groups.lone & ~new[keep])
     return _merged(Window(window.table, groups), np.full(keep.sum(), -1), new[keep], rules)
 
 

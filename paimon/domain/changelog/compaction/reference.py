@@ -12,7 +12,8 @@ Law: a change is told of a key that a new record reached, by what its row was be
 
 A retract is nothing. For lookups, new records are those of level 0: they go through the engine, a lone one too, and the
 row before takes part; a key that they do not reach keeps its newest record; first-row keeps what it has, and drops
-what lies above. For full compactions, new records are those below the top level. Source:
+what lies above. For full compactions, new records are those below the top level. Java tells of a file that only moves
+what the engine would make of its records; here what they hold is told, because that is what stays. Source:
 `LookupChangelogMergeFunctionWrapper`, `FirstRowMergeFunctionWrapper`, `FullChangelogMergeFunctionWrapper`.
 """
 
@@ -56,7 +57,7 @@ def _of_key(group: Sequence[Record], find: Find, rules: ChangeRules) -> tuple[Re
     before = above[0] if above else find(group[0])
     if before is not None and not above:
         (group,) = by_key([*group, before], rules.spec)
-    after = through_engine(group, rules.spec)
+    after = group[0] if rules.moves and len(group) == 1 else through_engine(group, rules.spec)
     return after, told(before, after, rules)
 
 
@@ -65,7 +66,7 @@ def _first_row(group: Sequence[Record], find: Find, rules: ChangeRules) -> tuple
         return next(iter(merge(group, rules.spec)), None), []
     if find(group[0]) is not None:
         return None, []
-    after = through_engine(group, rules.spec)
+    after = group[0] if rules.moves and len(group) == 1 else through_engine(group, rules.spec)
     return after, told(None, after, rules)
 
 

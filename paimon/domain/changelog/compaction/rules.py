@@ -40,6 +40,8 @@ class ChangeRules:
         Columns that do not count as changed.
     marks : bool
         Records above the output are marked as deleted once a newer one is found.
+    moves : bool
+        The file of the records only moves: what a lone record holds is what stays.
     """
 
     spec: MergeSpec
@@ -48,6 +50,7 @@ class ChangeRules:
     skips_equal: bool = False
     ignored: frozenset[str] = field(converter=_names, default=frozenset())
     marks: bool = False
+    moves: bool = False
 
     @classmethod
     def of(cls, schema: TableSchema, options: TableOptions, top_level: int | None) -> ChangeRules:
