@@ -13,6 +13,8 @@ import pyarrow as pa
 from attrs import evolve
 
 from paimon.domain.errors import AlreadyExists, NotFound, StorageError
+from paimon.domain.merge.aggregate.check import check_aggregates
+from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.changes import AddColumn, SchemaChange, SetOption, apply_changes
@@ -51,6 +53,7 @@ def create_table(
     """
     check_options(options, allow_unknown_options)
     schema = declare(fields, primary_keys, partition_keys, options, comment, engine.clock.now_millis())
+    check_aggregates(schema, TableOptions.of(schema.options))
     if latest_schema(engine, paths) is not None or not _put(engine, paths, schema):
         raise AlreadyExists("table", paths.root)
     return schema

@@ -22,7 +22,7 @@ from paimon.domain.merge.reference.deduplicate import deduplicate as reference_d
 from paimon.domain.merge.reference.first_row import first_row as reference_first_row
 from paimon.domain.merge.reference.partial_update import partial_update as reference_partial_update
 from paimon.domain.merge.reference.record import Record
-from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.merge.spec import AGGREGATING, MergeSpec
 
 
 @frozen
@@ -57,7 +57,7 @@ def engine_of(spec: MergeSpec) -> Engine:
     found = ENGINES.get(spec.engine)
     if found is None:
         raise Unsupported(f"merge engine {spec.engine!r}", hint=f"known are {', '.join(sorted(ENGINES))}")
-    if spec.engine in ("aggregation", "partial-update"):
+    if spec.engine in AGGREGATING:
         for aggregate in spec.aggregates:
             check_type(aggregate)
     return found

@@ -18,6 +18,9 @@ from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField
 
+AGGREGATING = ("aggregation", "partial-update")
+"""The engines whose columns have aggregate functions."""
+
 
 @frozen(hash=False)
 class MergeSpec:

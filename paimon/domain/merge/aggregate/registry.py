@@ -25,6 +25,7 @@ from paimon.domain.merge.aggregate.reference.fold import Folding
 from paimon.domain.merge.aggregate.rule import Aggregate
 from paimon.domain.merge.columnar.order import Mask
 from paimon.domain.types import data_types as dt
+from paimon.domain.types.text import format_type
 
 Columnar = Callable[[pa.Array, Aggregate, Steps], pa.Array]
 ByReference = Callable[[Aggregate, Steps], Mask]
@@ -141,6 +142,8 @@ def check_type(aggregate: Aggregate) -> None:
     types = function_named(aggregate).types
     name, kind = aggregate.column.name, aggregate.column.type
     if types and not isinstance(kind, types):
+        taken = ", ".join(t.__name__.removesuffix("Type").upper() for t in types)
         raise InvalidRequest(
-            f"aggregate function {aggregate.function!r} does not take column {name!r} of its type", subject=name
-        )
+            f"aggregate function {aggregate.function!r} does not take column {name!r} of type {format_type(kind)}",
+            subject=f"fields.{name}.aggregate-function", hint=f"it takes {taken}; set the option of this column",
+        )  # fmt: skip

@@ -106,11 +106,28 @@ def _check_clustering(schema: TableSchema, options: TableOptions) -> None:
             raise refuse("clustering.incremental", "needs an append table")
         if options.bucket > 0 and options.bucket_append_ordered:
             raise refuse("clustering.incremental", "needs 'bucket-append-ordered' to be false where there are buckets")
+        if options.bucket > 0 and options.deletion_vectors_enabled:
+            raise refuse("clustering.incremental", "does not go with deletion vectors where there are buckets")
+        if options.data_evolution_enabled:
+            raise refuse("clustering.incremental", "does not go with 'data-evolution.enabled'")
     if options.pk_clustering_override:
         if not options.clustering_columns:
             raise refuse("pk-clustering-override", "needs 'clustering.columns'")
         if not options.deletion_vectors_enabled:
             raise refuse("pk-clustering-override", "needs deletion vectors", "set 'deletion-vectors.enabled'")
+        _check_override(options)
+
+
+def _check_override(options: TableOptions) -> None:
+    refusals = (
+        ("record-level.expire-time", options.record_expire_millis is not None),
+        ("merge-engine", options.merge_engine not in ("deduplicate", "first-row")),
+        ("sequence.field", bool(options.sequence_fields)),
+        ("changelog-producer", options.changelog_producer not in ("none", "input")),
+    )
+    for option, given in refusals:
+        if given:
+            raise refuse(option, f"is {options.get(option)!r}, which does not go with 'pk-clustering-override'")
 
 
 def _check_retention(schema: TableSchema, options: TableOptions) -> None:

@@ -86,6 +86,11 @@ def _check_changelog(schema: TableSchema, options: TableOptions) -> None:
         raise refuse("changelog-producer", f"is {producer!r}, which needs a primary key")
     if options.merge_engine == "first-row" and producer not in ("none", "lookup"):
         raise refuse("changelog-producer", f"is {producer!r}; merge engine 'first-row' allows only 'none' and 'lookup'")
+    if flag(options, "streaming-read-overwrite") and not schema.primary_keys:
+        hint = "set 'streaming-read-append-overwrite' instead"
+        raise refuse("streaming-read-overwrite", "needs a primary key", hint)
+    if flag(options, "table-read.sequence-number.enabled") and not schema.primary_keys:
+        raise refuse("table-read.sequence-number.enabled", "needs a primary key")
     if producer in ("lookup", "full-compaction") and flag(options, "streaming-read-overwrite"):
         raise refuse("streaming-read-overwrite", f"would bring changes twice with changelog producer {producer!r}")
 
@@ -95,7 +100,7 @@ def _check_deletion_vectors(options: TableOptions) -> None:
         return
     if options.changelog_producer == "full-compaction":
         raise refuse("deletion-vectors.enabled", "does not go with changelog producer 'full-compaction'")
-    if options.merge_engine == "first-row":
+    if options.merge_engine == "first-row" and not options.pk_clustering_override:
         raise refuse("deletion-vectors.enabled", "means nothing with merge engine 'first-row'")
 
 
