@@ -282,3 +282,21 @@ def test_files_without_rows_go(tmp_path: Path, options: dict[str, str]) -> None:
     assert sum(split.row_count for split in table.scan().plan().splits) == 8
     table.delete("TRUE")
     assert table.scan().plan().splits == ()
+
+
+def test_what_partial_update_would_not_take_is_refused(tmp_path: Path) -> None:
+    options = {"bucket": "1", "merge-engine": "partial-update"}
+    table = make(tmp_path, options, ["day", "id"])
+    table.write(rows(0, 6))
+    with pytest.raises(InvalidRequest, match="'s' cannot be set to null"):
+        table.update({"s": None}, where="id > 0")
+    table.update({"s": None, "v": 7}, where="id IN (0, 4)")
+    assert [r["v"] for r in read(table)] == [7, 1, 2, 3, 7, 0]
+    grouped = make(tmp_path, {**options, "fields.v.sequence-group": "s"}, ["day", "id"], "grouped")
+    grouped.write(rows(0, 6))
+    grouped.update({"s": None}, where="id > 0")
+    assert {r["s"] for r in read(grouped)} == {None}
+    summing = {"fields.v.sequence-group": "s", "fields.s.aggregate-function": "listagg"}
+    adding = make(tmp_path, {**options, **summing}, ["day", "id"], "adding")
+    with pytest.raises(InvalidRequest, match="aggregates s"):
+        adding.update({"v": "v + 1"}, where="TRUE")

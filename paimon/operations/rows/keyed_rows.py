@@ -10,9 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paimon.domain.assignment.expression import Assignment
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.merge.sequence_groups import sequence_groups
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.plan import ScanRequest
@@ -48,9 +51,27 @@ def keyed_table_messages(
         for split in plan(engine, table, ScanRequest(snapshot, predicate)).splits:
             for batch in read_split(engine, table, split, read):
                 rows = assigned_rows(batch, assignments)
+                _check_nulls(table, batch, rows, assignments)
                 writer.write(rows, pa.array(np.full(rows.num_rows, kind, np.int8)))
                 count += rows.num_rows
         return writer.prepare_commit(), count
     except BaseException:
         writer.abort()
         raise
+
+
+def _check_nulls(
+    table: TableDefinition, before: pa.RecordBatch, after: pa.Table, assignments: Sequence[Assignment]
+) -> None:
+    """Refuse a null that the merge engine would not take."""
+    if table.options.merge_engine != "partial-update":
+        return
+    grouped = {name for group in sequence_groups(table.options) for name in (*group.members, *group.sequence)}
+    for name in (a.column.name for a in assignments if a.column.name not in grouped):
+        emptied = pc.and_(after[name].combine_chunks().is_null(), before[name].is_valid())
+        if emptied.true_count:
+            raise InvalidRequest(
+                f"column {name!r} cannot be set to null: partial-update keeps the value that was there",
+                subject=name,
+                hint="put the column into a sequence group",
+            )

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.merge import field_options
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
 
@@ -57,6 +58,8 @@ def check_updatable(table: TableDefinition, columns: Iterable[str]) -> tuple[Dat
             subject="merge-engine",
             hint="write the rows: the merge engine says what becomes of them",
         )
+    if schema.primary_keys:
+        _check_no_aggregates(table)
     known = {f.name: f for f in schema.fields}
     found = []
     for name in columns:
@@ -71,6 +74,16 @@ def check_updatable(table: TableDefinition, columns: Iterable[str]) -> tuple[Dat
                 )
         found.append(known[name])
     return tuple(found)
+
+
+def _check_no_aggregates(table: TableDefinition) -> None:
+    """An update writes whole rows: values that are added up would be added once more."""
+    for key, columns, _ in field_options(table.options, "aggregate-function"):
+        raise InvalidRequest(
+            f"{table.identifier} aggregates {', '.join(columns)}, so its rows take no updates",
+            subject=key,
+            hint="write the columns that change, and leave the others null",
+        )
 
 
 def _check_rows_stay_whole(table: TableDefinition, keeps_files: bool) -> None:
