@@ -346,3 +346,45 @@ def test_after_any_history_the_rows_are_those_of_a_table_that_was_never_compacte
             else:
                 wrote(table, rows)
         assert rows_of(table) == rows_of(plain)
+
+
+STEP = st.tuples(st.integers(0, 1), st.sampled_from(["write", "write", "prepare", "commit", "commit", "compact"]))
+COUNTED = {"merge-engine": "aggregation", "fields.s.aggregate-function": "sum", "ignore-delete": "true"}
+
+
+@settings(max_examples=15, deadline=None)
+@given(steps=st.lists(STEP, min_size=6, max_size=24), triggers=TRIGGERS, rows=st.lists(ROW, min_size=24, max_size=24),
+       counting=st.booleans())  # fmt: skip
+def test_writers_whose_commits_interleave_lose_and_double_nothing(
+    steps: list[tuple[int, str]], triggers: dict[str, str], rows: list[dict[str, Any]], counting: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        table = keyed(home, **triggers, **(COUNTED if counting else {}))
+        builders = [table.new_stream_write_builder(str(i)) for i in range(2)]
+        writers = [builder.new_write() for builder in builders]
+        waiting: list[list[tuple[int, Any, list[dict[str, Any]]]]] = [[], []]
+        buffered: list[list[dict[str, Any]]] = [[], []]
+        counted: dict[tuple[int, str], int] = {}
+        end = [(i, action) for i in range(2) for action in ("prepare", *["commit"] * (len(steps) + 1))]
+        for turn, (i, action) in enumerate([*steps, *end]):
+            if action == "write":
+                row = {**rows[turn], "s": 1, "op": "+I"} if counting else rows[turn]
+                writers[i].write(arrow(table, [row]), "op")
+                buffered[i].append(row)
+            elif action == "prepare":
+                waiting[i].append((turn, writers[i].prepare_commit(turn), buffered[i]))
+                buffered[i] = []
+            elif action == "commit" and waiting[i]:
+                identifier, messages, written = waiting[i].pop(0)
+                builders[i].new_commit().commit(identifier, messages)
+                for row in written:
+                    counted[row["k"], row["p"]] = counted.get((row["k"], row["p"]), 0) + 1
+            elif action == "compact":
+                table.compact()
+        for snapshot in table.snapshots():
+            if snapshot.commit_kind.value == "COMPACT":
+                before, after = (sorted(map(str, table.scan(snapshot=s).to_arrow().to_pylist()))
+                                 for s in (snapshot.id - 1, snapshot.id))  # fmt: skip
+                assert before == after, f"snapshot {snapshot.id} changed rows"
+        if counting:
+            assert {(r["k"], r["p"]): r["s"] for r in table.scan().to_arrow().to_pylist()} == counted

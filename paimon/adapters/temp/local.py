@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from paimon.domain.errors import StorageError
 
-_CHUNK_ROWS = 65_536
+_CHUNK_BYTES = 1024 * 1024
+"""Rows that are read back at once: many spilled tables are read side by side."""
 
 
 class LocalTempStore:
@@ -43,7 +44,8 @@ class LocalTempStore:
         handle = os.path.join(self._own_directory(), f"spill-{uuid.uuid4()}.arrow")
         try:
             with pa.OSFile(handle, "wb") as sink, pa.ipc.new_file(sink, table.schema, options=self._options) as writer:
-                writer.write_table(table, max_chunksize=_CHUNK_ROWS)
+                rows = max(1, table.num_rows * _CHUNK_BYTES // max(1, table.nbytes))
+                writer.write_table(table, max_chunksize=rows)
         except OSError as error:
             self.drop(handle)
             raise StorageError(handle, f"cannot spill: {error}", hint="free some disk, or raise the budget") from error
