@@ -6,8 +6,6 @@ nothing is sorted. Twin: `paimon.domain.merge.columnar.order`, which orders what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +14,10 @@ import pyarrow as pa
 
 from paimon.domain.merge.columnar.largest import first_place, last_place
 from paimon.domain.merge.columnar.newest import SLOTS_PER_ROW
-from paimon.domain.merge.columnar.order import Groups, Mask, Rows, Scalar, retracts, sorted_rows
+from paimon.domain.merge.columnar.order import Groups, Mask, Rows, Scalar, retracts, sorted_rows, stands_by_age
 from paimon.domain.merge.columnar.words import Words, concatenated, packed, parts_of
 from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER
+from paimon.domain.types.system import LEVEL
 
 
 class Arrival(NamedTuple):
@@ -75,7 +73,7 @@ def arrival_of(table: pa.Table, spec: MergeSpec) -> Arrival | None:
     if (spec.ignore_delete or spec.retracts_first) and retracts(table).any():
         return None
     words = packed(part for column in concatenated([table[n] for n in spec.key_names]) for part in parts_of(column))
-    if not _stands_by_age(table, words):
+    if not stands_by_age(table, words):
         return None
     numbers, count = _numbers(words, table.num_rows)
     return Arrival(numbers, last_place(numbers, count), np.bincount(numbers, minlength=count) == 1)
@@ -99,22 +97,3 @@ def _numbers(words: list[Words], rows: int) -> tuple[Rows, int]:
     numbers = np.empty(rows, dtype=np.int64)
     numbers[order] = steps
     return numbers, int(steps[-1]) + 1
-
-
-def _stands_by_age(table: pa.Table, words: Sequence[Words]) -> bool:
-    """Whether rows ascend by sequence number, or chunk by chunk do, each of which holds a key once."""
-    if SEQUENCE_NUMBER.name not in table.column_names:
-        return True
-    column = table[SEQUENCE_NUMBER.name]
-    chunks = [np.asarray(chunk) for chunk in column.chunks if len(chunk)]
-    spans = [(int(c.min()), int(c.max())) for c in chunks]
-    if any(later[0] <= earlier[1] for earlier, later in pairwise(spans)):
-        return False
-    if all(_ascending(chunk) for chunk in chunks):
-        return True
-    bounds = np.cumsum([len(c) for c in chunks])[:-1]
-    return len(words) == 1 and all(_ascending(piece) for piece in np.split(words[0], bounds))
-
-
-def _ascending(numbers: Words | Rows) -> bool:
-    return bool((numbers[1:] > numbers[:-1]).all())

@@ -24,8 +24,8 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     The answer has the same columns (without `_LEVEL`), is sorted by key and may hold retracts.
     """
     engine = engine_of(spec)
-    arrival = arrival_of(table, spec)
     whole = table.combine_chunks()
+    arrival = arrival_of(whole, spec)
     groups = taking_part(groups_of(whole, spec), whole, spec) if arrival is None else arrival
     if LEVEL.name in whole.column_names:
         whole = whole.drop_columns([LEVEL.name])

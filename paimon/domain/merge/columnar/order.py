@@ -7,6 +7,7 @@ Twin: `paimon.domain.merge.reference.merge`. Source: `SortMergeReader`, `UserDef
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -77,8 +78,9 @@ class Groups(NamedTuple):
 def groups_of(table: pa.Table, spec: MergeSpec) -> Groups:
     """Order and group a table that holds the key and the sequence fields (see `merge` for the system columns)."""
     keys = [part for column in concatenated([table[n] for n in spec.key_names]) for part in parts_of(column)]
-    order = sorted_rows(packed([*keys, *_age_parts(table, spec)]), table.num_rows)
-    starts = _starts(packed(keys), order)
+    words = packed(keys)
+    order = sorted_rows(packed([*keys, *_age_parts(table, spec, words)]), table.num_rows)
+    starts = _starts(words, order)
     nans = _nans(table, spec)
     if nans is not None:
         order = with_nans(order, starts, nans, table, spec)
@@ -100,7 +102,7 @@ def sorted_rows(words: list[Words], rows: int) -> Rows:
     return (tagged & np.uint64((1 << width) - 1)).view(np.int64)
 
 
-def _age_parts(table: pa.Table, spec: MergeSpec) -> list[Part]:
+def _age_parts(table: pa.Table, spec: MergeSpec, keys: Sequence[Words]) -> list[Part]:
     parts: list[Part] = []
     for column in concatenated([table[n] for n in spec.sequence_fields]):
         parts += parts_of(_one_zero(column), spec.sequence_descending)
@@ -109,7 +111,7 @@ def _age_parts(table: pa.Table, spec: MergeSpec) -> list[Part]:
     if SEQUENCE_NUMBER.name not in table.column_names:
         return parts
     (numbers,) = concatenated([table[SEQUENCE_NUMBER.name]])
-    if parts or not _ascending(np.asarray(numbers)):
+    if parts or not stands_by_age(table, keys):
         parts += parts_of(numbers)
         parts.append(_adds(table))
     return parts
@@ -133,8 +135,28 @@ def _nans(table: pa.Table, spec: MergeSpec) -> Mask | None:
     return mask if mask.any() else None
 
 
-def _ascending(numbers: npt.NDArray[np.int64]) -> bool:
-    return bool((numbers[1:] > numbers[:-1]).all())
+def stands_by_age(table: pa.Table, keys: Sequence[Words]) -> bool:
+    """Whether of two rows of a key the later one is surely newer.
+
+    Sequence numbers ascend; or they do from each stretch of ascending keys to the next, as where files follow each
+    other by age.
+    """
+    if SEQUENCE_NUMBER.name not in table.column_names:
+        return True
+    numbers = np.asarray(concatenated([table[SEQUENCE_NUMBER.name]])[0])
+    if (numbers[1:] > numbers[:-1]).all():
+        return True
+    starts = np.append(0, np.flatnonzero(~_ascents(keys, len(numbers))) + 1)
+    lowest, highest = np.minimum.reduceat(numbers, starts), np.maximum.reduceat(numbers, starts)
+    return bool((lowest[1:] > highest[:-1]).all())
+
+
+def _ascents(keys: Sequence[Words], rows: int) -> Mask:
+    """Where a key is larger than the one before it."""
+    larger = np.zeros(rows - 1, dtype=np.bool_)
+    for word in reversed(keys):
+        larger = (word[1:] > word[:-1]) | ((word[1:] == word[:-1]) & larger)
+    return larger
 
 
 def kinds_of(table: pa.Table) -> npt.NDArray[np.int8]:

@@ -6,7 +6,7 @@ a window and what is read ahead take no more than the budget. Source: `MergeTree
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from attrs import frozen
@@ -14,6 +14,7 @@ from attrs import frozen
 from paimon.domain.lsm.expiry.columnar import unexpired
 from paimon.domain.lsm.expiry.rule import RecordExpiry
 from paimon.domain.lsm.sorted_run import Section, SortedRun
+from paimon.domain.lsm.write_order import oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.merge import merge
 from paimon.domain.merge.spec import MergeSpec
@@ -82,7 +83,9 @@ class SectionRead:
     def windows(self, section: Section) -> Iterator[pa.Table]:
         """The section's records as they are; those of one run need not wait for each other."""
         rows = self.batch_rows(section)
-        runs = [self._pieces(run, age, rows) for age, run in enumerate(section)]
+        files = [file for run in section for file in run.files]
+        ages = {file.file_name: age for age, file in enumerate(oldest_first(files) or files)}
+        runs = [self._pieces(run, ages, rows) for run in section]
         if len(runs) == 1:
             yield from (pa.Table.from_batches([piece.batch]) for piece in runs[0])
             return
@@ -98,13 +101,13 @@ class SectionRead:
         own = _row_bytes(section)
         return self.budget_bytes * own // (own + (_row_bytes(self.beside) if self.beside else 0))
 
-    def _pieces(self, run: SortedRun, age: int, rows: int) -> Iterator[Piece]:
+    def _pieces(self, run: SortedRun, ages: Mapping[str, int], rows: int) -> Iterator[Piece]:
         columns = (*self.bucket.table.schema.fields, SEQUENCE_NUMBER, VALUE_KIND, *([LEVEL] if self.levels else []))
         for file in run.files:
             deleted = self.vectors.of(file)
             for batch in read_data_file(self.bucket, file, columns, deleted=deleted, batch_rows=rows):
                 kept = unexpired(batch, self.expiry)
-                yield Piece(batch if kept is None else batch.filter(pa.array(kept)), age)
+                yield Piece(batch if kept is None else batch.filter(pa.array(kept)), ages[file.file_name])
 
 
 def _row_bytes(runs: Sequence[SortedRun]) -> int:
