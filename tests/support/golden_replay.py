@@ -43,7 +43,7 @@ class Replay:
 
     def run(self) -> Replay:
         """Does all the steps; a write's identifier is its number."""
-        self._create()
+        self.create()
         steps = json.loads((self.case / "case.json").read_text("utf8"))["steps"]
         for number, step in numbered(steps):
             if step["op"] not in NOTHING_TO_DO:
@@ -89,7 +89,8 @@ class Replay:
         kinds = [row.get(KIND, "+I") for row in rows]
         return arrow_rows(rows, table.table_schema.fields).append_column(KIND, pa.array(kinds, pa.string()))
 
-    def _create(self) -> None:
+    def create(self) -> None:
+        """The table of the case's first schema."""
         path = self.case / "table" / "schema" / "schema-0"
         first = schema_from_json(path.read_bytes(), str(path))
         catalog = paimon.connect(self.directory.parent)

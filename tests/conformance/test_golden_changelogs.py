@@ -1,0 +1,63 @@
+"""Golden cases whose compactions look up or tell changes, written and compacted by us: each snapshot shows what Java's
+showed, and tells what Java's told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_replay import Replay, numbered
+from golden_tables import golden_directory
+from rendering import changes_of, rows_of, types_of
+
+HOME = golden_directory()
+TELLING = ("lookup", "full-compaction")
+
+
+def definition(case: str) -> Any:
+    return json.loads((HOME / case / "case.json").read_text("utf8"))
+
+
+def looks_up_or_tells(case: str) -> bool:
+    options = definition(case)["schema"]["options"]
+    needs = options.get("changelog-producer") in TELLING or options.get("merge-engine") == "first-row"
+    steps = definition(case).get("steps", [])
+    return needs and bool(steps) and all(step["op"] in ("write", "compact") for step in steps)
+
+
+CASES = sorted(p.parent.name for p in HOME.glob("*/input") if looks_up_or_tells(p.parent.name))
+
+
+def replayed(case: str, home: Path) -> Replay:
+    """All steps; after each write that Java's writer compacts after, so do we."""
+    replay = Replay(HOME / case, home / "t")
+    steps, options = definition(case)["steps"], definition(case)["schema"]["options"]
+    replay.create()
+    for number, step in numbered(steps):
+        if step["op"] == "write":
+            replay.write(step, number)
+        if step["op"] == "compact" or options.get("write-only") != "true":
+            replay.table().compact(full=step["op"] == "compact")
+    return replay
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text("utf8").splitlines()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_snapshot_shows_and_tells_what_javas_did(case: str, tmp_path: Path) -> None:
+    table = replayed(case, tmp_path).table()
+    types = types_of(table.table_schema.fields)
+    expected = HOME / case / "expected"
+    assert changes_of(table.changes().to_arrow(), types) == sorted(lines(expected / "changelog.jsonl"))
+    assert rows_of(table.scan().to_arrow(), types) == lines(expected / "latest.jsonl")
+    for path in expected.glob("snapshot-*.jsonl"):
+        snapshot = int(path.stem.removeprefix("snapshot-"))
+        assert rows_of(table.scan(snapshot=snapshot).to_arrow(), types) == lines(path), path.stem
+
+
+def test_the_cases_are_many() -> None:
+    assert {"cl_lookup", "cl_lookup_agg", "cl_full_pu", "first_row_many", "cl_churn_lookup_dv"} <= set(CASES)
