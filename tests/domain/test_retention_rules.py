@@ -1,4 +1,4 @@
-"""The rules of retention: what numbers, ages and consumers let go, tag periods, times of partitions, who holds a file."""
+"""The rules of retention: what may expire, tag periods, the times of partitions, and who holds a file."""
 
 from __future__ import annotations
 

@@ -94,9 +94,19 @@ class JavaPaimon:
         """Compact an append table without buckets, as far as Java finds something to do."""
         self._gateway.jvm.interop.RowDriver.compact(str(directory), self._long(identifier))
 
+    def stream(self, directory: Path, batches: Iterable[Iterable[Mapping[str, Any]]], *, user: str = "java") -> None:
+        """One writer, and a commit for each batch of rows, with identifiers from 1 on."""
+        lines = [[*(json.dumps(row, ensure_ascii=False) for row in batch), "."] for batch in batches]
+        text = "\n".join(line for batch in lines for line in batch)
+        self._driver.stream(str(directory), text, json.dumps({"identifier": 1, "user": user}))
+
     def snapshot(self, directory: Path, snapshot_id: int = 0) -> Any:
         """Java's own view of a snapshot (0: the latest), as parsed JSON."""
         return json.loads(self._driver.snapshot(str(directory), self._long(snapshot_id)))
+
+    def retention(self, directory: Path, verb: str, **request: Any) -> str:
+        """One verb of upkeep; `RetentionDriver` tells which there are, and what they answer."""
+        return str(self._gateway.jvm.interop.RetentionDriver.run(str(directory), verb, json.dumps(request)))
 
     def picks(self, cases: Iterable[str]) -> list[str]:
         """What Java's compaction strategies pick; `CompactionPicks` tells what a case is."""

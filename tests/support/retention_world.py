@@ -18,6 +18,7 @@ from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, I
 from paimon.domain.manifest.merge import live_files
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.json import tag_to_json
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.maintain.refs.branches import create_branch, delete_branch, fast_forward
@@ -242,6 +243,12 @@ def attempted(act: Callable[[], object]) -> bool:
     return True
 
 
+def tag_of_java(w: World, name: str, snapshot_id: int) -> None:
+    """A tag as Java 1.4 writes it: without the snapshot's uuid."""
+    tag = create_tag(w.engine, w.table, name, snapshot_id)
+    w.engine.files.replace(w.table.paths.tag(name), tag_to_json(evolve(tag, snapshot=evolve(tag.snapshot, uuid=None))))
+
+
 def steps(w: World) -> dict[str, Callable[[int], object]]:
     """What can happen to a table, by name; each takes a number that chooses."""
     e, t = w.engine, w.table
@@ -266,6 +273,7 @@ def steps(w: World) -> dict[str, Callable[[int], object]]:
         "compact": w.compact,
         "overwrite": w.overwrite,
         "tag": lambda n: create_tag(e, t, f"t{n}", some_id(n)),
+        "tag as Java does": lambda n: tag_of_java(w, f"j{n}", some_id(n)),
         "replace tag": lambda n: replace_tag(e, t, tag(n), some_id(n)),
         "rename tag": lambda n: rename_tag(e, t, tag(n), f"r{n}"),
         "delete tag": lambda n: delete_tag(e, t, tag(n)),

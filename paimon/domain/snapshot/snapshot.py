@@ -65,6 +65,10 @@ class Snapshot:
         """What tells this snapshot from another of the same id: its uuid, or its delta manifest list (1.x)."""
         return self.uuid or self.delta_manifest_list
 
+    def is_same(self, other: Snapshot) -> bool:
+        """Whether both are one commit, also where one is a tag or changelog: Java's copies of 1.4 lose the uuid."""
+        return self.delta_manifest_list == other.delta_manifest_list
+
 
 @frozen(hash=False)
 class Tag:

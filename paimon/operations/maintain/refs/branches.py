@@ -135,7 +135,7 @@ def _is_half_made(engine: Engine, target: TablePaths, wanted: Mapping[str, bytes
 def _newest_in_common(engine: Engine, source: TablePaths, target: TablePaths, ids: tuple[int, ...]) -> int | None:
     for snapshot_id in reversed(ids):
         ours, theirs = find_snapshot(engine, target, snapshot_id), find_snapshot(engine, source, snapshot_id)
-        if ours is not None and theirs is not None and ours.identity == theirs.identity:
+        if ours is not None and theirs is not None and ours.is_same(theirs):
             return snapshot_id
     return None
 

@@ -120,5 +120,5 @@ def _restore(engine: Engine, table: TableDefinition, target: Snapshot) -> None:
         if engine.files.put_if_absent(table.paths.snapshot(target.id), data) is not PutOutcome.CREATED:
             standing = load_snapshot(engine, table.paths, target.id)
         engine.files.replace(table.paths.earliest_hint, str(target.id).encode())
-    if standing is not None and standing.identity != target.identity:
+    if standing is not None and not standing.is_same(target):
         raise CorruptTable(table.paths.snapshot(target.id), "is another snapshot than the tag of its number keeps")

@@ -85,7 +85,7 @@ def replace_tag(
     if not _stands(engine, table, tag):
         _overwrite(engine, table.paths.tag(name), tag_to_json(old))
         raise NotFound("snapshot", str(tag.snapshot.id), hint="it expired just now; tag a later one")
-    if old.snapshot.identity != tag.snapshot.identity:
+    if not old.snapshot.is_same(tag.snapshot):
         _clean_after(engine, table, old.snapshot)
     return tag
 
@@ -179,14 +179,14 @@ def _stands(engine: Engine, table: TableDefinition, tag: Tag) -> bool:
     """Whether, after the tag was written, its snapshot (or another tag of it) was still there."""
     standing = find_snapshot(engine, table.paths, tag.snapshot.id)
     if standing is not None:
-        return standing.identity == tag.snapshot.identity
+        return standing.is_same(tag.snapshot)
     others = (other for other in tags(engine, table.paths) if other.name != tag.name)
-    return any(other.snapshot.identity == tag.snapshot.identity for other in others)
+    return any(other.snapshot.is_same(tag.snapshot) for other in others)
 
 
 def _clean_after(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> int:
     standing = find_snapshot(engine, table.paths, snapshot.id)
-    if standing is not None and standing.identity == snapshot.identity:
+    if standing is not None and standing.is_same(snapshot):
         return 0
     leavings = of_tag(engine, table, snapshot)
     holders = near_holders(engine, table, snapshot.id, snapshot.id + 1)

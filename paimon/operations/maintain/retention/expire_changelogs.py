@@ -58,7 +58,7 @@ def _expire(engine: Engine, table: TableDefinition, ids: range) -> Expired:
     gone = [s for i in ids if (s := find_changelog(engine, table.paths, i)) is not None]
     if not gone:
         return Expired(ids.start, ids.stop)
-    holders = near_holders(engine, table, ids.start, ids.stop)  # what stays must be readable before anything goes
+    near_holders(engine, table, ids.stop, ids.stop)  # what stays must be readable before anything goes
     leavings = of_changelogs(engine, table, gone)
     for snapshot in gone:
         engine.files.delete([table.paths.changelog(snapshot.id)])

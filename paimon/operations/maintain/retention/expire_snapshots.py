@@ -97,7 +97,7 @@ def _ages(engine: Engine, table: TableDefinition, reach: Reach) -> Iterator[tupl
 def _expire(engine: Engine, table: TableDefinition, ids: range, everything: bool) -> Expired:
     gone = [s for i in ids if (s := find_snapshot(engine, table.paths, i)) is not None]
     following = find_snapshot(engine, table.paths, ids.stop)
-    _holders(engine, table, ids, everything)  # what stays must be readable before anything goes
+    near_holders(engine, table, ids.stop, ids.stop)  # what stays must be readable before anything goes
     keeps = keeps_changelogs(table.options)
     leavings = of_snapshots(engine, table, gone, following, keeps)
     if keeps:
@@ -124,7 +124,7 @@ def _keep_changelogs(engine: Engine, table: TableDefinition, gone: Sequence[Snap
         if engine.files.put_if_absent(path, snapshot_to_json(snapshot)) is PutOutcome.CREATED:
             continue
         standing = find_changelog(engine, table.paths, snapshot.id)
-        if standing is None or standing.identity != snapshot.identity:
+        if standing is None or not standing.is_same(snapshot):
             raise CorruptTable(
                 path,
                 "is not the changelog of the snapshot of its number",

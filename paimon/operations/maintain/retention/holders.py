@@ -6,7 +6,7 @@ Source: `OrphanFilesClean.safelyGetAllSnapshots`, `ExpireSnapshotsImpl.findSkipp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum
 
 from attrs import evolve, frozen
@@ -86,24 +86,27 @@ def all_holders(engine: Engine, tables: Iterable[TableDefinition]) -> list[Holde
 def near_holders(engine: Engine, table: TableDefinition, first: int, last: int) -> list[Holder]:
     """Those that can hold what the snapshots from `first` up to, not including, `last` held.
 
-    These are: the tags on them and the nearest before, the nearest snapshot or tag after, the newest snapshot, and
-    everything on other branches. A file that an earlier tag or a later snapshot has, the nearest one has too.
+    These are: the tags on them, the nearest snapshot or tag before and after, the newest snapshot, and everything on
+    other branches. A file that an earlier tag or a later snapshot has, the nearest one has too.
     """
     tagged = sorted(_tag_holders(engine, table), key=lambda holder: holder.snapshot.id)
     before = [h for h in tagged if h.snapshot.id < first]
     after = [h for h in tagged if h.snapshot.id >= last]
     found = [h for h in tagged if first <= h.snapshot.id < last] + before[-1:]
-    found += _nearest_after(engine, table, last, after)
+    standing = _standing(engine, table, first, last)
+    found += [Holder(table, s, table.paths.snapshot(s.id), Held.ALL) for s in standing.values()]
+    nearest = min((i for i in standing if i >= last), default=None)
+    found += [h for h in after[:1] if nearest is None or h.snapshot.id < nearest]
     others = [t for t in all_branches(engine, table) if t.branch != table.branch]
     return found + all_holders(engine, others)
 
 
-def _nearest_after(engine: Engine, table: TableDefinition, last: int, tagged: Sequence[Holder]) -> list[Holder]:
-    nearest = find_snapshot(engine, table.paths, max(earliest_snapshot_id(engine, table.paths) or last, last))
-    standing = {s.id: s for s in (nearest, latest_snapshot(engine, table.paths)) if s is not None}
-    found = [Holder(table, s, table.paths.snapshot(s.id), Held.ALL) for s in standing.values()]
-    first = min(standing, default=None)
-    return found + [h for h in tagged[:1] if first is None or h.snapshot.id < first]
+def _standing(engine: Engine, table: TableDefinition, first: int, last: int) -> dict[int, Snapshot]:
+    """The newest snapshot, those that stand between the two ids, and their neighbours."""
+    earliest = earliest_snapshot_id(engine, table.paths) or 1
+    ids = [*range(max(earliest, first - 1), last), max(earliest, last)]
+    found = [*(find_snapshot(engine, table.paths, i) for i in ids), latest_snapshot(engine, table.paths)]
+    return {s.id: s for s in found if s is not None}
 
 
 def _tag_holders(engine: Engine, table: TableDefinition) -> list[Holder]:

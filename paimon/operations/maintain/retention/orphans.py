@@ -58,8 +58,9 @@ def remove_orphans(engine: Engine, table: TableDefinition, older_than_millis: in
 
 def _held_meanwhile(engine: Engine, table: TableDefinition, known: Sequence[Holder], names: pa.Array) -> Mask:
     """What is held by snapshots, tags and branches that came while the first look lasted."""
-    seen = {(h.path, h.snapshot.identity) for h in known}
-    fresh = [h for h in all_holders(engine, all_branches(engine, table)) if (h.path, h.snapshot.identity) not in seen]
+    seen = {(h.path, h.snapshot.delta_manifest_list) for h in known}
+    now = all_holders(engine, all_branches(engine, table))
+    fresh = [h for h in now if (h.path, h.snapshot.delta_manifest_list) not in seen]
     return held_files(engine, fresh, names)
 
 
