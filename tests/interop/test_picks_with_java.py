@@ -1,10 +1,12 @@
-"""Our picker and Java's own strategies over thousands of drawn trees: the same unit each time."""
+"""Our picker and Java's own strategies, over the table of the documents and thousands of drawn trees: the same unit."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import pytest
+from draw_picks import DOCUMENT, NOON, cases
 from java_paimon import JavaPaimon
 
 from paimon.domain.lsm.compaction.pick import pick
@@ -32,13 +34,28 @@ def drawn(chance: random.Random) -> tuple[str, CompactionRules, list[tuple[int, 
         incremental_bytes=chance.choice([None, None, None, 500]),
         force_level_0=chance.random() < 0.4,
     )
-    numbers = [
-        LEVELS, rules.max_amplification_percent, rules.size_ratio, rules.trigger, int(rules.force_level_0),
-        -1 if rules.total_size_bytes is None else rules.total_size_bytes,
-        -1 if rules.incremental_bytes is None else rules.incremental_bytes, rules.off_peak.ratio,
-    ]  # fmt: skip
     runs = [*newest, *above]
-    return " ".join([*map(str, numbers), *(f"{level}:{size}" for level, size in runs)]), rules, runs
+    return line(rules, LEVELS, runs), rules, runs
+
+
+def line(rules: CompactionRules, levels: int, runs: Iterable[tuple[int, int]]) -> str:
+    """A case as Java's side takes it; off-peak hours are asked for at noon."""
+    hours = rules.off_peak
+    numbers = [
+        levels, rules.max_amplification_percent, rules.size_ratio, rules.trigger, int(rules.force_level_0),
+        -1 if rules.total_size_bytes is None else rules.total_size_bytes,
+        -1 if rules.incremental_bytes is None else rules.incremental_bytes,
+        hours.start_hour, hours.end_hour, hours.ratio, NOON,
+    ]  # fmt: skip
+    return " ".join([*map(str, numbers), *(f"{level}:{size}" for level, size in runs)])
+
+
+def test_the_table_of_the_documents_holds_for_java(java: JavaPaimon) -> None:
+    table = [case for case in cases(DOCUMENT.read_text("utf8")) if case.rules.optimization_interval_millis is None]
+    answers = java.picks(line(case.rules, case.tree.top_level + 1, case.runs) for case in table)
+    assert len(table) >= 38
+    for case, answer in zip(table, answers, strict=True):
+        assert answer == (f"{case.taken} {case.level}" if case.taken else "-"), case.name
 
 
 def test_we_pick_what_java_picks(java: JavaPaimon) -> None:

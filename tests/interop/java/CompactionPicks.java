@@ -20,7 +20,7 @@ import java.util.Optional;
 
 /**
  * What Java's strategies pick. A case is a line: levels, amplification, ratio, trigger, force (0 or 1), total, incremental (bytes, -1
- * for none), off-peak ratio, then the runs as level:size. An answer is "files level", or "-".
+ * for none), off-peak hours (from, to), ratio and the hour of the day, then the runs as level:size. An answer is "files level", or "-".
  */
 public final class CompactionPicks {
 
@@ -30,13 +30,13 @@ public final class CompactionPicks {
         List<String> out = new ArrayList<>();
         for (String line : cases.split("\n")) {
             String[] words = line.split(" ");
-            OffPeakHours hours = OffPeakHours.create(0, 24, number(words[7]));
+            OffPeakHours hours = atThisHour(number(words[7]), number(words[8]), number(words[9]), number(words[10]));
             UniversalCompaction universal =
                     new UniversalCompaction(
                             number(words[1]), number(words[2]), number(words[3]), early(words[5], words[6]), hours);
             CompactStrategy strategy = words[4].equals("1") ? new ForceUpLevel0Compaction(universal, null) : universal;
             List<LevelSortedRun> runs = new ArrayList<>();
-            for (int i = 8; i < words.length; i++) {
+            for (int i = 11; i < words.length; i++) {
                 String[] run = words[i].split(":");
                 runs.add(new LevelSortedRun(number(run[0]), SortedRun.fromSingle(file(number(run[0]), number(run[1])))));
             }
@@ -44,6 +44,12 @@ public final class CompactionPicks {
             out.add(unit.map(u -> u.files().size() + " " + u.outputLevel()).orElse("-"));
         }
         return String.join("\n", out);
+    }
+
+    /** Hours that have at any time the ratio that the given ones have at that hour. */
+    private static OffPeakHours atThisHour(int from, int to, int ratio, int hour) {
+        OffPeakHours given = OffPeakHours.create(from, to, ratio);
+        return OffPeakHours.create(0, 24, given == null ? 0 : given.currentRatio(hour));
     }
 
     private static EarlyFullCompaction early(String total, String incremental) {
