@@ -4,6 +4,7 @@ Law: what they draw is valid; who wants broken input breaks it on purpose.
 """
 
 from paimon.testing.strategies.histories import CompactStep, Step, WriteStep, histories, keyed_rows
+from paimon.testing.strategies.merging import MergingTable, merging_tables
 from paimon.testing.strategies.schemas import append_schemas, primary_key_schemas, schemas
 from paimon.testing.strategies.tables import arrow_tables, columns_of, rows
 from paimon.testing.strategies.types import atomic_types, column_names, data_types, fields_of, key_types
@@ -11,6 +12,7 @@ from paimon.testing.strategies.values import values_of
 
 __all__ = [
     "CompactStep",
+    "MergingTable",
     "Step",
     "WriteStep",
     "append_schemas",
@@ -23,6 +25,7 @@ __all__ = [
     "histories",
     "key_types",
     "keyed_rows",
+    "merging_tables",
     "primary_key_schemas",
     "rows",
     "schemas",

@@ -1,0 +1,226 @@
+"""The table state machine: a table in memory, whatever can happen to it, and its model beside it.
+
+The model (`paimon.testing.model`) knows what was written and which file stands for which; after each commit files,
+rows and changes of the table are compared with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from attrs import evolve
+from commit_world import engine_on
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from paimon import Table
+from paimon.adapters.formats.avro import AvroFormat
+from paimon.adapters.formats.orc import OrcFormat
+from paimon.adapters.formats.parquet import ParquetFormat
+from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.paths import TablePaths
+from paimon.domain.predicate.reference import matches
+from paimon.domain.row.kinds import KIND_TEXTS
+from paimon.domain.row.values import to_values
+from paimon.domain.schema.changes import AddColumn
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import CommitKind
+from paimon.domain.types.data_types import DataField, IntType
+from paimon.operations.commit.base import CommitBase
+from paimon.operations.evolve import create_table
+from paimon.testing.memory_files import MemoryFiles
+from paimon.testing.model import ModelWriter, Row, TableModel
+from paimon.testing.strategies import MergingTable, columns_of, merging_tables
+from paimon.testing.strategies.predicates import predicates
+
+KEYS, PARTITIONS = range(5), "ab"
+SMALL = st.none() | st.integers(-2, 3)
+TEXTS = st.none() | st.sampled_from(["", "x", "yz"])
+VALUES = {"s": SMALL, "g": SMALL, "a": SMALL, "b": SMALL, "t": TEXTS}
+KEY = {"k": st.sampled_from(KEYS), "p": st.sampled_from(PARTITIONS)}
+NEW_COLUMNS = ("n", "m")
+NEWEST = {"compaction.max-size-amplification-percent": "9999", "compaction.size-ratio": "-100"}
+"""Options under which a trigger of n leaves the n - 1 oldest runs alone, however large runs are."""
+COMPACTIONS: list[dict[str, str] | None] = [
+    {}, None, *(NEWEST | {"num-sorted-run.compaction-trigger": str(n)} for n in (2, 3, 4))
+]
+"""Options of a compaction; None: a full one."""
+BATCHES = st.lists(st.lists(st.tuples(st.fixed_dictionaries(KEY | VALUES), st.integers(0, 9)), max_size=5), max_size=3)
+"""What goes into one flush, cut into batches: rows, each with a number that chooses its kind."""
+OFTEN = (*["write"] * 7, "widen", "overwrite", "overwrite all")
+
+Kinded = tuple[dict[str, Any], int]
+
+
+class TableMachine(RuleBasedStateMachine):
+    """One table in memory, and its model beside it."""
+
+    @initialize(data=st.data())
+    def create(self, data: st.DataObject) -> None:
+        self.begin(data.draw(merging_tables()))
+
+    def begin(self, made: MergingTable) -> None:
+        self.made = made
+        engine = engine_on(MemoryFiles())
+        engine = evolve(engine, formats={f.identifier: f for f in (AvroFormat(), OrcFormat(), ParquetFormat())})
+        schema, paths = made.schema, TablePaths("/lake/t")
+        schema = create_table(
+            engine, paths, schema.fields, schema.primary_keys, schema.partition_keys,
+            {**schema.options, "write-only": "true"},
+        )  # fmt: skip
+        definition = TableDefinition("db.t", paths, schema, TableOptions.of(schema.options))
+        self.table = Table(engine, definition)
+        self.model = TableModel(definition)
+        self.states: dict[int, tuple[TableSchema, list[Row]]] = {}
+        self.changed: dict[tuple[Any, ...], Row] = {}
+
+    # What changes the table.
+
+    @rule(flushes=st.lists(BATCHES, min_size=1, max_size=2), then=st.none() | st.tuples(st.sampled_from(COMPACTIONS)))
+    def write(self, flushes: list[list[list[Kinded]]], then: tuple[dict[str, str] | None] | None) -> None:
+        builder = self.table.new_batch_write_builder()
+        modelled = ModelWriter(self.model)
+        messages = []
+        with builder.new_write() as writer:
+            for batches in flushes:
+                for batch in batches:
+                    rows, kinds = self.rows_of(batch)
+                    writer.write(self.arrow(rows, kinds), "op")
+                    modelled.write(rows, kinds)
+                prepared = writer.prepare_commit()
+                modelled.flush(prepared)
+                messages += prepared
+        modelled.publish()
+        if builder.new_commit().commit(messages).snapshot_ids:
+            self.check()
+        if then is not None:
+            self.compact(*then, None)
+
+    @rule(options=st.sampled_from(COMPACTIONS), where=st.sampled_from([None, *PARTITIONS]))
+    def compact(self, options: dict[str, str] | None, where: str | None) -> None:
+        selected = f"p = '{where}'" if where and self.table.partition_keys else None
+        table = self.table.with_options(options or {})
+        if table.compact(full=options is None, where=selected).snapshot_ids:
+            self.check()
+
+    @rule(batch=st.lists(st.fixed_dictionaries(KEY | VALUES), max_size=5), what=st.sampled_from(OFTEN))
+    def write_little(self, batch: list[dict[str, Any]], what: str) -> None:
+        """A small write, and now and then something rarer."""
+        if what == "widen":
+            self.widen()
+        elif what == "write":
+            self.write([[[(row, number) for number, row in enumerate(batch)]]], None)
+        else:
+            self.overwrite(batch, what == "overwrite all")
+
+    def widen(self) -> None:
+        name = next((n for n in NEW_COLUMNS if n not in self.table.table_schema.names), None)
+        if name is not None:
+            self.table = self.table.alter(AddColumn(name, IntType()))
+            self.model.altered(self.table.definition)
+
+    def overwrite(self, batch: list[dict[str, Any]], whole: bool) -> None:
+        rows, kinds = self.rows_of([(row, 0) for row in batch])
+        builder = self.table.new_batch_write_builder().overwrite({} if whole else None)
+        modelled = ModelWriter(self.model, anew=True)
+        with builder.new_write() as writer:
+            writer.write(columns_of(self.fields, [self.in_order(row) for row in rows]))
+            modelled.write(rows, kinds)
+            messages = writer.prepare_commit()
+        modelled.flush(messages)
+        if not builder.new_commit().commit(messages).snapshot_ids:
+            return
+        partitioned = bool(self.table.partition_keys)
+        self.model.clear({m.partition for m in messages} if partitioned and not whole else None)
+        modelled.publish()
+        self.check()
+
+    # What asks it.
+
+    @rule(data=st.data(), limit=st.integers(0, 6))
+    def ask(self, data: st.DataObject, limit: int) -> None:
+        rows = self.model.rows()
+        names = data.draw(st.lists(st.sampled_from(self.table.table_schema.names), min_size=1, unique=True))
+        predicate = data.draw(predicates(self.fields, rows=[self.in_order(row) for row in rows]))
+        wanted = sorted(repr(tuple(r[n] for n in names)) for r in rows if matches(predicate, r))
+        found = self.table.scan(columns=names, where=predicate)
+        assert found.to_arrow().column_names == names
+        assert self.answer(found.to_arrow()) == wanted
+        assert self.table.scan(where=predicate).count() == len(wanted)
+        some = self.answer(self.table.scan(columns=names, where=predicate, limit=limit).to_arrow())
+        assert len(some) == min(limit, len(wanted)) and not Counter(some) - Counter(wanted)
+
+    @precondition(lambda self: self.states)
+    @rule(data=st.data())
+    def look_back(self, data: st.DataObject) -> None:
+        snapshot = data.draw(st.sampled_from(sorted(self.states)))
+        schema, rows = self.states[snapshot]
+        found = self.answer(self.table.scan(snapshot=snapshot).to_arrow())
+        assert found == sorted(repr(tuple(r[n] for n in schema.names)) for r in rows)
+
+    # How they are compared.
+
+    def check(self) -> None:
+        """The table after a commit: its files fit the model, its rows are the model's, its changes lead there."""
+        before = max(self.states, default=0)
+        snapshot = self.table.snapshot()
+        assert snapshot is not None and snapshot.id > before
+        self.model.follow(self.live())
+        rows = self.model.rows()
+        assert self.answer(self.table.scan().to_arrow()) == self.sorted(rows)
+        self.states[snapshot.id] = (self.table.table_schema, rows)
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            self.changed = {self.key(row): row for row in rows}
+        else:
+            self.check_changes(before, snapshot.id, rows)
+
+    def check_changes(self, after: int, through: int, rows: Sequence[Row]) -> None:
+        """State before and changes make the state after."""
+        found = self.table.changes(after=after, through=through).to_arrow()
+        kinds = found["_row_kind"].to_pylist()
+        for kind, *values in zip(kinds, *self.values(found.drop_columns(["_snapshot_id", "_row_kind"])), strict=True):
+            row = dict(zip(self.table.table_schema.names, values, strict=True))
+            if kind in ("+I", "+U"):
+                self.changed[self.key(row)] = row
+            else:
+                self.changed.pop(self.key(row), None)
+        if self.made.exact_changes:
+            assert self.sorted(self.changed.values()) == self.sorted(rows)
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        return self.table.table_schema.fields
+
+    def live(self) -> list[ManifestEntry]:
+        return CommitBase(self.table.engine, self.table.definition, self.table.snapshot()).live(lambda _: True)
+
+    def rows_of(self, batch: Sequence[Kinded]) -> tuple[list[Row], list[int]]:
+        """Rows in the columns there are now, and kinds that the table takes."""
+        missing = dict.fromkeys(self.table.table_schema.names)
+        rows = [{name: row.get(name) for name in missing} for row, _ in batch]
+        return rows, [self.made.kinds[number % len(self.made.kinds)] for _, number in batch]
+
+    def arrow(self, rows: Sequence[Row], kinds: Sequence[int]) -> pa.Table:
+        data = columns_of(self.fields, [self.in_order(row) for row in rows])
+        return data.append_column("op", pa.array([KIND_TEXTS[kind] for kind in kinds], pa.string()))
+
+    def key(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self.table.primary_keys)
+
+    def in_order(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row.get(f.name) for f in self.fields)
+
+    def sorted(self, rows: Iterable[Row]) -> list[str]:
+        return sorted(repr(self.in_order(row)) for row in rows)
+
+    def values(self, found: pa.Table) -> list[list[Any]]:
+        types: Mapping[str, DataField] = {f.name: f for f in self.fields}
+        return [to_values(found[name], types[name].type) for name in found.column_names]
+
+    def answer(self, found: pa.Table) -> list[str]:
+        return sorted(map(repr, zip(*self.values(found), strict=True)))
