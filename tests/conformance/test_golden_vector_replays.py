@@ -39,7 +39,7 @@ class VectorReplay(Replay):
         return table
 
     def run(self) -> VectorReplay:
-        self._create()
+        self.create()
         for number, step in numbered(json.loads((self.case / "case.json").read_text("utf8"))["steps"]):
             match step["op"]:
                 case "delete":
