@@ -29,7 +29,7 @@ def _snapshots(given: argparse.Namespace) -> None:
         {
             "snapshot": s.id,
             "kind": s.commit_kind.value,
-            "time": _utc(s.time_millis),
+            "time": utc(s.time_millis),
             "rows": s.total_record_count,
             "change": s.delta_record_count,
             "schema": s.schema_id,
@@ -41,5 +41,6 @@ def _snapshots(given: argparse.Namespace) -> None:
     print_records(records, given.output, f"snapshots of {table.name}")
 
 
-def _utc(millis: int) -> str:
+def utc(millis: int) -> str:
+    """An instant as text."""
     return plain_text(millis * 1_000_000, TimestampType(precision=3)) + "Z"

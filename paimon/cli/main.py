@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from paimon import __version__
 from paimon.cli import changes, demo, health, history, maintenance, rows, tables
+from paimon.cli.upkeep import branches, consumers, expire, orphans, rollback, tags
 from paimon.domain.errors import PaimonError
 
 _EPILOG = """
@@ -24,6 +25,7 @@ a first tour:
   paimon cat lake/default.db/orders --where "amount > 5"   read them
   paimon show lake/default.db/orders                       schema, options, files by bucket and level
   paimon cat 'lake/default.db/orders$snapshots'            a system table
+  paimon tag create lake/default.db/orders first           keep this state; paimon rollback brings it back
   paimon demo flights                                      a whole pipeline on real data, on local Spark
 
 A table is named by its path, or as database.table with --warehouse (or PAIMON_WAREHOUSE).
@@ -61,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for noun in (tables, rows, changes, history, maintenance, health, demo):
+    upkeep = (tags, branches, consumers, expire, orphans, rollback)
+    for noun in (tables, rows, changes, history, maintenance, *upkeep, health, demo):
         noun.add_commands(commands)
     return parser

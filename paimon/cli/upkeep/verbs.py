@@ -1,0 +1,40 @@
+"""What commands of the form `paimon NOUN VERB TABLE` share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from datetime import timedelta
+
+from paimon.cli.arguments import Commands, add_option, add_output, add_table, command
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.options.parse import parse_duration_millis
+
+Run = Callable[[argparse.Namespace], None]
+AGE_HELP = "an age such as '7 d', or a time such as '2026-01-31 23:59:59'"
+
+
+def noun(commands: Commands, name: str, help_text: str, example: str) -> Commands:
+    """A command that needs a verb; answers where its verbs go."""
+    parser = command(commands, name, help_text, example)
+    return parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+
+
+def verb(commands: Commands, name: str, help_text: str, example: str, run: Run) -> argparse.ArgumentParser:
+    """A verb over one table; more arguments may be added to what is answered."""
+    parser = command(commands, name, help_text, example)
+    add_table(parser)
+    add_option(parser, "a table option for this call alone")
+    add_output(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def moment(text: str | None) -> timedelta | str | None:
+    """An age or a time, as the library takes them."""
+    if text is None or text.strip().isdigit():
+        return text
+    try:
+        return timedelta(milliseconds=parse_duration_millis(text, "age"))
+    except InvalidRequest:
+        return text

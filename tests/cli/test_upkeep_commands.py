@@ -1,0 +1,126 @@
+"""`paimon tag`, `branch`, `consumer`, `expire`, `orphans`, `rollback`: what they do, print and refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paimon
+from paimon.cli.main import main
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> paimon.Table:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    options = {"bucket": "1", "partition.timestamp-formatter": "yyyyMMdd", "partition.expiration-time": "7 d"}
+    table = catalog.create_table(
+        "db.t", "id INT NOT NULL, day STRING NOT NULL", primary_keys=["id", "day"], partition_keys=["day"],
+        options=options,
+    )  # fmt: skip
+    for day in ("20200101", "20200101", "29990101"):
+        table.write([{"id": 1, "day": day}])
+    return table
+
+
+@pytest.fixture
+def run(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs words about the table; answers the records printed, or what went wrong."""
+
+    def run(command: str, *words: str, code: int = 0) -> Any:
+        first, *more = command.split()
+        assert main([first, *more, orders.location, *words, "--output", "json"]) == code
+        printed = capsys.readouterr()
+        return printed.err if code else [json.loads(line) for line in printed.out.splitlines()]
+
+    return run
+
+
+def test_tags(run: Run, orders: paimon.Table) -> None:
+    (made,) = run("tag create", "one", "--snapshot", "1", "--retain", "3 d")
+    assert (made["tag"], made["snapshot"], made["lives seconds"]) == ("one", 1, 259200.0)
+    assert "already exists" in run("tag create", "one", code=1)
+    assert "available are 1 to 3" in run("tag create", "nine", "--snapshot", "9", code=1)
+    run("tag create", "latest")
+    run("tag rename", "latest", "newest")
+    run("tag replace", "newest", "--snapshot", "2")
+    assert [(t["tag"], t["snapshot"]) for t in run("tag list")] == [("newest", 2), ("one", 1)]
+    assert run("tag delete", "one") == [{"tag": "one", "files deleted": 0}]
+    assert "did you mean 'newest'" in run("tag delete", "newst", code=1)
+    assert list(orders.tags) == ["newest"]
+
+
+def test_branches(run: Run, orders: paimon.Table) -> None:
+    run("tag create", "one", "--snapshot", "1")
+    assert run("branch create", "trial", "--tag", "one") == [{"branch": "trial", "snapshot": 1}]
+    run("branch create", "empty")
+    assert "neither main nor a number" in run("branch create", "12", code=1)
+    assert run("branch list")[0] == {"branch": "empty", "snapshot": None, "rows": None}
+    assert "has no snapshot" in run("branch fast-forward", "empty", code=1)
+    assert run("branch fast-forward", "trial") == [{"branch": "trial", "snapshot": 1}]
+    assert [s.id for s in orders.snapshots()] == [1]
+    run("branch delete", "trial")
+    assert "did you mean" in run("branch delete", "emty", code=1)
+    assert list(orders.branches) == ["empty"]
+
+
+def test_consumers(run: Run, orders: paimon.Table) -> None:
+    run("consumer reset", "slow", "2")
+    run("consumer reset", "test-1", "3")
+    assert "take one from 1 to 4" in run("consumer reset", "slow", "9", code=1)
+    assert run("consumer list")[0] == {"consumer": "slow", "next snapshot": 2}
+    assert run("consumer clear", "--including", "test-.*") == [{"consumer": "test-1", "deleted": True}]
+    assert run("consumer expire", "1 d") == []
+    assert run("expire snapshots", "--retain-max", "1")[0]["last"] == 1
+    run("consumer delete", "slow")
+    assert run("expire snapshots", "--retain-max", "1")[0]["last"] == 2
+    assert dict(orders.consumers) == {}
+
+
+def test_expiry(run: Run, orders: paimon.Table) -> None:
+    assert run("expire snapshots")[0]["snapshots"] == 0
+    assert "cannot stay" in run("expire snapshots", "--retain-min", "5", "--retain-max", "2", code=1)
+    assert run("expire partitions") == [{"day": "20200101"}]
+    assert orders.scan().count() == 1
+    (done,) = run("expire snapshots", "--retain-min", "1", "--older-than", "0 ms", "--max-deletes", "2")
+    assert (done["snapshots"], done["first"], done["last"]) == (2, 1, 2)
+    run("tag create", "short", "--retain", "1 ms")
+    assert run("expire tags") == [{"tag": "short", "deleted": True}]
+    assert run("expire changelogs", "--all") == [{"changelogs": 0, "first": None, "last": None, "files": 0}]
+
+
+def test_orphans(run: Run, orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    stray = Path(orders.location) / "manifest" / "manifest-nobody"
+    stray.write_bytes(b"x" * 7)
+    assert run("orphans") == []
+    (found,) = run("orphans", "--older-than", "0 ms")
+    assert (found["path"], found["size"]) == (str(stray), 7)
+    assert "younger than a day" in run("orphans", "--older-than", "0 ms", "--delete", code=1)
+    assert main(["orphans", orders.location, "--older-than", "0 ms"]) == 0
+    assert "1 files, 7 bytes can be deleted" in capsys.readouterr().out
+    assert len(run("orphans", "--older-than", "0 ms", "--delete", "--allow-young")) == 1
+    assert not stray.exists() and orders.scan().count() == 2
+
+
+def test_rollback(run: Run, orders: paimon.Table) -> None:
+    run("tag create", "three")
+    (done,) = run("rollback", "--snapshot", "2")
+    assert (done["snapshot"], done["snapshots forgotten"], done["tags forgotten"]) == (2, 1, "three")
+    assert orders.scan().count() == 1
+    assert "snapshot '7' does not exist" in run("rollback", "--snapshot", "7", code=1)
+    with pytest.raises(SystemExit):
+        main(["rollback", orders.location])
+
+
+@pytest.mark.parametrize("words", [["tag"], ["branch"], ["consumer"], ["expire"], ["orphans"], ["rollback"]])
+def test_help_teaches(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([*words, "--help"])
+    assert left.value.code == 0
+    assert f"example:\n  paimon {words[0]}" in capsys.readouterr().out
