@@ -6,6 +6,7 @@ Law: what anything still needs is never removed; each verb answers what it did a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,9 @@ from paimon.operations.maintain.retention.orphans import DAY_MILLIS, orphan_file
 from paimon.operations.read.time_travel import epoch_millis
 from paimon.ports.engine import Engine
 from paimon.retention import Age, Branches, Consumers, Tags, age_millis, before_millis
+
+
+_DAY = timedelta(milliseconds=DAY_MILLIS)
 
 
 @frozen(eq=False, repr=False)
@@ -120,9 +124,9 @@ class Maintain:
         CorruptTable, StorageError
             Something that may hold files cannot be read; nothing was deleted.
         """
+        before = before_millis(self._engine, _DAY if older_than is None else older_than)
         now = self._engine.clock.now_millis()
-        before = now - DAY_MILLIS if older_than is None else before_millis(self._engine, older_than)
-        if before > now or (before > now - DAY_MILLIS + 1000 and not (dry_run or allow_young)):
+        if before > now or (before > now - DAY_MILLIS and not (dry_run or allow_young)):
             raise InvalidRequest(
                 "files younger than a day may belong to writers that have yet to commit",
                 subject="older_than",

@@ -1,0 +1,137 @@
+"""Upkeep of tables that Java wrote: nothing of theirs is taken for an orphan, and what stays reads as Java read it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from golden_tables import GoldenRead, golden_directory, golden_reads
+from rendering import rows_of, types_of
+
+import paimon
+
+HOME = golden_directory()
+KEPT = [
+    "branch_fast_forward", "branches", "changelog_decoupled", "consumers", "expired", "fallback_branch", "rollback",
+    "tags", "v07_tags", "v09_tags",
+]  # fmt: skip
+"""Cases about tags, branches, consumers, expiry, rollback and long-lived changelogs."""
+CASES = [
+    *KEPT, "agg_sum", "append_bucketed_compact", "append_unaware_compacted", "cl_churn_lookup_dv", "cl_full",
+    "cl_input", "dv_append", "dv_append_compacted", "dv_pk", "dv_pk_avro_part", "dyn_bucket", "idx_pk_dv_bitmap", "part_by_date",
+    "rolling_files", "statistics", "v09_dv", "v09_dynamic",
+]  # fmt: skip
+LEFT_BY_JAVA = {"branch_fast_forward": (1, 3), "rollback": (2, 6)}
+"""Files of data, and of metadata, that Java's own rollback and fast-forward leave as orphans."""
+NOW = timedelta(0)
+READS = list(golden_reads(HOME))
+
+
+def opened(directory: Path, **options: str) -> paimon.Table:
+    table = paimon.open_table(directory, options)
+    assert isinstance(table, paimon.Table)
+    return table
+
+
+def copied(case: str, directory: Path) -> Path:
+    return Path(shutil.copytree(HOME / case / "table", directory / "table"))
+
+
+def expected(case: str, directory: Path) -> Iterator[GoldenRead]:
+    """The reads of the case's states that still exist."""
+    for read in (r for r in READS if r.case == case and r.kind == "rows" and not r.name.startswith("read-")):
+        snapshot = read.arguments.get("snapshot")
+        tag = read.arguments.get("tag")
+        if snapshot is not None and not (directory / "snapshot" / f"snapshot-{snapshot}").exists():
+            continue
+        if tag is None or (directory / "tag" / f"tag-{tag}").exists():
+            yield read
+
+
+def assert_read(case: str, directory: Path) -> None:
+    for read in expected(case, directory):
+        arguments = dict(read.arguments)
+        branch = arguments.pop("branch", "main")
+        scan = opened(directory, branch=branch).scan(**arguments)
+        assert rows_of(scan.to_arrow(), types_of(scan.fields)) == read.rows(), read.name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_of_javas_is_an_orphan(case: str, tmp_path: Path) -> None:
+    directory = copied(case, tmp_path)
+    found = opened(directory).maintain.remove_orphans(NOW, dry_run=True)["path"].to_pylist()
+    data = [path for path in found if "/bucket-" in path]
+    assert (len(data), len(found) - len(data)) == LEFT_BY_JAVA.get(case, (0, 0)), found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_stays_reads_as_before(case: str, tmp_path: Path) -> None:
+    directory = copied(case, tmp_path)
+    table = opened(directory)
+    for name in list(table.consumers):
+        table.consumers.delete(name)
+    table.maintain.expire_snapshots(retain_max=2)
+    assert_read(case, directory)
+    table.maintain.expire_snapshots(retain_max=1)
+    table.maintain.remove_orphans(NOW, allow_young=True)
+    assert_read(case, directory)
+    assert len(table.snapshots()) == 1
+    assert table.maintain.check().faults == ()
+    for name in list(table.tags):
+        table.tags.delete(name)
+    assert_read(case, directory)
+    assert table.maintain.remove_orphans(NOW, dry_run=True).num_rows == 0
+
+
+def test_consumers_hold_what_they_have_yet_to_read(tmp_path: Path) -> None:
+    table = opened(copied("consumers", tmp_path))
+    assert dict(table.consumers) == {"c1": 4, "c2": 6}
+    assert table.maintain.expire_snapshots(retain_max=1).snapshots == 0
+    table.consumers.delete("c1")
+    assert table.maintain.expire_snapshots(retain_max=1).until == 6
+    assert opened(Path(table.location), **{"consumer.changelog-only": "true"}).maintain.expire_snapshots(
+        retain_max=1
+    ).until == 7  # fmt: skip
+
+
+def test_changelogs_stay_until_their_own_time(tmp_path: Path) -> None:
+    directory = copied("changelog_decoupled", tmp_path)
+    table = opened(directory)
+    rows = table.changes().to_arrow().num_rows
+    table.maintain.expire_snapshots(retain_max=1)
+    assert table.changes().to_arrow().num_rows == rows
+    assert table.maintain.expire_changelogs(retain_max=4).until == 4
+    assert (directory / "changelog" / "EARLIEST").read_text() == "4"
+    assert table.changes().to_arrow()["_snapshot_id"].to_pylist()[0] == 4
+    table.maintain.expire_changelogs(delete_all=True)
+    assert list((directory / "changelog").iterdir()) == []
+    assert table.maintain.remove_orphans(NOW, dry_run=True).num_rows == 0
+
+
+def test_a_rollback_brings_back_what_a_tag_keeps(tmp_path: Path) -> None:
+    directory = copied("tags", tmp_path)
+    done = opened(directory).maintain.rollback_to(tag="t1")
+    assert (done.snapshot_id, set(done.tags)) == (1, {"keep-2y", "latest-tag"})
+    (at_tag,) = [r for r in READS if (r.case, r.name) == ("tags", "tag-t1")]
+    latest = evolve(at_tag, arguments={})
+    scan = opened(directory).scan(**latest.arguments)
+    assert rows_of(scan.to_arrow(), types_of(scan.fields)) == at_tag.rows()
+    opened(directory).maintain.remove_orphans(NOW, allow_young=True)
+    assert rows_of(scan.to_arrow(), types_of(scan.fields)) == at_tag.rows()
+
+
+def test_a_fast_forward_is_what_javas_made(tmp_path: Path) -> None:
+    """Done again on Java's result it changes nothing; the branch may go, and main still has its files."""
+    directory = copied("branch_fast_forward", tmp_path)
+    table = opened(directory)
+    assert table.branches.fast_forward("dev") == 2
+    assert_read("branch_fast_forward", directory)
+    table.branches.delete("dev")
+    table.maintain.remove_orphans(NOW, allow_young=True)
+    (latest,) = [r for r in READS if (r.case, r.name) == ("branch_fast_forward", "latest")]
+    scan = table.scan()
+    assert rows_of(scan.to_arrow(), types_of(scan.fields)) == latest.rows()
