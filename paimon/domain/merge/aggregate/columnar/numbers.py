@@ -143,8 +143,9 @@ def overflow(aggregate: Aggregate) -> InvalidRequest:
     """The refusal of a result that leaves its type."""
     name = aggregate.column.name
     return InvalidRequest(
-        f"the {aggregate.function} of column {name!r} does not fit its type", subject=name, hint="use a wider type"
-    )
+        f"the {aggregate.function} of column {name!r} does not fit its type", subject=name,
+        hint=f"use a wider type, or another 'fields.{name}.aggregate-function'",
+    )  # fmt: skip
 
 
 def _wide_sums(column: pa.Array, steps: Steps, aggregate: Aggregate) -> pa.Array:

@@ -59,7 +59,11 @@ def _divided(state: Any, value: Any, aggregate: Aggregate) -> Any:
     if state is None or value is None:
         return state
     if isinstance(value, int | decimal.Decimal) and not value:
-        raise InvalidRequest(f"the product of column {aggregate.column.name!r} is divided by a retracted 0")
+        name = aggregate.column.name
+        raise InvalidRequest(
+            f"the product of column {name!r} cannot take back a 0", subject=name,
+            hint=f"set 'fields.{name}.ignore-retract' to 'true'",
+        )  # fmt: skip
     if isinstance(value, int):
         quotient = abs(state) // abs(value)
         return _fitted(quotient if (state < 0) == (value < 0) else -quotient, aggregate)
@@ -95,8 +99,9 @@ def _fitted(value: Any, aggregate: Aggregate) -> Any:
     if not fits:
         name = aggregate.column.name
         raise InvalidRequest(
-            f"the {aggregate.function} of column {name!r} does not fit its type", subject=name, hint="use a wider type"
-        )
+            f"the {aggregate.function} of column {name!r} does not fit its type", subject=name,
+            hint=f"use a wider type, or another 'fields.{name}.aggregate-function'",
+        )  # fmt: skip
     return value
 
 

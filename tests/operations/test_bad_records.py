@@ -1,0 +1,226 @@
+"""Records that are hard to merge, on every way that they take: a write, a read of several runs, a compaction.
+
+Each is merged right, or refused by an error that names column and option; what is refused while writing leaves no
+snapshot, and what is refused later leaves the table as it was.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import paimon
+from paimon.domain.errors import InvalidRequest, PaimonError
+
+ENGINES: dict[str, dict[str, str]] = {
+    "deduplicate": {},
+    "by sequence": {"sequence.field": "s"},
+    "partial-update": {"merge-engine": "partial-update"},
+    "groups": {"merge-engine": "partial-update", "fields.s.sequence-group": "v,t"},
+    "aggregation": {"merge-engine": "aggregation", "fields.v.aggregate-function": "max"},
+}
+
+
+def created(home: Path | str, ddl: str, keys: tuple[str, ...] = ("k",), **options: str) -> paimon.Table:
+    catalog = paimon.connect(home)
+    catalog.create_database("d", exist_ok=True)
+    given = {"bucket": "1", "write-only": "true", **{k.replace("__", "."): v for k, v in options.items()}}
+    return catalog.create_table("d.t", ddl, primary_keys=list(keys), options=given)
+
+
+def files(table: paimon.Table) -> set[str]:
+    return {p.name for p in Path(table.location).rglob("*") if p.is_file() and "schema" not in p.parts}
+
+
+def refused(table: paimon.Table, rows: list[dict[str, Any]], *named: str) -> None:
+    """Refused in one write, by a read after two, and by a compaction, with these words; nothing changes."""
+    before = files(table)
+    with pytest.raises(InvalidRequest) as caught:
+        table.write(rows, kind_column="op")
+    for word in named:
+        assert word in str(caught.value)
+    assert table.snapshot() is None and files(table) == before
+    for row in rows:
+        table.write([row], kind_column="op")
+    count, kept = len(table.snapshots()), files(table)
+    for attempt in (lambda: table.scan().to_arrow(), lambda: table.compact(full=True)):
+        with pytest.raises(InvalidRequest) as caught:
+            attempt()
+        for word in named:
+            assert word in str(caught.value)
+    assert len(table.snapshots()) == count and files(table) == kept
+
+
+LARGEST = {
+    "TINYINT": 127, "SMALLINT": 32_767, "INT": 2**31 - 1, "BIGINT": 2**63 - 1,
+    "DECIMAL(5, 2)": Decimal("999.99"), "DECIMAL(38, 0)": Decimal(10**38 - 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ["sum", "product"])
+@pytest.mark.parametrize("kind", LARGEST)
+def test_results_that_leave_their_type_are_refused(tmp_path: Path, kind: str, function: str) -> None:
+    table = created(tmp_path, f"k INT NOT NULL, v {kind}", **{
+        "merge-engine": "aggregation", "fields__v__aggregate-function": function,
+    })
+    rows = [{"k": 1, "v": v, "op": "+I"} for v in (LARGEST[kind], LARGEST[kind])]
+    refused(table, rows, "'v'", "fields.v.aggregate-function")
+
+
+def test_floats_never_leave_their_type(tmp_path: Path) -> None:
+    table = created(tmp_path, "k INT NOT NULL, v DOUBLE", **{
+        "merge-engine": "aggregation", "fields__v__aggregate-function": "sum",
+    })
+    for _ in range(2):
+        table.write([{"k": 1, "v": 1e308}, {"k": 2, "v": math.inf}, {"k": 2, "v": -math.inf}])
+    assert [row["v"] for row in table.scan(where="k = 1").to_arrow().to_pylist()] == [math.inf]
+    assert math.isnan(table.scan(where="k = 2").to_arrow()["v"][0].as_py())
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"merge-engine": "first-row"}, "ignore-delete"),
+        ({"merge-engine": "partial-update"}, "partial-update.remove-record-on-delete"),
+        ({"merge-engine": "aggregation", "fields.v.aggregate-function": "max"}, "fields.v.ignore-retract"),
+        ({"merge-engine": "aggregation", "fields.v.aggregate-function": "first_value"}, "fields.v.ignore-retract"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["-U", "-D"])
+def test_retracts_are_refused_where_nothing_takes_them(
+    tmp_path: Path, options: dict[str, str], named: str, kind: str
+) -> None:
+    table = created(tmp_path, "k INT NOT NULL, v INT", **options)
+    rows = [{"k": 1, "v": 1, "op": "+I"}, {"k": 1, "v": 1, "op": kind}]
+    if options["merge-engine"] == "first-row":  # what lies on level 0 is not read
+        with pytest.raises(InvalidRequest, match=named):
+            table.write(rows, kind_column="op")
+        assert table.snapshot() is None
+        return
+    refused(table, rows, named)
+
+
+def test_a_row_without_a_needed_value_is_refused(tmp_path: Path) -> None:
+    table = created(tmp_path, "k INT NOT NULL, v INT NOT NULL", **{"merge-engine": "partial-update"})
+    with pytest.raises(InvalidRequest, match="'v'"):
+        table.write([{"k": 1, "v": None}])
+    assert table.snapshot() is None
+
+
+@pytest.mark.parametrize("engine", ["by sequence", "groups"])
+def test_a_null_sequence_loses(tmp_path: Path, engine: str) -> None:
+    table = created(tmp_path, "k INT NOT NULL, s INT, v INT, t STRING", **ENGINES[engine])
+    table.write([{"k": 1, "s": 1, "v": 1, "t": "first"}, {"k": 2, "s": None, "v": 5, "t": "lone"}])
+    table.write([{"k": 1, "s": None, "v": 9, "t": "late"}, {"k": 2, "s": None, "v": 6, "t": "again"}])
+    lone = {"by sequence": (None, 6, "again"), "groups": (None, None, None)}[engine]
+    for _ in range(2):
+        found = [tuple(row.values()) for row in table.scan().to_arrow().to_pylist()]
+        assert found[0] == (1, 1, 1, "first")
+        assert found[1] == (2, *lone)
+        table.compact(full=True)
+
+
+EDGES = [math.nan, -0.0, 0.0, math.inf, -math.inf, 1.5]
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("data_format", ["parquet", "orc", "avro"])
+def test_floats_are_keys(tmp_path: Path, kind: str, data_format: str) -> None:
+    """-0.0 and 0.0 are two keys, all NaN are one."""
+    table = created(tmp_path, f"k {kind} NOT NULL, v INT", file__format=data_format)
+    for turn in range(3):
+        table.write([{"k": k, "v": 10 * turn + i} for i, k in enumerate(EDGES)])
+    table.write([{"k": 1.5, "v": None, "op": "-D"}, {"k": math.nan, "v": 99, "op": "+U"}], kind_column="op")
+    expected = [("-inf", 24), ("-0.0", 21), ("0.0", 22), ("inf", 23), ("nan", 99)]
+    for _ in range(2):
+        found = table.scan().to_arrow().to_pylist()
+        assert [(repr(row["k"]), row["v"]) for row in found] == expected
+        assert [row["v"] for row in table.scan(where="k < 0").to_arrow().to_pylist()] == [24, 21]
+        table.compact(full=True)
+
+
+def test_floats_are_orders(tmp_path: Path) -> None:
+    """Infinities order, zeros are equal, and a NaN is beaten by none that came before it."""
+    table = created(tmp_path, "k INT NOT NULL, s DOUBLE, v STRING", sequence__field="s")
+    for k, (first, second) in enumerate([(-math.inf, math.inf), (math.inf, 1.0), (0.0, -0.0), (1.0, math.nan)]):
+        table.write([{"k": k, "s": first, "v": "first"}])
+        table.write([{"k": k, "s": second, "v": "second"}])
+    for _ in range(2):
+        assert [row["v"] for row in table.scan().to_arrow().to_pylist()] == ["second", "first", "second", "second"]
+        table.compact(full=True)
+
+
+SCHEMA = pa.schema([("k", pa.int32()), ("s", pa.int32()), ("v", pa.int64()), ("t", pa.string())])
+
+
+def batches(rows: list[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
+    """The rows in batches, with empty ones between them."""
+    for start in range(0, len(rows), size):
+        yield pa.RecordBatch.from_arrays([pa.array([], f.type) for f in SCHEMA], schema=SCHEMA)
+        cut = zip(*rows[start : start + size], strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(cut, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("buffer", ["256 mb", "1 kb"])
+def test_ten_thousand_versions_of_one_key_split_over_batches(tmp_path: Path, engine: str, buffer: str) -> None:
+    """Through one flush (spilled where the buffer is small), through four runs, and through a compaction."""
+    table = created(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
+                    **{"write-buffer-size": buffer, "read__batch-size": "16"})  # fmt: skip
+    versions = [(7, i, (i * 7919) % 10_007, f"t{i}" if i % 3 else None) for i in range(10_000)]
+    others = [(k, 0, k, "x") for k in (6, 8)]
+    last = versions[-1][2] if engine != "aggregation" else max(v for _, _, v, _ in versions)
+    text = versions[-1][3] if engine in ("deduplicate", "by sequence", "groups") else "t9998"
+    for start in range(0, 10_000, 2_500):
+        rows = [*versions[start : start + 2_500], *others]
+        table.write(pa.RecordBatchReader.from_batches(SCHEMA, batches(rows, 700)))
+    for _ in range(2):
+        found = table.scan().to_arrow().to_pylist()
+        assert [(row["k"], row["v"], row["t"]) for row in found] == [(6, 6, "x"), (7, last, text), (8, 8, "x")]
+        table.compact(full=True)
+
+
+def test_nothing_but_empty_batches_is_no_commit_worth_files(tmp_path: Path) -> None:
+    table = created(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING")
+    table.write(pa.RecordBatchReader.from_batches(SCHEMA, [next(batches([(1, 1, 1, "")], 1))] * 3))
+    assert table.scan().count() == 0
+    assert not list(Path(table.location).rglob("data-*"))
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
+def test_one_value_of_fifty_megabytes(tmp_path: Path, engine: str) -> None:
+    table = created(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
+                    **{"write-buffer-size": "1 mb", "target-file-size": "1 mb"})  # fmt: skip
+    large = "x" * 50_000_000
+    started = time.monotonic()
+    table.write([{"k": k, "s": 1, "v": k, "t": "small"} for k in range(100)])
+    table.write([{"k": 50, "s": 2, "v": 0, "t": large}, {"k": 51, "s": 2, "v": 1000, "t": None}])
+    for _ in range(2):
+        found = table.scan(where="k IN (50, 51)").to_arrow().to_pylist()
+        assert found[0]["t"] == large
+        assert found[1]["t"] == (None if engine == "deduplicate" else "small")
+        assert table.scan().count() == 100
+        table.compact(full=True)
+    assert time.monotonic() - started < 60
+
+
+def test_a_broken_stream_leaves_nothing(tmp_path: Path) -> None:
+    table = created(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **{"write-buffer-size": "1 kb"})
+
+    def breaking() -> Iterator[pa.RecordBatch]:
+        yield from batches([(i, i, i, "x" * 100) for i in range(1_000)], 100)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([None], pa.int32()), *(pa.nulls(1, f.type) for f in list(SCHEMA)[1:])], schema=SCHEMA
+        )
+
+    before = files(table)
+    with pytest.raises(PaimonError, match="'k'"):
+        table.write(pa.RecordBatchReader.from_batches(SCHEMA, breaking()))
+    assert table.snapshot() is None and files(table) == before
