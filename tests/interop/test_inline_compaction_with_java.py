@@ -48,6 +48,15 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 TURNS = 12
 
 
+def created(java: JavaPaimon, tmp_path: Path, case: str) -> tuple[paimon.Table, Path]:
+    """The table of a case as ours, and where Java's is."""
+    keys, options = CASES[case]
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    java.create(tmp_path / "java", FIELDS, options=options, **keys)
+    return catalog.create_table("db.t", DDL, options=options, **keys), tmp_path / "java"
+
+
 def opened(directory: Path) -> paimon.Table:
     table = paimon.open_table(directory)
     assert isinstance(table, paimon.Table)
@@ -75,11 +84,7 @@ def rows_told(table: paimon.Table) -> list[Any]:
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_files_stand_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     keys, options = CASES[case]
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("db")
-    table = catalog.create_table("db.t", DDL, options=options, **keys)
-    theirs = tmp_path / "java"
-    java.create(theirs, FIELDS, options=options, **keys)
+    table, theirs = created(java, tmp_path, case)
     chance = random.Random(case)
     for turn in range(1, TURNS + 1):
         rows = [
@@ -97,3 +102,34 @@ def test_the_same_files_stand_on_the_same_levels(java: JavaPaimon, tmp_path: Pat
     assert commits(table) == commits(opened(theirs))
     assert java.read(Path(table.location)) == java.read(theirs) == canonical(table.scan().to_arrow().to_pylist())
     assert rows_told(table) == rows_told(opened(theirs))
+
+
+STREAMED = ["defaults", "eager", "three runs", "never amplified", "fixed append", "fixed append, few",
+            "fixed append, large files", "unordered append"]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STREAMED)
+def test_one_writer_keeps_the_same_levels_over_many_commits(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+    keys, options = CASES[case]
+    table, theirs = created(java, tmp_path, case)
+    chance = random.Random(case)
+    takes_deletes = "primary_keys" in keys and "merge-engine" not in options
+    batches: list[list[dict[str, Any]]] = []
+    for turn in range(1, 2 * TURNS + 1):
+        # Some turns touch one partition, some none: a writer looks at what it wrote before, too.
+        parts = chance.choice(["a", "ab", "b", ""])
+        batches.append([
+            {"id": chance.randrange(40), "p": chance.choice(parts), "s": turn, "v": "".join(chance.choices("xyz", k=40)),
+             "_ROW_KIND": chance.choice(["+I", "+U", "-D" if takes_deletes else "+I"])}
+            for _ in range(chance.choice([1, 3, 60]) if parts else 0)
+        ])  # fmt: skip
+    java.stream(theirs, batches)
+    builder = table.new_stream_write_builder("java")
+    with builder.new_write() as writer:
+        for identifier, rows in enumerate(batches, 1):
+            if rows:
+                writer.write(rows, "_ROW_KIND")
+            builder.new_commit().commit(identifier, writer.prepare_commit(identifier))
+    assert commits(table) == commits(opened(theirs))
+    assert layout(table) == layout(opened(theirs))
+    assert java.read(Path(table.location)) == java.read(theirs)

@@ -47,6 +47,7 @@ class BucketState:
         self.changelog: list[DataFileMeta] = []
         self.compacted = CompactIncrement()
         self.rolling: RollingFiles | None = None
+        self.idle = False
         self.idle_triggers = 0
         self.passed: frozenset[str] = frozenset()
 
@@ -152,14 +153,16 @@ class Buckets:
         self._engine.files.delete([join(state.directory, name) for name in between])
 
     def messages(self, kept: Collection[Address]) -> list[CommitMessage]:
-        """What was written since the last call, one message a bucket; idle buckets are forgotten, unless kept."""
+        """What was written since the last call, one message a bucket; buckets idle twice are forgotten, unless kept."""
         found: list[CommitMessage] = []
         idle: list[BucketState] = []
         for state in self.states:
             if state.is_empty:
-                idle.append(state)
+                idle += [state] if state.idle else []
+                state.idle = True
                 continue
             address = state.address
+            state.idle = False
             found.append(
                 CommitMessage(
                     address.partition, address.bucket, self._total, state.directory, state.written, state.compacted

@@ -99,6 +99,26 @@ public final class TableDriver {
         }
     }
 
+    /** One writer and many commits, with identifiers from the one asked for on; a batch of lines ends with a dot. */
+    public static void stream(String directory, String batches, String request) throws Exception {
+        JsonNode asked = Rendering.parse(request);
+        FileStoreTable table = table(directory, asked);
+        String user = asked.path("user").asText("java");
+        long identifier = asked.path("identifier").asLong(1);
+        try (TableWriteImpl<?> write = table.newWrite(user);
+                TableCommitImpl commit = table.newCommit(user)) {
+            commit.ignoreEmptyCommit(false);
+            write.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
+            for (String line : batches.split("\n")) {
+                if (line.equals(".")) {
+                    commit(commit, write, identifier++);
+                } else {
+                    write.write(parse(Rendering.parse(line), table.rowType()));
+                }
+            }
+        }
+    }
+
     public static void compact(String directory, String request) throws Exception {
         write(directory, "", request.replaceFirst("\\{", "{\"compact\":true" + (request.contains(":") ? "," : "")));
     }
