@@ -119,8 +119,8 @@ def test_one_writer_keeps_the_same_levels_over_many_commits(java: JavaPaimon, tm
         # Some turns touch one partition, some none: a writer looks at what it wrote before, too.
         parts = chance.choice(["a", "ab", "b", ""])
         batches.append([
-            {"id": chance.randrange(40), "p": chance.choice(parts), "s": turn, "v": "".join(chance.choices("xyz", k=40)),
-             "_ROW_KIND": chance.choice(["+I", "+U", "-D" if takes_deletes else "+I"])}
+            {"id": chance.randrange(40), "p": chance.choice(parts), "s": turn,
+             "v": "".join(chance.choices("xyz", k=40)), "_ROW_KIND": chance.choice(["+I", "+U", "-D" if takes_deletes else "+I"])}
             for _ in range(chance.choice([1, 3, 60]) if parts else 0)
         ])  # fmt: skip
     java.stream(theirs, batches)

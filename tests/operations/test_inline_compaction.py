@@ -3,6 +3,7 @@ nothing; what is refused leaves nothing."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -388,3 +390,59 @@ def test_writers_whose_commits_interleave_lose_and_double_nothing(
                 assert before == after, f"snapshot {snapshot.id} changed rows"
         if counting:
             assert {(r["k"], r["p"]): r["s"] for r in table.scan().to_arrow().to_pylist()} == counted
+
+
+class CountingReads:
+    """Files, and the names of those that were read."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.names: list[str] = []
+
+    def read(self, path: str) -> bytes:
+        self.names.append(path.rpartition("/")[2])
+        data: bytes = self.inner.read(path)
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@pytest.mark.parametrize("write_only", [True, False])
+def test_a_writer_reads_the_manifests_of_its_partitions_alone(tmp_path: Path, write_only: bool) -> None:
+    table = keyed(tmp_path, **{"write-only": str(write_only).lower()})
+    for p in "abcdefgh":
+        wrote(table, [{"k": 1, "p": p}])
+    again = paimon.open_table(table.location)
+    assert isinstance(again, paimon.Table)
+    files = CountingReads(again.engine.files)
+    with TableWrite(evolve(again.engine, files=files), again.definition, "me") as writer:
+        writer.write(arrow(table, [{"k": 1, "p": "c"}]), "op")
+        (message,) = writer.prepare_commit()
+    assert message.data.new_files[0].min_sequence_number == 1
+    assert len([n for n in files.names if re.fullmatch(r"manifest-[-0-9a-f]{36}-\d+", n)]) == 1
+
+
+@pytest.mark.parametrize("met", [1, 12])
+def test_partitions_that_are_met_one_by_one_go_on_with_their_numbers(tmp_path: Path, met: int) -> None:
+    table = keyed(tmp_path)
+    parts = [f"p{i}" for i in range(12)]
+    wrote(table, [{"k": k, "p": p} for i, p in enumerate(parts) for k in range(i + 1)])
+    with table.new_batch_write_builder().new_write() as writer:
+        for i in range(0, 12, 12 // met):
+            writer.write(arrow(table, [{"k": 0, "p": p} for p in parts[i : i + 12 // met]]), "op")
+        firsts = [m.data.new_files[0].min_sequence_number for m in writer.prepare_commit()]
+    assert firsts == list(range(1, 13))
+
+
+def test_what_compaction_writes_is_as_its_level_says(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{
+        "num-sorted-run.compaction-trigger": "2", "num-levels": "2", "file.format.per.level": "0:avro,1:parquet",
+        "file.compression.per.level": "0:none,1:zstd", "metadata.stats-mode.per.level": "0:none,1:full",
+        "file.suffix.include.compression": "true",
+    })  # fmt: skip
+    found = []
+    for k in range(2):
+        wrote(table, [{"k": k, "v": "x"}])
+        found += [(e.file.level, e.file.file_name.split(".", 1)[1], e.file.value_stats_cols == ()) for e in live(table)]
+    assert found == [(0, "none.avro", True), (1, "zstd.parquet", False)]
