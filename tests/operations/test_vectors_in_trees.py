@@ -145,6 +145,20 @@ def test_level_0_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
     assert read(table.with_options({"deletion-vectors.merge-on-read": True})) == read(table)
 
 
+def test_rows_that_are_not_shown_yet_are_changed_too(tmp_path: Path) -> None:
+    table = tree(tmp_path)
+    table.write([{"k": k, "v": 0, "s": "old"} for k in range(6)])
+    writing = table.with_options({"write-only": True})
+    writing.write([{"k": k, "v": 1, "s": "new"} for k in (1, 2, 7, 8)])
+    assert writing.delete("s = 'new' AND k IN (1, 7)").rows == 2
+    assert writing.update({"v": "v + 1"}, where="k IN (0, 2, 8)").rows == 3
+    assert sorted(read(table)) == [0, 1, 2, 3, 4, 5]
+    table.compact()
+    assert {k: (r["v"], r["s"]) for k, r in read(table).items()} == {
+        0: (1, "old"), 2: (2, "new"), 3: (0, "old"), 4: (0, "old"), 5: (0, "old"), 8: (2, "new"),
+    }  # fmt: skip
+
+
 def test_one_index_file_a_bucket_and_an_empty_one_once_nothing_is_marked(tmp_path: Path) -> None:
     table = tree(tmp_path)
     table.write([{"k": k, "v": 0, "s": f"{k * 7919:09d}" * 5} for k in range(5_000)])

@@ -1,6 +1,7 @@
 """Deleting and updating rows of primary-key tables: they are read, and written as deletes or as new versions.
 
-Law: what a read shows is what is changed; the merge engine does the rest, so nothing can conflict. Source:
+Law: what was written is changed, also rows of level 0 that reads do not show before they are compacted (Java changes
+what it shows); the merge engine does the rest, so nothing can conflict. Source:
 `DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from attrs import evolve
 
 from paimon.domain.assignment.expression import Assignment
 from paimon.domain.commit.message import CommitMessage
@@ -44,12 +46,13 @@ def keyed_table_messages(
         What is put into the rows; none: they are deleted.
     """
     read = ReadPlan(table.schema.names, predicate)
+    shown = evolve(table, options=table.options.with_values({"deletion-vectors.merge-on-read": "true"}))
     writer = TableWriter(engine, table, commit_user)
     kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
     count = 0
     try:
-        for split in plan(engine, table, ScanRequest(snapshot, predicate)).splits:
-            for batch in read_split(engine, table, split, read):
+        for split in plan(engine, shown, ScanRequest(snapshot, predicate)).splits:
+            for batch in read_split(engine, shown, split, read):
                 rows = assigned_rows(batch, assignments)
                 _check_nulls(table, batch, rows, assignments)
                 writer.write(rows, pa.array(np.full(rows.num_rows, kind, np.int8)))
