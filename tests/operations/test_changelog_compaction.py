@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
@@ -296,6 +299,49 @@ def at_new_file(number: int, names: Sequence[str]) -> Callable[[str, str], Fault
         return next(left, None) if made else None
 
     return plan
+
+
+def test_full_compactions_with_forced_lookups_lose_nothing_below(tmp_path: Path) -> None:
+    table = created(
+        tmp_path, **{"changelog-producer": FULL, "force-lookup": "true", "merge-engine": "aggregation",
+                     "fields.s.aggregate-function": "sum", "num-sorted-run.compaction-trigger": "9"}
+    )  # fmt: skip
+    table.write([{"k": k, "s": 1, "v": "x" * 50, "w": None} for k in range(500)])
+    table.compact(full=True)
+    for _ in range(2):
+        wrote(table, [{"k": 7, "s": 10}])
+        table.compact()
+    assert {f.level for f in files(table)} == {7, 8, 9}
+    assert table.scan(["s"], "k = 7").to_arrow()["s"].to_pylist() == [21]
+    assert table.changes(after=2).count() == 0, "nothing reached the top"
+    done = table.compact(full=True)
+    changes = table.changes(after=done.snapshot_ids[0] - 1).to_arrow().to_pylist()
+    assert [(c["_row_kind"], c["k"], c["s"]) for c in changes] == [("-U", 7, 1), ("+U", 7, 21)]
+
+
+def test_lookups_of_a_table_many_times_the_budget_stay_small(tmp_path: Path) -> None:
+    # A file's open block is held besides: small here, so that the bound shows.
+    options = {"changelog-producer": "lookup", "merge-engine": "aggregation", "file.block-size": "1 mb"}
+    table = created(tmp_path, **options, **{"fields.s.aggregate-function": "sum"})
+
+    def some(keys: range) -> pa.Table:
+        numbers, text = pa.array(keys, pa.int32()), [f"{k:040d}" for k in keys]
+        return pa.table({"k": numbers, "s": numbers, "v": text, "w": pa.nulls(len(keys), pa.float64())})
+
+    table.write(some(range(500_000)))
+    table.compact(full=True)
+    for start in range(3):
+        table.write(some(range(start, 500_000, 5)))
+    whole = table.scan().to_arrow().nbytes
+    script = (
+        "import sys, pyarrow as pa, paimon\n"
+        "t = paimon.connect(sys.argv[1], memory_budget='4 mb').table('db.t')\n"
+        "assert t.compact().rows == 300_000\n"
+        "print(pa.default_memory_pool().max_memory())"
+    )
+    out = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert whole > 30_000_000
+    assert int(out.stdout) < 16_000_000, f"{int(out.stdout):,} of {whole:,} bytes"
 
 
 def test_a_delete_that_an_engine_cannot_take_is_refused_when_it_is_looked_up(tmp_path: Path) -> None:
