@@ -60,11 +60,16 @@ class AlreadyExists(PaimonError):
 
 
 class Unsupported(PaimonError):
-    """A version, type or feature that this library does not know; it never guesses."""
+    """A version, type or feature that this library does not know; it never guesses. `path` is the file that has it."""
 
-    def __init__(self, feature: str, *, hint: str | None = None) -> None:
-        super().__init__(f"not supported: {feature}", hint=hint)
+    def __init__(self, feature: str, *, hint: str | None = None, path: str | None = None) -> None:
+        super().__init__(f"not supported: {feature}{f' in {path}' if path else ''}", hint=hint)
         self.feature = feature
+        self.path = path
+
+    def within(self, path: str) -> Unsupported:
+        """The same, said of a file."""
+        return self if self.path else Unsupported(self.feature, hint=self.hint, path=path)
 
 
 class CorruptTable(PaimonError):

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from paimon.domain.columns.cast import cast
 from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.errors import CorruptTable, NotFound, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of, only_columns, rename
@@ -132,9 +132,16 @@ def _batches(
     paths = [f"{path}." for path in columns_of(skip)] if skip is not None else []
     named = tuple(f for f in _file_fields(bucket, file) if any(p.startswith(f"{f.name}.") for p in paths))
     request = ReadRequest(path, sources, skip, named, batch_rows)
+    rows = 0
     with _opened(bucket.engine, path) as source:
-        for batch in bucket.engine.format(file_format(file.file_name)).read(source, request):
-            yield batch.num_rows, batch
+        try:
+            for batch in bucket.engine.format(file_format(file.file_name)).read(source, request):
+                rows += batch.num_rows
+                yield batch.num_rows, batch
+        except Unsupported as error:
+            raise error.within(path) from None
+    if skip is None and rows != file.row_count:
+        raise CorruptTable(path, f"holds {rows} rows, and {file.row_count} are said of it")
 
 
 def _opened(engine: Engine, path: str) -> pa.NativeFile:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.adapters.formats.avro.codecs import compress, decompress
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, Unsupported
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
@@ -84,6 +84,8 @@ def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) ->
             yield Block(count, data)
     except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise CorruptTable(path, f"has a damaged or oversized Avro block: {error}") from error
+    except Unsupported as error:
+        raise error.within(path) from None
 
 
 def header_bytes(schema: str, codec: str) -> bytes:

@@ -97,6 +97,8 @@ def parsed_schema(text: str, path: str) -> Any:
         return block_schema(text)
     except (*_SCHEMA_ERRORS, fastavro.schema.SchemaParseException) as error:
         raise CorruptTable(path, f"has no readable Avro schema: {error!r}") from error
+    except Unsupported as error:
+        raise error.within(path) from None
 
 
 def checked_schema(text: str, path: str) -> Any:
