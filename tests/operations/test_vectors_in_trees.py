@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -275,3 +277,39 @@ def test_an_index_file_that_cannot_be_written_leaves_nothing(tmp_path: Path, ope
         assert len(made) == 2
         assert files_on_disk(tmp_path) == before
         assert read(table) == rows
+
+
+CHANGER = """
+import sys, time, paimon
+from paimon.domain.errors import CommitConflict
+table, number = paimon.open_table(sys.argv[1]), int(sys.argv[2])
+
+def again(act):
+    for turn in range(500):
+        try:
+            return act()
+        except CommitConflict:
+            time.sleep(0.01 * (number + 1))
+    raise AssertionError("starved")
+
+for turn in range(3):
+    first = number * 100 + turn * 10
+    again(lambda: table.write([{"k": k, "v": 0, "s": "x"} for k in range(first, first + 10)]))
+    again(lambda: table.delete(f"k IN ({first}, {first + 7})"))
+    again(lambda: table.update({"v": "v + 1"}, where=f"k IN ({first + 1}, {number * 100 + 1})"))
+    again(lambda: table.compact(full=turn == 1))
+"""
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_processes_that_change_and_compact_one_table_lose_nothing(tmp_path: Path, keyed: bool) -> None:
+    table = tree(tmp_path, **{"changelog-producer": "lookup"}) if keyed else append_table(tmp_path)
+    changers = [subprocess.Popen([sys.executable, "-c", CHANGER, table.location, str(n)]) for n in range(2)]
+    assert [changer.wait() for changer in changers] == [0, 0]
+    table.compact(full=True)
+    left = {n * 100 + k for n in range(2) for k in range(30) if k % 10 not in (0, 7)}
+    ones = {n * 100 + k for n in range(2) for k in (11, 21)}
+    expected = {k: 1 if k in ones else 3 if k % 100 == 1 else 0 for k in left}
+    assert {k: row["v"] for k, row in read(table).items()} == expected
+    if keyed:
+        assert replayed(table) == read(table)
