@@ -1,0 +1,56 @@
+"""Damaged files of every kind, by the hundred: the truth, a typed error that names the thing, or what cannot be seen.
+
+500 damages in CI, 20,000 with --long. What a format cannot see (a flip in a page without a checksum, a file in the
+place of another of the same shape) is counted apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hostile import TABLES, Outcome, Reader, build, damages, judged, readings
+
+PARTS = 5
+NEVER = ("raw", "hangs", "dies", "unnamed")
+SEEN_ALWAYS = ("cut",)
+"""A file that ends too early is always seen."""
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("sound")
+    build(home)
+    return home
+
+
+def outcomes(home: Path, seed: int, count: int) -> list[Outcome]:
+    truth = {name: readings(home / "d.db" / name) for name in TABLES}
+    reader = Reader()
+    try:
+        return [judged(home, truth, d, reader) for d in itertools.islice(damages(home, seed), count)]
+    finally:
+        reader.close()
+
+
+def check(found: list[Outcome]) -> Counter[str]:
+    bad = [o for o in found if o.judgement in NEVER or (o.judgement == "unseen" and o.damage.kind in SEEN_ALWAYS)]
+    assert not bad, "\n\n".join(f"{o.judgement}: {o.damage}\n{o.detail}" for o in bad[:5])
+    return Counter(o.judgement for o in found)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_some_damages(sound: Path, part: int) -> None:
+    counts = check(outcomes(sound, 100 + part, 100))
+    assert counts["refused"] > counts["same"]
+    assert counts["unseen"] < 15
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(40))
+def test_many_damages(sound: Path, part: int, record_property: Callable[[str, object], None]) -> None:
+    for judgement, count in check(outcomes(sound, 10_000 + part, 500)).items():
+        record_property(judgement, count)
