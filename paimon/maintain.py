@@ -27,7 +27,6 @@ from paimon.operations.read.time_travel import epoch_millis
 from paimon.ports.engine import Engine
 from paimon.retention import Age, Branches, Consumers, Tags, age_millis, before_millis
 
-
 _DAY = timedelta(milliseconds=DAY_MILLIS)
 
 

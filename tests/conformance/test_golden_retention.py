@@ -22,8 +22,8 @@ KEPT = [
 """Cases about tags, branches, consumers, expiry, rollback and long-lived changelogs."""
 CASES = [
     *KEPT, "agg_sum", "append_bucketed_compact", "append_unaware_compacted", "cl_churn_lookup_dv", "cl_full",
-    "cl_input", "dv_append", "dv_append_compacted", "dv_pk", "dv_pk_avro_part", "dyn_bucket", "idx_pk_dv_bitmap", "part_by_date",
-    "rolling_files", "statistics", "v09_dv", "v09_dynamic",
+    "cl_input", "dv_append", "dv_append_compacted", "dv_pk", "dv_pk_avro_part", "dyn_bucket", "idx_pk_dv_bitmap",
+    "part_by_date", "rolling_files", "statistics", "v09_dv", "v09_dynamic",
 ]  # fmt: skip
 LEFT_BY_JAVA = {"branch_fast_forward": (1, 3), "rollback": (2, 6)}
 """Files of data, and of metadata, that Java's own rollback and fast-forward leave as orphans."""

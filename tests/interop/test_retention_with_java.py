@@ -175,6 +175,34 @@ def test_both_roll_back_to_the_same(java: JavaPaimon, tmp_path: Path, gone: bool
     assert by_java(java, tmp_path / "ours") == by_us(tmp_path / "ours")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"tag.creation-period": "hourly", "tag.creation-delay": "10 min", "tag.automatic-completion": "true"},
+        {"tag.creation-period": "two-hours", "tag.num-retained-max": "2", "sink.watermark-time-zone": "Asia/Shanghai"},
+        {"tag.creation-period": "hourly", "tag.period-formatter": "without_dashes", "tag.num-retained-max": "3"},
+        {"tag.creation-period-duration": "25 min", "sink.watermark-time-zone": "+05:30"},
+    ],
+)
+def test_automatic_tags_are_javas(java: JavaPaimon, tmp_path: Path, options: dict[str, str]) -> None:
+    """Ours are made commit by commit, Java's at the end of the same history."""
+    kept = {**OPTIONS, **options, "tag.automatic-creation": "watermark", "num-sorted-run.compaction-trigger": "99"}
+    watermarked(java, tmp_path / "ours", kept)
+    watermarked(java, tmp_path / "java", {**kept, "write-only": "true"})
+    assert names(java, tmp_path / "java")["tags"] == {}
+    java.retention(tmp_path / "java", "auto-tags")
+    assert names(java, tmp_path / "ours")["tags"] == names(java, tmp_path / "java")["tags"] != {}
+
+
+def watermarked(java: JavaPaimon, directory: Path, options: dict[str, str]) -> None:
+    java.create(directory, FIELDS, primary_keys=["k"], options=options)
+    time = 1_699_999_200_000
+    for minutes in (0, 40, 3, 61, 1, 1, 125, 59, 300, 2, 26 * 60, 60, 60, 7):
+        time += minutes * 60_000
+        opened(directory).write([{"k": minutes, "v": "x"}], watermark=time)
+
+
 def test_partitions_that_expired_are_gone_for_java(java: JavaPaimon, tmp_path: Path) -> None:
     fields = {"dt": "STRING NOT NULL", "k": "INT NOT NULL"}
     options = {"bucket": "1", "partition.expiration-time": "7 d", "partition.timestamp-formatter": "yyyyMMdd"}

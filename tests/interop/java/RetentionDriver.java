@@ -56,6 +56,9 @@ public final class RetentionDriver {
             case "consumer":
                 table.consumerManager().resetConsumer(asked.get("name").asText(), new Consumer(asked.get("next").asLong()));
                 return "";
+            case "auto-tags":
+                table.store().newTagAutoManager(table).getTagAutoCreation().run();
+                return "";
             case "orphans":
                 return orphans(table, asked);
             case "changes":

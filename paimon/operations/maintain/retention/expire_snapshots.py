@@ -73,8 +73,9 @@ def expire_snapshots(
     reach = may_expire(kept, earliest, latest.id, held)
     until = expired_until(reach, kept, _ages(engine, table, reach), engine.clock.now_millis())
     done = Expired(earliest, until)
+    staying = _staying(engine, table, until) if everything and until > earliest else []
     for first in range(earliest, until, _AT_ONCE):
-        part = _expire(engine, table, range(first, min(first + _AT_ONCE, until)), everything)
+        part = _expire(engine, table, range(first, min(first + _AT_ONCE, until)), staying)
         done = Expired(earliest, until, done.snapshots + part.snapshots, done.files + part.files)
         engine.observer.progress("expiring snapshots", part.until - earliest, until - earliest)
     return done
@@ -94,7 +95,7 @@ def _ages(engine: Engine, table: TableDefinition, reach: Reach) -> Iterator[tupl
             yield snapshot_id, successor.time_millis
 
 
-def _expire(engine: Engine, table: TableDefinition, ids: range, everything: bool) -> Expired:
+def _expire(engine: Engine, table: TableDefinition, ids: range, staying: Sequence[Holder]) -> Expired:
     gone = [s for i in ids if (s := find_snapshot(engine, table.paths, i)) is not None]
     following = find_snapshot(engine, table.paths, ids.stop)
     near_holders(engine, table, ids.stop, ids.stop)  # what stays must be readable before anything goes
@@ -105,16 +106,15 @@ def _expire(engine: Engine, table: TableDefinition, ids: range, everything: bool
     for snapshot in gone:
         engine.files.delete([table.paths.snapshot(snapshot.id)])
     engine.files.replace(table.paths.earliest_hint, str(ids.stop).encode())
-    files = remove(engine, table, leavings, _holders(engine, table, ids, everything))
+    files = remove(engine, table, leavings, [*near_holders(engine, table, ids.start, ids.stop), *staying])
     return Expired(ids.start, ids.stop, len(gone), files)
 
 
-def _holders(engine: Engine, table: TableDefinition, ids: range, everything: bool) -> list[Holder]:
-    if not everything:
-        return near_holders(engine, table, ids.start, ids.stop)
+def _staying(engine: Engine, table: TableDefinition, until: int) -> list[Holder]:
+    """Everything that holds files, but the snapshots that go."""
     holders = all_holders(engine, all_branches(engine, table))
     mine = table.paths.snapshots + "/"
-    return [h for h in holders if not (h.path.startswith(mine) and h.snapshot.id in ids)]
+    return [h for h in holders if not (h.path.startswith(mine) and h.snapshot.id < until)]
 
 
 def _keep_changelogs(engine: Engine, table: TableDefinition, gone: Sequence[Snapshot]) -> None:

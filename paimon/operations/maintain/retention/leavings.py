@@ -7,7 +7,8 @@ files behind, never the other way round. Source: `SnapshotDeletion`, `ChangelogD
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -58,17 +59,16 @@ def of_snapshots(
     found = Leavings()
     appends_are_changes = keeps_changelogs and table.options.changelog_producer == "none"
     deltas: list[list[ManifestEntry]] = []
-    for snapshot in (*gone, *([following] if following else [])):
-        delta = _entries(engine, table, [snapshot.delta_manifest_list])
+    stretch = (*gone, *([following] if following else []))
+    for delta in _entries(engine, table, [s.delta_manifest_list for s in stretch]):
         if delta is None:
             deltas.clear()  # what it brings back cannot be known
         else:
             deltas.append(delta)
     found.data.update(dropped_files(deltas, spare_appended=appends_are_changes))
+    if not keeps_changelogs:
+        _add_changelogs(engine, table, found, gone)
     for snapshot in gone:
-        if snapshot.changelog_manifest_list is not None and not keeps_changelogs:
-            found.data.update(added_files(_entries(engine, table, [snapshot.changelog_manifest_list]) or ()))
-            _add_lists(engine, table, found, [snapshot.changelog_manifest_list])
         if not appends_are_changes:
             _add_lists(engine, table, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
         _add_index_and_statistics(engine, table, found, snapshot)
@@ -78,16 +78,12 @@ def of_snapshots(
 def of_changelogs(engine: Engine, table: TableDefinition, gone: Sequence[Snapshot]) -> Leavings:
     """What expired changelogs leave."""
     found = Leavings()
-    deltas: list[list[ManifestEntry]] = []
-    for snapshot in gone:
-        if snapshot.changelog_manifest_list is not None:
-            found.data.update(added_files(_entries(engine, table, [snapshot.changelog_manifest_list]) or ()))
-            _add_lists(engine, table, found, [snapshot.changelog_manifest_list])
-            continue
-        delta = _entries(engine, table, [snapshot.delta_manifest_list])
-        deltas += [] if delta is None else [delta]
+    _add_changelogs(engine, table, found, gone)
+    without = [s for s in gone if s.changelog_manifest_list is None]
+    for snapshot in without:
         _add_lists(engine, table, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
-    found.data.update(dropped_files(deltas))
+    deltas = _entries(engine, table, [s.delta_manifest_list for s in without]) if without else []
+    found.data.update(dropped_files(delta for delta in deltas if delta is not None))
     return found
 
 
@@ -124,13 +120,30 @@ def remove(engine: Engine, table: TableDefinition, leavings: Leavings, holders: 
     return len(files)
 
 
-def _entries(engine: Engine, table: TableDefinition, lists: Iterable[str]) -> list[ManifestEntry] | None:
-    """The entries of the manifests of lists, in their order; None where one cannot be read (any more)."""
+def _entries(engine: Engine, table: TableDefinition, lists: Sequence[str]) -> list[list[ManifestEntry] | None]:
+    """The entries that each of some lists leads to, in their order; None for one that cannot be read (any more)."""
     try:
-        names = [m.file_name for name in lists for m in read_manifest_list(engine, table, name)]
-        return entries_at(entry_columns(read_manifest_columns(engine, table, names)))
+        return list(_entries_at_once(engine, table, lists))
     except CorruptTable:
-        return None
+        if len(lists) == 1:
+            return [None]
+        return [_entries(engine, table, [name])[0] for name in lists]
+
+
+def _entries_at_once(engine: Engine, table: TableDefinition, lists: Sequence[str]) -> Iterator[list[ManifestEntry]]:
+    manifests = [[m.file_name for m in read_manifest_list(engine, table, name)] for name in lists]
+    parts = read_manifest_columns(engine, table, [name for names in manifests for name in names])
+    entries = iter(entries_at(entry_columns(parts)))
+    counts = iter([count for part in parts for count in part.counts])
+    for names in manifests:
+        yield list(islice(entries, sum(islice(counts, len(names)))))
+
+
+def _add_changelogs(engine: Engine, table: TableDefinition, found: Leavings, gone: Sequence[Snapshot]) -> None:
+    lists = [s.changelog_manifest_list for s in gone if s.changelog_manifest_list is not None]
+    for entries in _entries(engine, table, lists) if lists else ():
+        found.data.update(added_files(entries or ()))
+    _add_lists(engine, table, found, lists)
 
 
 def _add_lists(engine: Engine, table: TableDefinition, found: Leavings, lists: Iterable[str]) -> None:
