@@ -300,3 +300,14 @@ def test_what_partial_update_would_not_take_is_refused(tmp_path: Path) -> None:
     adding = make(tmp_path, {**options, **summing}, ["day", "id"], "adding")
     with pytest.raises(InvalidRequest, match="aggregates s"):
         adding.update({"v": "v + 1"}, where="TRUE")
+
+
+@pytest.mark.parametrize("options", [FIXED, {**FIXED, **MARKED}])
+def test_rows_whose_bucket_key_changes_move(tmp_path: Path, options: dict[str, str]) -> None:
+    table = make(tmp_path, options)
+    table.write(rows(0, 12))
+    table.update({"id": "id + 100"}, where="v < 3")
+    expected = [{**r, "id": r["id"] + 100} if r["v"] < 3 else r for r in rows(0, 12)]
+    assert read(table) == sorted(expected, key=lambda r: r["id"])
+    for row in expected:
+        assert table.scan(where=f"id = {row['id']}").to_arrow().to_pylist() == [row], "found in its own bucket"
