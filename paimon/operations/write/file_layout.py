@@ -13,6 +13,7 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 
 from paimon.domain.manifest.entries import FileSource
+from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.file_stats import StatsRules
 from paimon.domain.types.data_types import DataField
@@ -98,7 +99,7 @@ class FileLayout:
             format_options={k: v for k, v in options.values.items() if k.startswith(f"{name}.")},
             stats=StatsRules.of(options, level, name),
             prefix=options.data_file_prefix,
-            suffix=f".{compression}.{name}" if options.file_suffix_include_compression else f".{name}",
+            suffix=_suffix(options, name),
             target_bytes=options.target_file_size_bytes(bool(keys)),
             target_rows=options.target_file_row_num,
         )
@@ -117,3 +118,15 @@ class FileLayout:
             block_bytes=self.block_bytes,
             options=self.format_options,
         )
+
+
+_EXTENSIONS = {"gzip": "gz", "bzip2": "bz2", "zstd": "zst"}
+"""What names of files say for a codec, where that is not its own name."""
+
+
+def _suffix(options: TableOptions, format_name: str) -> str:
+    """The end of a file's name; it tells the table's codec, also where the file's level has one of its own."""
+    codec = options.file_compression
+    if not options.file_suffix_include_compression or codec == "none":
+        return f".{format_name}"
+    return f".{_EXTENSIONS.get(codec, codec)}.{format_name}"

@@ -1,0 +1,125 @@
+"""What options say about files is true of ours as of Java's: levels, formats, statistics, thin mode, changelog files.
+
+Both sides write the same rows under the same options and compact; what the manifests tell of the files is equal, and
+so are the physical columns, formats and codecs of the files themselves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+import pytest
+from java_paimon import JavaPaimon
+
+import paimon
+from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.types.ddl import parse_columns
+from paimon.domain.types.json import type_to_json
+from paimon.operations.read.manifests import data_manifests, live_entries, read_manifest, read_manifest_list
+from paimon.operations.read.snapshots import latest_snapshot, snapshots
+
+pytestmark = pytest.mark.interop
+
+DDL = "k INT NOT NULL, p STRING NOT NULL, v STRING, n BIGINT, a ARRAY<INT>, d DOUBLE"
+CASES: dict[str, dict[str, str]] = {
+    "thin": {"data-file.thin-mode": "true"},
+    "thin in orc": {"data-file.thin-mode": "true", "file.format": "orc"},
+    "thin in avro": {"data-file.thin-mode": "true", "file.format": "avro"},
+    "formats by level": {"file.format.per.level": "0:avro,5:orc", "file.compression.per.level": "0:null,5:zlib"},
+    "codecs by level": {"file.compression.per.level": "0:snappy,5:gzip", "file.suffix.include.compression": "true"},
+    "statistics by level": {"metadata.stats-mode.per.level": "0:none,5:full"},
+    "statistics by level and column": {
+        "metadata.stats-mode.per.level": "0:counts",
+        "fields.v.stats-mode": "truncate(2)", "fields.n.stats-mode": "none",
+    },
+    "statistics of some columns": {"metadata.stats-keep-first-n-columns": "3", "metadata.stats-dense-store": "false"},
+    "changelog as avro": {"changelog-producer": "input", "changelog-file.format": "avro"},
+    "changelog with a codec": {
+        "changelog-producer": "input", "changelog-file.compression": "snappy", "changelog-file.prefix": "told-",
+    },
+    "changelog without statistics": {"changelog-producer": "input", "changelog-file.stats-mode": "none"},
+    "thin changelog": {"changelog-producer": "input", "data-file.thin-mode": "true", "file.format": "orc"},
+    "changelog of a full compaction": {
+        "changelog-producer": "full-compaction", "changelog-file.format": "orc", "changelog-file.prefix": "told-",
+    },
+    "changelog of a lookup": {
+        "changelog-producer": "lookup", "changelog-file.format": "avro", "changelog-file.stats-mode": "counts",
+        "data-file.thin-mode": "true",
+    },
+}  # fmt: skip
+
+
+def rows(turn: int) -> list[dict[str, Any]]:
+    """Rows of two partitions, some of them again and again."""
+    return [
+        {
+            "k": k, "p": "ab"[k % 2], "v": None if k == 3 else f"value {k} of {turn}", "n": k * 10**10 + turn,
+            "a": [k, None], "d": k + 0.25, "_ROW_KIND": "-D" if (k + turn) % 7 == 0 else "+I",
+        }
+        for k in range(turn, turn + 10)
+    ]  # fmt: skip
+
+
+def described(table: paimon.Table, entry: ManifestEntry) -> dict[str, Any]:
+    """What must be equal of a file, in its manifest and on disk."""
+    file = entry.file
+    paths = list(Path(table.location).rglob(file.file_name))
+    assert len(paths) == 1
+    keys, values = file.key_stats, file.value_stats
+    return {
+        "place": (entry.partition.hex(), entry.bucket, file.level, str(file.file_source), file.file_name.split("-")[0]),
+        "rows": (file.row_count, file.delete_row_count, file.min_sequence_number, file.max_sequence_number),
+        "keys": (file.min_key.hex(), file.max_key.hex()),
+        "key stats": (keys.min_values.hex(), keys.max_values.hex(), keys.null_counts),
+        "stats": (values.min_values.hex(), values.max_values.hex(), values.null_counts, file.value_stats_cols),
+        "physical": physical(paths[0]),
+    }
+
+
+def physical(path: Path) -> tuple[Any, ...]:
+    """Suffix, codec and columns."""
+    suffix = path.name.partition(".")[2]
+    if suffix.endswith("parquet"):
+        meta = pq.read_metadata(path)
+        codecs = {meta.row_group(0).column(c).compression for c in range(meta.num_columns)}
+        return suffix, sorted(codecs), pq.read_schema(path).names
+    if suffix.endswith("orc"):
+        found = orc.ORCFile(path)
+        return suffix, found.compression, found.schema.names
+    return suffix, path.read_bytes()[:4]
+
+
+def files(table: paimon.Table) -> tuple[list[str], list[str]]:
+    """The live files, and the changelog files of all snapshots."""
+    engine, definition = table.engine, table.definition
+    snapshot = latest_snapshot(engine, definition.paths)
+    assert snapshot is not None
+    live = live_entries(engine, definition, data_manifests(engine, definition, snapshot))
+    lists = [s.changelog_manifest_list for s in snapshots(engine, definition.paths) if s.changelog_manifest_list]
+    manifests = [m.file_name for name in lists for m in read_manifest_list(engine, definition, name)]
+    told = [entry for name in manifests for entry in read_manifest(engine, definition, name)]
+    return sorted(str(described(table, e)) for e in live), sorted(str(described(table, e)) for e in told)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_both_write_the_same_files(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+    options = {"bucket": "1", "write-only": "true", **CASES[case]}
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", DDL, primary_keys=["p", "k"], partition_keys=["p"], options=options)
+    types = {f.name: type_to_json(f.type) for f in parse_columns(DDL)}
+    theirs_at = tmp_path / "theirs"
+    java.create(theirs_at, types, primary_keys=["p", "k"], partition_keys=["p"], options=options)
+    theirs = paimon.open_table(theirs_at)
+    assert isinstance(theirs, paimon.Table)
+    for turn in range(3):
+        table.write(rows(turn), kind_column="_ROW_KIND")
+        java.write(theirs_at, rows(turn), identifier=turn)
+    assert files(table) == files(theirs)
+    table.compact(full=True)
+    java.write(theirs_at, [], identifier=9, compact=True, options={"write-only": "false"})
+    assert files(table) == files(theirs)
+    assert any(files(table)[1]) == ("changelog-producer" in options)
