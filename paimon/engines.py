@@ -115,7 +115,6 @@ def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[s
 def engine_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Engine:
     """An engine with the adapters that a location needs; it pickles as this call."""
     files = _files(location, storage, options)
-    memory = MemoryBudget(parse_memory(options[_MEMORY], _MEMORY)) if _MEMORY in options else MemoryBudget()
     return Engine(
         files=files,
         formats={f.identifier: f for f in (ParquetFormat(), OrcFormat(), AvroFormat())},
@@ -128,7 +127,7 @@ def engine_for(location: str, storage: Mapping[str, object], options: Mapping[st
         temp=LocalTempStore(),
         observer=SilentObserver(),
         cache=LruCache(),
-        memory=memory,
+        memory=_memory(options),
         recipe=(engine_for, (location, travelling(storage), travelling(options))),
     )
 
@@ -163,7 +162,7 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def _store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
-    files = files_at(location, storage)
+    files = files_at(location, storage, _memory(options).bytes)
     if options.get(_METASTORE) != "jdbc":
         return FileSystemCatalogStore(files, location)
     from paimon.adapters.catalogs.jdbc_options import jdbc_store
@@ -173,15 +172,20 @@ def _store(location: str, storage: Mapping[str, object], options: Mapping[str, s
 
 def _files(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> FileIO:
     if options.get(_METASTORE) != "jdbc":
-        return files_at(location, storage)
+        return files_at(location, storage, _memory(options).bytes)
     try:
         from paimon.adapters.catalogs.jdbc_options import locked_files
     except ImportError as error:
         hint = f'pip install "paimon-lake[catalog]" ({error})'
         raise Unsupported("JDBC catalogs without SQLAlchemy", hint=hint) from None
     # Under the lock, a storage that has no conditional create need not prove one.
-    inner = files_at(location, {**storage, SINGLE_WRITER: True} if "://" in location else storage)
+    storage = {**storage, SINGLE_WRITER: True} if "://" in location else storage
+    inner = files_at(location, storage, _memory(options).bytes)
     return locked_files(inner, location, options)
+
+
+def _memory(options: Mapping[str, str]) -> MemoryBudget:
+    return MemoryBudget(parse_memory(options[_MEMORY], _MEMORY)) if _MEMORY in options else MemoryBudget()
 
 
 def _executor(options: Mapping[str, str]) -> Executor:

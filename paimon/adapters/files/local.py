@@ -30,7 +30,16 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 
 
 class LocalFiles:
-    """Absolute local paths, or ``file:`` URLs."""
+    """Absolute local paths, or ``file:`` URLs.
+
+    Parameters
+    ----------
+    mapped_bytes : int
+        Files up to this size are memory-mapped; of larger ones what was read would count as memory of the process.
+    """
+
+    def __init__(self, mapped_bytes: int = 16 * 1024 * 1024) -> None:
+        self._mapped_bytes = mapped_bytes
 
     def read(self, path: str) -> bytes:
         """The whole file."""
@@ -38,10 +47,13 @@ class LocalFiles:
             return file.read()
 
     def open(self, path: str) -> pa.NativeFile:
-        """The file memory-mapped: reading it copies nothing. Files of a table never change, so a map stays valid."""
+        """The file, mapped if it is small: reading copies nothing, and a map stays valid, because no file changes."""
         with storage_errors(path):
             name = local_path(path)
-            return pa.memory_map(name) if os.stat(name).st_size else pa.BufferReader(b"")
+            size = os.stat(name).st_size
+            if size > self._mapped_bytes:
+                return pa.OSFile(name)
+            return pa.memory_map(name) if size else pa.BufferReader(b"")
 
     def create(self, path: str) -> OutputFile:
         """A new file, visible at its `close`."""

@@ -18,12 +18,14 @@ from paimon.ports.files import FileIO
 
 LOGIN = "login"
 SINGLE_WRITER = "single-writer"
+_MAPPED_SHARE = 32
+"""A local file up to this part of the memory is mapped: a merge holds many open."""
 
 
-def files_at(location: str, storage: Mapping[str, object]) -> FileIO:
-    """The adapter of a path or URL."""
+def files_at(location: str, storage: Mapping[str, object], memory_bytes: int) -> FileIO:
+    """The adapter of a path or URL; `memory_bytes` is what an operation may take."""
     if "://" not in location:
-        return LocalFiles()
+        return LocalFiles(memory_bytes // _MAPPED_SHARE)
     if has_password(location) or "?" in location:
         what = location.partition("://")[0]
         hint = "put user, password and signatures into the storage options; they are kept out of paths and messages"

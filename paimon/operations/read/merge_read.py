@@ -23,11 +23,16 @@ from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.merge.windows import Piece, windows
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import only_columns
+from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.read.data_file import BATCH_ROWS
 
-ReadFile = Callable[[DataFileMeta, Sequence[DataField], Predicate | None], Iterator[pa.RecordBatch]]
-"""How a file's columns are read: file, columns wanted, predicate that may skip."""
+ReadFile = Callable[[DataFileMeta, Sequence[DataField], Predicate | None, int], Iterator[pa.RecordBatch]]
+"""How a file's columns are read: file, columns wanted, predicate that may skip, rows at a time."""
+_LEAST_ROWS = 256
+_UNPACKED = 4
+"""Text takes about so many times the bytes in memory that it takes in files."""
 
 
 @frozen(eq=False)
@@ -71,7 +76,8 @@ class MergeRead:
         ordered = oldest_first(files)
         columns = self._merge_columns(files, ordered)
         ages = {file.file_name: age for age, file in enumerate(ordered or ())}
-        runs = [self._pieces(run, columns, ages) for run in section]
+        rows = _batch_rows(section, columns, self.spec, self.buffer_bytes)
+        runs = [self._pieces(run, columns, ages, rows) for run in section]
         combine = self._survivors if engine_of(self.spec).newest_wins else self._by_engine
         for window in windows(runs, self.spec.key_fields, self.buffer_bytes):
             yield from combine(window)
@@ -98,10 +104,12 @@ class MergeRead:
         levels = [f.level for f in ordered]
         return levels == sorted(levels, reverse=True)
 
-    def _pieces(self, run: SortedRun, columns: Sequence[DataField], ages: Mapping[str, int]) -> Iterator[Piece]:
+    def _pieces(
+        self, run: SortedRun, columns: Sequence[DataField], ages: Mapping[str, int], rows: int
+    ) -> Iterator[Piece]:
         keys = only_columns(self.predicate, self.spec.key_names) if self.predicate is not None else None
         for file in run.files:
-            for batch in self.read_file(file, columns, keys):
+            for batch in self.read_file(file, columns, keys, rows):
                 yield Piece(batch, ages.get(file.file_name, 0))
 
     def _survivors(self, window: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
@@ -132,10 +140,22 @@ def live_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file whose keys nobody else holds, without retracts."""
     if keep_retracts or file.delete_row_count == 0:
-        yield from read_file(file, wanted, predicate)
+        yield from read_file(file, wanted, predicate, BATCH_ROWS)
         return
-    for batch in read_file(file, (*wanted, VALUE_KIND), predicate):
+    for batch in read_file(file, (*wanted, VALUE_KIND), predicate, BATCH_ROWS):
         yield _kept(batch, ~retracts(batch))
+
+
+def _batch_rows(section: Section, columns: Sequence[DataField], spec: MergeSpec, buffer_bytes: int) -> int:
+    """Rows of a batch, of which every run holds one: together they take about as much as a window may hold."""
+    types = {f.name: arrow_type(f.type) for f in (*spec.fields, *columns)}
+    texts = sum(not pa.types.is_primitive(kind) for kind in types.values()) or 1
+    stored = max(run.file_size // max(1, run.row_count) for run in section)
+    row_bytes = sum(
+        types[f.name].bit_width // 8 + 1 if pa.types.is_primitive(types[f.name]) else _UNPACKED * stored // texts
+        for f in columns
+    )
+    return max(_LEAST_ROWS, min(BATCH_ROWS, 2 * buffer_bytes // (len(section) * max(1, row_bytes))))
 
 
 def _kept(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:

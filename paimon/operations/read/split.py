@@ -24,7 +24,7 @@ from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import LEVEL, ROW_KIND, VALUE_KIND
 from paimon.operations.read.changes.difference_read import DifferenceRead
-from paimon.operations.read.data_file import Bucket, read_data_file
+from paimon.operations.read.data_file import BATCH_ROWS, Bucket, read_data_file
 from paimon.operations.read.deletion_vectors import read_vector
 from paimon.operations.read.fallback import table_of_split
 from paimon.operations.read.merge_read import MergeRead, live_rows
@@ -70,10 +70,10 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
     vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
 
     def read_file(
-        file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None
+        file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
         vector = read_vector(engine, vectors[file.file_name]) if file.file_name in vectors else None
-        return read_data_file(bucket, file, columns, predicate, vector)
+        return read_data_file(bucket, file, columns, predicate, vector, batch_rows)
 
     if not split.raw_convertible and table.schema.primary_keys:
         spec = MergeSpec.of(table.schema, table.options)

@@ -26,14 +26,15 @@ from paimon.ports.formats import ReadRequest
 
 _KNOWN = inspect.signature(pq.ParquetFile.__init__).parameters
 _SHORT_BATCH = 8_192
+_BUFFER_BYTES = 64 * 1024
+"""Of each column of an open local file."""
 _EXTENSIONS = {"arrow_extensions_enabled": False} if "arrow_extensions_enabled" in _KNOWN else {}
 
 
 def read_batches(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
     """The rows of a file; see `paimon.ports.formats`."""
     with corrupt_files(request.path):
-        mapped = isinstance(source, pa.MemoryMappedFile | pa.BufferReader)
-        file = pq.ParquetFile(source, pre_buffer=not mapped, page_checksum_verification=True, **_EXTENSIONS)
+        file = _opened(source)
         probe = probe_of(request)
         for piece in group_ranges(file.metadata, file.schema_arrow, request):
             if probe is None:
@@ -52,6 +53,15 @@ def corrupt_files(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, KeyError, IndexError, OverflowError, MemoryError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise CorruptTable(path, f"cannot be read as Parquet: {reason[0]}") from error
+
+
+def _opened(source: pa.NativeFile) -> pq.ParquetFile:
+    """Remote files are fetched ahead; of local ones little is held, because merges have many of them open."""
+    local = isinstance(source, pa.MemoryMappedFile | pa.BufferReader | pa.OSFile)
+    buffer = _BUFFER_BYTES if isinstance(source, pa.OSFile) else 0
+    return pq.ParquetFile(
+        source, pre_buffer=not local, buffer_size=buffer, page_checksum_verification=True, **_EXTENSIONS
+    )
 
 
 def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
@@ -90,7 +100,8 @@ def _decoded(
     file: pq.ParquetFile, piece: GroupRange, paths: Sequence[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     if paths:
-        yield from file.iter_batches(batch_rows, row_groups=piece.groups, columns=list(paths), use_threads=True)
+        threads = len(paths) > 1 and piece.count > _SHORT_BATCH  # what is little is not worth being handed on
+        yield from file.iter_batches(batch_rows, row_groups=piece.groups, columns=list(paths), use_threads=threads)
         return
     rows = sum(file.metadata.row_group(g).num_rows for g in piece.groups)
     for start in range(0, rows, batch_rows):  # no column of the file is wanted: rows are only counted
