@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.domain.merge.columnar.order import Mask, Rows, sorted_rows
-from paimon.domain.merge.columnar.words import Words, concatenated, packed, parts_of
+from paimon.domain.merge.columnar.words import Words, packed, parts_of_chunks
 
 SLOTS_PER_ROW = 8
 """How many slots a row may cost before sorting is cheaper."""
@@ -21,7 +21,7 @@ SLOTS_PER_ROW = 8
 
 def newest(keys: Sequence[pa.ChunkedArray | pa.Array]) -> Mask:
     """True for the last row of each key; the columns are those of the key. Chunks that ascend strictly are faster."""
-    words = packed(part for column in concatenated(keys) for part in parts_of(column))
+    words = packed(part for column in keys for part in parts_of_chunks(column))
     rows = len(keys[0])
     if not words:
         mask = np.zeros(rows, dtype=np.bool_)

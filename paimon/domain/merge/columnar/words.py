@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.merge.columnar.even_text import LONGEST_TEXT, even_words
+
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.integer[Any]]
 _WRAP = 1 << 64
-LONGEST_TEXT = 32
-"""Bytes (after the common prefix) up to which text becomes words; longer text is ranked through its distinct values."""
 
 
 class Part(NamedTuple):
@@ -55,6 +55,19 @@ def parts_of(column: pa.Array, descending: bool = False) -> list[Part]:
     return parts
 
 
+def parts_of_chunks(column: pa.ChunkedArray | pa.Array) -> list[Part]:
+    """Like `parts_of` of the column without chunks, which texts that are all equally long need not become."""
+    if isinstance(column, pa.ChunkedArray) and column.num_chunks > 1 and _is_text(column.type):
+        even = even_words(column.chunks)
+        if even is not None:
+            return [_narrowed(words, None, False) for words in even]
+    return parts_of(_whole(column))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
 def _narrowed(numbers: Integers, valid: npt.NDArray[np.bool_] | None, descending: bool) -> Part:
     """The distance from the smallest (or largest) valid value, in as few bits as it needs."""
     present = numbers if valid is None else _filled(numbers, valid)
@@ -82,7 +95,7 @@ def _numbers(column: pa.Array) -> list[Integers]:
         return _decimal_numbers(column, kind.precision)
     if pa.types.is_boolean(kind):
         return [np.asarray(pc.cast(column.fill_null(False), pa.int8()))]
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+    if _is_text(kind):
         return _text_numbers(column)
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         return [_fixed_width(column)]
@@ -121,6 +134,9 @@ def _ranks(column: pa.Array) -> Integers:
 
 
 def _text_numbers(column: pa.Array) -> list[Integers]:
+    even = even_words([column])
+    if even is not None:
+        return list(even)
     offsets = np.frombuffer(column.buffers()[1], dtype="<i4", count=len(column) + 1, offset=4 * column.offset)
     data = column.buffers()[2]
     if data is None or offsets[0] == offsets[-1]:
@@ -131,8 +147,6 @@ def _text_numbers(column: pa.Array) -> list[Integers]:
     if longest - prefix > LONGEST_TEXT:
         return [_ranks(column)]
     text = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]]
-    if int(lengths.min()) == longest:
-        return [_strided_word(text, longest, at) for at in range(prefix, longest, 8)]
     starts = (offsets[:-1] - offsets[0]).astype(np.int64)
     return _ragged_numbers(text, starts + prefix, lengths - prefix, longest - prefix)
 
@@ -151,21 +165,6 @@ def _common_prefix(column: pa.Array) -> int:
     bounds = pc.min_max(column.cast(pa.binary())).as_py()
     low, high = bounds["min"], bounds["max"]
     return next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
-
-
-def _strided_word(text: npt.NDArray[np.uint8], width: int, at: int) -> Words:
-    """8 bytes from `at` of each value of `width` bytes as one big-endian number; shorter values have zeros in front.
-
-    Near the end it takes the last 8 bytes, some of which were compared before: that changes no order.
-    """
-    rows = len(text) // width
-    if width < 8:
-        padded = np.zeros((rows, 8), dtype=np.uint8)
-        padded[:, 8 - width :] = text.reshape(rows, width)
-        return padded.view(">u8").ravel().astype(np.uint64)
-    start = min(at, width - 8)
-    view: npt.NDArray[np.uint64] = np.ndarray((rows,), dtype=">u8", buffer=text, offset=start, strides=(width,))
-    return view.astype(np.uint64)
 
 
 def _gathered_word(text: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int32]) -> Words:
