@@ -74,6 +74,9 @@ class WriteRequest:
         Level for zstd.
     block_bytes : int, optional
         Row group or stripe size.
+    block_rows : int, optional
+        Where no size is asked for: most rows of a row group, for files of sorted rows, in which a key is looked up.
+        Formats that find rows otherwise pay it no heed.
     options : mapping
         Format options, with their prefix (``"parquet.page.size"``).
     """
@@ -83,6 +86,7 @@ class WriteRequest:
     compression: str = "zstd"
     zstd_level: int = 1
     block_bytes: int | None = None
+    block_rows: int | None = None
     options: Mapping[str, str] = field(factory=dict)
 
 

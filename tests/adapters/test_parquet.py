@@ -185,6 +185,17 @@ def test_row_groups_follow_the_block_size() -> None:
     assert few.column(0).to_pylist() == list(range(90_000, 100_000))
 
 
+def test_row_groups_follow_the_number_of_rows_where_no_size_is_asked_for() -> None:
+    fields = fields_of([dt.BigIntType(nullable=False)])
+    table = pa.Table.from_arrays([pa.array(range(100_000), pa.int64())], schema=arrow_schema(fields))
+    for asked, sizes in ({}, [40_000, 40_000, 20_000]), ({"options": {"parquet.block.size": "1 mb"}}, [100_000]):
+        data, done = written(fields, table, block_rows=40_000, **asked)
+        footer = pq.read_metadata(pa.BufferReader(data))
+        assert [footer.row_group(g).num_rows for g in range(footer.num_row_groups)] == sizes
+        assert done.column_stats == (ColumnStats(0, 99_999, 0),)
+        assert read(data, fields).equals(table)
+
+
 PREDICATES = st.recursive(
     st.builds(Compare, st.just("c0"), st.sampled_from(Operator), st.integers(-3, 3))
     | st.builds(Compare, st.just("c1"), st.sampled_from(Operator), st.sampled_from(["", "a", "ab", "é", "z"]))

@@ -20,6 +20,9 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, key_field
 from paimon.ports.formats import WriteRequest
 
+_SORTED_BLOCK_ROWS = 32_768
+"""Half the time of a lookup with whole scans as fast as before; at a quarter of it files grow and scans get slower."""
+
 
 def _plain(options: Mapping[str, str]) -> Mapping[str, str]:
     return dict(options)
@@ -116,6 +119,7 @@ class FileLayout:
             compression=self.compression,
             zstd_level=self.zstd_level,
             block_bytes=self.block_bytes,
+            block_rows=_SORTED_BLOCK_ROWS if self.key_fields else None,
             options=self.format_options,
         )
 

@@ -1,6 +1,6 @@
 """Writing one Parquet file.
 
-Law: rows come out as they went in; a row group is closed when its rows are as large in memory as the block size;
+Law: rows come out as they went in; a row group is closed when its rows are as large in memory, or as many, as asked;
 the statistics of `close` are those of the footer, completed by what footers leave out: NaN, and bounds of very long
 texts. Source: `ParquetRowDataBuilder`, `ParquetSimpleStatsExtractor`.
 """
@@ -28,6 +28,7 @@ from paimon.ports.files import OutputFile
 from paimon.ports.formats import WriteRequest, WrittenFile
 
 DEFAULT_BLOCK_BYTES = 128 * 1024 * 1024
+_NO_LIMIT = 2**63 - 1
 _FOOTER_TEXT_LIMIT = 4096
 """Bounds longer than this are left out of footers by pyarrow."""
 _SINK_BUFFER_BYTES = 256 * 1024
@@ -42,7 +43,7 @@ class ParquetWriter:
         self._path = request.path
         self._fields = request.fields
         self._schema = write_schema(request.fields)
-        self._block_bytes = _block_bytes(request)
+        self._block_bytes, self._block_rows = _block_limits(request)
         self._options = _writer_options(request)
         self._tail = _HeldTail(sink)
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._tail, "w"), _SINK_BUFFER_BYTES)
@@ -50,6 +51,7 @@ class ParquetWriter:
         self._opened: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
+        self._pending_rows = 0
         self._row_count = 0
         self._stored_share = 1.0
 
@@ -60,8 +62,9 @@ class ParquetWriter:
             return
         self._pending.append(table)
         self._pending_bytes += table.nbytes
+        self._pending_rows += table.num_rows
         self._row_count += table.num_rows
-        if self._pending_bytes >= self._block_bytes:
+        if self._pending_bytes >= self._block_bytes or self._pending_rows >= self._block_rows:
             self._write_full_groups()
 
     def estimated_bytes(self) -> int:
@@ -76,7 +79,7 @@ class ParquetWriter:
         """Close the row group, full or not."""
         if self._pending:
             self._write_group(pa.concat_tables(self._pending))
-            self._pending, self._pending_bytes = [], 0
+            self._hold([])
 
     def close(self) -> WrittenFile:
         """Finish the file."""
@@ -110,14 +113,17 @@ class ParquetWriter:
 
     def _write_full_groups(self) -> None:
         table = pa.concat_tables(self._pending)
-        rows = max(1, self._block_bytes * table.num_rows // max(1, self._pending_bytes))
+        rows = max(1, min(self._block_rows, self._block_bytes * table.num_rows // max(1, self._pending_bytes)))
         start = 0
         while table.num_rows - start >= rows:
             self._write_group(table.slice(start, rows))
             start += rows
-        rest = table.slice(start)
-        self._pending = [rest] if rest.num_rows else []
-        self._pending_bytes = rest.nbytes
+        self._hold([table.slice(start)] if start < table.num_rows else [])
+
+    def _hold(self, pending: list[pa.Table]) -> None:
+        self._pending = pending
+        self._pending_bytes = sum(table.nbytes for table in pending)
+        self._pending_rows = sum(table.num_rows for table in pending)
 
     def _write_group(self, table: pa.Table) -> None:
         before = self._buffered.tell()
@@ -199,9 +205,11 @@ def _beyond_footer(column: pa.ChunkedArray, data_type: dt.DataType) -> ColumnSta
     return None
 
 
-def _block_bytes(request: WriteRequest) -> int:
+def _block_limits(request: WriteRequest) -> tuple[int, int]:
+    """Bytes and rows at which a row group is full; who asks for a size gets it, whatever the rows."""
     told = request.options.get("parquet.block.size")
-    return request.block_bytes or (parse_memory(told) if told else DEFAULT_BLOCK_BYTES)
+    asked = request.block_bytes or (parse_memory(told) if told else None)
+    return asked or DEFAULT_BLOCK_BYTES, (None if asked else request.block_rows) or _NO_LIMIT
 
 
 def _writer_options(request: WriteRequest) -> dict[str, Any]:
