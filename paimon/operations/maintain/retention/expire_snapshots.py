@@ -82,9 +82,11 @@ def expire_snapshots(
 
 
 def _earliest(engine: Engine, table: TableDefinition, by_listing: bool) -> int | None:
-    if not by_listing:
+    if not by_listing and engine.files.status(table.paths.earliest_hint) is not None:
         return earliest_snapshot_id(engine, table.paths)
     ids = snapshot_ids(engine, table.paths)
+    if ids and not by_listing:  # the next commit need not list again
+        engine.files.replace(table.paths.earliest_hint, str(ids[0]).encode())
     return ids[0] if ids else None
 
 

@@ -56,9 +56,17 @@ def branch_names(engine: Engine, paths: TablePaths) -> list[str]:
 
 
 def all_branches(engine: Engine, table: TableDefinition) -> list[TableDefinition]:
-    """The table as each of its branches sees it; CorruptTable for a branch without a schema."""
+    """The table as each of its branches sees it, but those that hold nothing at all; CorruptTable as `on_branch`."""
     names = [MAIN_BRANCH, *branch_names(engine, table.paths)]
-    return [table if name == table.branch else on_branch(engine, table, name) for name in names]
+    held = [name for name in names if name == table.branch or not _is_bare(engine, TablePaths(table.location, name))]
+    return [table if name == table.branch else on_branch(engine, table, name) for name in held]
+
+
+def _is_bare(engine: Engine, paths: TablePaths) -> bool:
+    """Whether a branch is only what is left of one that was deleted, or never made."""
+    if latest_schema(engine, paths) is not None:
+        return False
+    return not any(engine.files.list(directory) for directory in (paths.snapshots, paths.tags, paths.changelogs))
 
 
 def on_branch(engine: Engine, table: TableDefinition, name: str) -> TableDefinition:
