@@ -118,11 +118,12 @@ def test_one_writer_keeps_the_same_levels_over_many_commits(java: JavaPaimon, tm
     for turn in range(1, 2 * TURNS + 1):
         # Some turns touch one partition, some none: a writer looks at what it wrote before, too.
         parts = chance.choice(["a", "ab", "b", ""])
-        batches.append([
-            {"id": chance.randrange(40), "p": chance.choice(parts), "s": turn,
-             "v": "".join(chance.choices("xyz", k=40)), "_ROW_KIND": chance.choice(["+I", "+U", "-D" if takes_deletes else "+I"])}
-            for _ in range(chance.choice([1, 3, 60]) if parts else 0)
-        ])  # fmt: skip
+        batch: list[dict[str, Any]] = []
+        for _ in range(chance.choice([1, 3, 60]) if parts else 0):
+            kind = chance.choice(["+I", "+U", "-D" if takes_deletes else "+I"])
+            row = {"id": chance.randrange(40), "p": chance.choice(parts), "s": turn, "v": chance.randbytes(20).hex()}
+            batch.append({**row, "_ROW_KIND": kind})
+        batches.append(batch)
     java.stream(theirs, batches)
     builder = table.new_stream_write_builder("java")
     with builder.new_write() as writer:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import paimon
 from paimon.builders import TableWrite
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.read.snapshots import latest_snapshot
@@ -225,6 +225,32 @@ def test_what_is_given_up_leaves_nothing(tmp_path: Path) -> None:
     assert len(data_files(table) - before) == 2
     builder.new_commit().abort(messages)
     assert data_files(table) == before
+
+
+def test_a_stream_goes_on_after_a_commit_that_was_given_up(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
+    builder = table.new_stream_write_builder("stream")
+    commit = builder.new_commit()
+    with builder.new_write() as writer:
+        for turn in range(5):
+            writer.write(arrow(table, [{"k": turn}, {"k": 9, "v": str(turn)}]), "op")
+            messages = writer.prepare_commit(turn)
+            if turn == 2:
+                commit.inner.abort(messages)
+            else:
+                commit.commit(turn, messages)
+    assert [row.split(",")[0] for row in rows_of(table)] == [f"{{'k': {k}" for k in (0, 1, 3, 4, 9)]
+    assert levels(table) == [5] and data_files(table) >= {e.file.file_name for e in live(table)}
+
+
+def test_a_file_that_is_gone_is_no_reason_to_go_on(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
+    wrote(table, [{"k": 1}])
+    for path in Path(table.location).rglob("data-*"):
+        path.unlink()
+    with pytest.raises(CorruptTable):
+        wrote(table, [{"k": 1}])
+    assert len(table.snapshots()) == 2 and not data_files(table)
 
 
 def test_overwrites_compact_their_own_files_alone(tmp_path: Path) -> None:

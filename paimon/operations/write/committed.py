@@ -97,6 +97,14 @@ class CommittedFiles:
         if by_bucket and self._keeps_files:
             self._handed_out.append(HandedOut(by_bucket))
 
+    def give_up(self) -> None:
+        """What was handed out does not count any more."""
+        self._handed_out.clear()
+
+    def standing(self, address: Address) -> Collection[str]:
+        """The names of a bucket's files in the snapshot known."""
+        return self._standing.get(address, {}).keys()
+
     def awaits(self, address: Address) -> bool:
         """Whether changes of this bucket were handed out that no snapshot shows yet."""
         return any(address in handed.messages for handed in self._handed_out)

@@ -119,15 +119,19 @@ class InlineCompaction:
                     self._pass_over(state, message.compact.compact_after)
         except CorruptTable:
             self._buckets.advance()
-            if self._are_live(todo.values()):
+            if self._committed is None or self._stand(todo.values(), self._committed):
                 raise
-            # Others compacted these files meanwhile, and they expired: the next flush looks again.
+            # Others compacted these files meanwhile, and they expired; or their commit was refused, and they were
+            # removed. The next flush looks again.
+            self._committed.give_up()
             self._engine.observer.count("write.compaction_skipped", 1)
 
-    def _are_live(self, work: Collection[BucketWork]) -> bool:
-        states = (self._buckets.state_of(Address(w.partition, w.bucket)) for w in work)
-        live = {f.file_name for state in states for f in self._buckets.live_files(state)}
-        return all(f.file_name in live for w in work for f in w.rewritten)
+    def _stand(self, work: Collection[BucketWork], committed: CommittedFiles) -> bool:
+        """Whether all files to be rewritten are the table's, or were just written."""
+        addresses = [Address(w.partition, w.bucket) for w in work]
+        standing = {name for address in addresses for name in committed.standing(address)}
+        standing |= {f.file_name for address in addresses for f in self._buckets.state_of(address).files}
+        return all(f.file_name in standing for w in work for f in w.rewritten)
 
     def _work(self, state: BucketState, full: bool) -> BucketWork:
         vectors = self._vectors.get(state.address, BucketVectors(*state.address)) if self._looks_at_vectors() else None
