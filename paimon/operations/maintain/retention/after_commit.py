@@ -53,6 +53,6 @@ def _upkeep(engine: Engine, table: TableDefinition, snapshot_id: int, identifier
     expire_partitions_in_turn(engine, table, snapshot_id)
     if options.consumer_expiration_millis is not None:
         expire_consumers(engine, table.paths, engine.clock.now_millis() - options.consumer_expiration_millis)
-    snapshots = expire_snapshots(engine, table).snapshots
+    snapshots = expire_snapshots(engine, table, known_latest=snapshot_id).snapshots
     changelogs = expire_changelogs(engine, table).snapshots if keeps_changelogs(options) else 0
     return Upkeep(tuple(made), snapshots, changelogs)

@@ -12,7 +12,6 @@ from attrs import frozen
 
 from paimon.domain.errors import CorruptTable
 from paimon.domain.maintenance.retention.expiry import (
-    NOT_HELD,
     Reach,
     Retention,
     expired_until,
@@ -46,7 +45,11 @@ class Expired:
 
 
 def expire_snapshots(
-    engine: Engine, table: TableDefinition, retention: Retention | None = None, everything: bool = False
+    engine: Engine,
+    table: TableDefinition,
+    retention: Retention | None = None,
+    everything: bool = False,
+    known_latest: int | None = None,
 ) -> Expired:
     """Expire what the retention (by default that of the table's options) lets go.
 
@@ -55,6 +58,8 @@ def expire_snapshots(
     everything : bool
         Find the oldest snapshot by listing, and ask every snapshot, tag and changelog that stays whether it needs a
         file; otherwise only the nearest ones, which is enough unless branches were moved about, and cheaper.
+    known_latest : int, optional
+        A snapshot that was the latest just now, for who knows it.
 
     Raises
     ------
@@ -65,13 +70,12 @@ def expire_snapshots(
     """
     kept = retention or Retention.of_snapshots(table.options)
     kept.check()
-    latest = latest_snapshot(engine, table.paths)
+    latest = latest_snapshot(engine, table.paths) if known_latest is None else None
+    latest_id = known_latest if latest is None else latest.id
     earliest = _earliest(engine, table, everything)
-    if latest is None or earliest is None:
+    if latest_id is None or earliest is None:
         return Expired(1, 1)
-    held = NOT_HELD if table.options.consumer_changelog_only else held_from(engine, table.paths)
-    reach = may_expire(kept, earliest, latest.id, held)
-    until = expired_until(reach, kept, _ages(engine, table, reach), engine.clock.now_millis())
+    until = _until(engine, table, kept, earliest, latest_id)
     done = Expired(earliest, until)
     staying = _staying(engine, table, until) if everything and until > earliest else []
     for first in range(earliest, until, _AT_ONCE):
@@ -82,12 +86,24 @@ def expire_snapshots(
 
 
 def _earliest(engine: Engine, table: TableDefinition, by_listing: bool) -> int | None:
-    if not by_listing and engine.files.status(table.paths.earliest_hint) is not None:
+    if not by_listing:
         return earliest_snapshot_id(engine, table.paths)
     ids = snapshot_ids(engine, table.paths)
-    if ids and not by_listing:  # the next commit need not list again
-        engine.files.replace(table.paths.earliest_hint, str(ids[0]).encode())
     return ids[0] if ids else None
+
+
+def _until(engine: Engine, table: TableDefinition, kept: Retention, earliest: int, latest: int) -> int:
+    """The first id that stays; consumers are looked for only where something would go without them."""
+    reach = may_expire(kept, earliest, latest)
+    if reach.last <= earliest:
+        return earliest
+    if engine.files.status(table.paths.earliest_hint) is None:  # the next one need not list again
+        engine.files.replace(table.paths.earliest_hint, str(earliest).encode())
+    until = expired_until(reach, kept, _ages(engine, table, reach), engine.clock.now_millis())
+    if until <= earliest or table.options.consumer_changelog_only:
+        return until
+    held = may_expire(kept, earliest, latest, held_from(engine, table.paths))
+    return min(until, max(held.last, earliest))
 
 
 def _ages(engine: Engine, table: TableDefinition, reach: Reach) -> Iterator[tuple[int, int]]:
