@@ -1,13 +1,20 @@
-"""The rows that all benchmarks use: ten commits of 300,000 rows over a million keys, ten mixed columns."""
+"""The rows that all benchmarks use: ten commits of 300,000 rows over a million keys, ten mixed columns.
+
+The environment variable BENCHMARK_SCALE makes all of it smaller (or larger) by a factor.
+"""
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+SCALE = float(os.environ.get("BENCHMARK_SCALE", "1"))
 RUNS = 10
-ROWS = 300_000
-KEYS = 1_000_000
+ROWS = int(300_000 * SCALE)
+KEYS = int(1_000_000 * SCALE)
 BUCKETS = 4
 
 
@@ -15,7 +22,7 @@ def schema(key: str = "int") -> pa.Schema:
     """The columns: one key and nine values."""
     return pa.schema(
         [
-            pa.field("id", pa.int64() if key == "int" else pa.string(), nullable=False),
+            pa.field("id", pa.string() if key == "string" else pa.int64(), nullable=False),
             ("quantity", pa.int32()),
             ("price", pa.float64()),
             ("total", pa.int64()),
@@ -29,8 +36,8 @@ def schema(key: str = "int") -> pa.Schema:
     )
 
 
-def run(number: int, rows: int = ROWS, keys: int = KEYS, key: str = "int") -> pa.Table:
-    """One commit's rows; the same number gives the same rows."""
+def run(number: int, rows: int = ROWS, keys: int = KEYS, key: str = "int", nulls: float = 0) -> pa.Table:
+    """One commit's rows; the same number gives the same rows. Each value is null with the probability `nulls`."""
     draw = np.random.default_rng(number)
     ids = draw.choice(keys, rows, replace=False).astype("int64")
     cities = np.array([f"city-{i:03}" for i in range(200)])
@@ -46,4 +53,10 @@ def run(number: int, rows: int = ROWS, keys: int = KEYS, key: str = "int") -> pa
         pa.array(draw.integers(18_000, 20_000, rows, dtype="int32"), pa.int32()).cast(pa.date32()),
         pa.array(draw.random(rows) < 0.5),
     ]
+    if nulls:
+        columns[1:] = [_thinned(column, draw.random(rows) < nulls) for column in columns[1:]]
     return pa.Table.from_arrays(columns, schema=schema(key))
+
+
+def _thinned(column: pa.Array, gone: npt.NDArray[np.bool_]) -> pa.Array:
+    return column.take(pa.array(np.arange(len(column)), mask=gone))

@@ -25,9 +25,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import merging
+
 HERE = Path(__file__).resolve().parent
 LIBRARIES = ("limit", "ours", "peer", "peer-native")
-GROUPS = ("write", "scan", "lookup", "append", "plan", "latency")
+GROUPS = ("write", "scan", "lookup", "append", "plan", "latency", "engines", "upkeep", "changelog", "memory")
 
 
 class Bench:
@@ -50,21 +52,31 @@ class Bench:
         answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         return answer
 
-    def compare(self, title: str, workload: str, source: Path | None, libraries: Sequence[str] = LIBRARIES) -> None:
-        """All libraries in turn; with a `source` they read it, else each writes to a folder of its own."""
+    def compare(
+        self,
+        title: str,
+        workload: str,
+        source: Path | None,
+        libraries: Sequence[str] = LIBRARIES,
+        copied: bool = False,
+    ) -> None:
+        """All libraries in turn; with a `source` they read it (or a copy, if they change it), else each writes to a
+        folder of its own."""
         chosen = [x for x in libraries if x in self._libraries]
         figures: dict[str, list[dict[str, Any]]] = {x: [] for x in chosen}
         for _ in range(self._repeat):
             for library in chosen:
-                folder = source or Path(tempfile.mkdtemp(dir=self.folder))
+                folder = source if source and not copied else Path(tempfile.mkdtemp(dir=self.folder))
+                if source and copied:
+                    shutil.copytree(source, folder, dirs_exist_ok=True)
                 result = self.worker(library, workload, folder)
                 if result is not None:
                     figures[library].append(result)
-                if source is None:
+                if folder != source:
                     shutil.rmtree(folder, ignore_errors=True)
-        self._print(title, {library: _summary(found) for library, found in figures.items() if found})
+        self.show(title, {library: _summary(found) for library, found in figures.items() if found})
 
-    def _print(self, title: str, found: dict[str, dict[str, float]]) -> None:
+    def show(self, title: str, found: dict[str, dict[str, float]]) -> None:
         base = found.get("limit") or found.get("peer-native")
         cells = []
         for library in LIBRARIES:
@@ -74,6 +86,13 @@ class Bench:
             cells.append("–" if not figure else _cell(figure))
         print("  ".join([f"{title:34}", *(f"{cell:>25}" for cell in cells)]), flush=True)
         self.results.append({"title": title, "base": "limit" if "limit" in found else "peer-native", "figures": found})
+
+    def table(self, workload: str) -> Path:
+        """A table that this library wrote by this workload."""
+        folder = self.folder / f"table-{workload}"
+        if not folder.exists() and self.worker("ours", workload, folder) is None:
+            sys.exit("this library could not write its own table")
+        return folder
 
     def latencies(self, workload: str) -> None:
         """Median commit at the start and at the end of many; those that merged manifests apart."""
@@ -98,6 +117,7 @@ def _summary(found: list[dict[str, Any]]) -> dict[str, float]:
         "cpu_median": statistics.median(f["cpu"] for f in found),
         "wall": statistics.median(f["wall"] for f in found),
         "peak_mib": max(f["peak_mib"] for f in found),
+        "grown_mib": max(f["grown_mib"] for f in found),
     }
 
 
@@ -132,14 +152,6 @@ def peer_python(given: str | None) -> str:
     return str(python)
 
 
-def tables(bench: Bench, workload: str) -> Path:
-    """A table that this library wrote by this workload."""
-    folder = bench.folder / f"table-{workload}"
-    if bench.worker("ours", workload, folder) is None:
-        sys.exit("this library could not write its own table")
-    return folder
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help="what to run (default: all)")
@@ -147,11 +159,13 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", help="comma list of limit, ours, peer, peer-native")
     parser.add_argument("--json", type=Path, help="write all figures to this file too")
+    parser.add_argument("--scale", type=float, default=1.0, help="so many times the rows and keys of keyed tables")
     parser.add_argument("--short", action="store_true", help="fewer commits in the latency run")
     given = parser.parse_args()
     wanted = given.groups or GROUPS
     libraries = given.only.split(",") if given.only else list(LIBRARIES)
     peer = peer_python(given.peer) if any(x.startswith("peer") for x in libraries) else ""
+    os.environ["BENCHMARK_SCALE"] = str(given.scale)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent)])
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as folder:
         os.environ["BENCHMARK_DATA"] = folder
@@ -164,23 +178,31 @@ def main() -> None:
             _scans(bench, wanted)
         if "append" in wanted:
             bench.compare("append write", "write-append", None)
-            append = tables(bench, "write-append")
+            append = bench.table("write-append")
             bench.compare("append scan, all columns", "scan-all", append)
             bench.compare("append scan, 2 columns", "scan-2", append)
         if "plan" in wanted:
             _plans(bench)
         if "latency" in wanted:
             bench.latencies("latency-short" if given.short else "latency")
+        if "engines" in wanted:
+            merging.engines(bench)
+        if "upkeep" in wanted:
+            merging.upkeep(bench)
+        if "changelog" in wanted:
+            merging.changelogs(bench)
+        if "memory" in wanted:
+            merging.memory(bench)
         if given.json:
             given.json.write_text(json.dumps({"repeat": given.repeat, "results": bench.results}, indent=2))
 
 
 def _scans(bench: Bench, wanted: list[str] | tuple[str, ...]) -> None:
-    integer = tables(bench, "write-int")
+    integer = bench.table("write-int")
     if "scan" in wanted:
         bench.compare("merge-on-read, int64 key, all", "scan-all", integer)
         bench.compare("merge-on-read, int64 key, 2 columns", "scan-2", integer)
-        string = tables(bench, "write-string")
+        string = bench.table("write-string")
         bench.compare("merge-on-read, string key, all", "scan-all", string)
         bench.compare("merge-on-read, string key, 2 col", "scan-2", string)
     if "lookup" in wanted:

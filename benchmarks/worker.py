@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import data
+import engines
 import limit
 import pyarrow as pa
 
@@ -25,9 +25,26 @@ KEYED = {"bucket": str(data.BUCKETS), "write-only": "true"}
 
 def measured(work: Callable[[], Any]) -> dict[str, Any]:
     """CPU and wall seconds of `work`, and what it answered."""
+    before = _resident_mib()
     cpu, wall = time.process_time(), time.perf_counter()
     answer = work()
-    return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall, "answer": answer}
+    took = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+    return took | {"grown_mib": _peak_mib() - before, "answer": answer}
+
+
+def _resident_mib() -> int:
+    """What the process holds now; its peak is counted anew from here."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def _peak_mib() -> int:
+    return _status("VmHWM")
+
+
+def _status(name: str) -> int:
+    (line,) = (x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(f"{name}:"))
+    return int(line.split()[1]) // 1024
 
 
 class Ours:
@@ -42,22 +59,30 @@ class Ours:
         import paimon.engines  # imports are no part of what is measured
 
         self._paimon = paimon
+        budget = os.environ.get("BENCHMARK_BUDGET")
+        self._options = {"memory_budget": budget} if budget else {}
 
     def make(
         self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]
     ) -> Any:
-        catalog = self._paimon.connect(folder)
+        catalog = self._paimon.connect(folder, **self._options)
         catalog.create_database("b", exist_ok=True)
         return catalog.create_table("b.t", schema, primary_keys=keys, partition_keys=partitions, options=options)
 
     def open(self, folder: Path) -> Any:
-        return self._paimon.open_table(folder / "b.db" / "t")
+        return self._paimon.connect(folder, **self._options).table("b.t")
 
     def write(self, table: Any, rows: pa.Table) -> None:
         table.write(rows)
 
     def scan(self, table: Any, columns: list[str] | None = None, where: tuple[str, Any] | None = None) -> int:
         return table.scan(columns=columns, where=where and self._equal(where)).to_arrow().num_rows
+
+    def stream(self, table: Any) -> int:
+        return sum(batch.num_rows for batch in table.scan().to_batches())
+
+    def compact(self, table: Any) -> None:
+        table.compact(full=True)
 
     def plan(self, table: Any, where: tuple[str, Any] | None = None) -> int:
         return sum(len(s.files) for s in table.scan(where=where and self._equal(where)).plan().splits)
@@ -117,11 +142,11 @@ class Peer:
         return builder.with_projection(columns) if columns else builder
 
 
-def runs(key: str = "int") -> list[pa.Table]:
+def runs(kind: str) -> list[pa.Table]:
     """The rows of all commits; drawn once for all workers of a benchmark."""
-    kept = Path(os.environ.get("BENCHMARK_DATA", "."), f"rows-{key}.arrow")
+    kept = Path(os.environ.get("BENCHMARK_DATA", "."), f"rows-{kind}.arrow")
     if not kept.exists():
-        drawn = [data.run(i, key=key) for i in range(data.RUNS)]
+        drawn = [engines.draw(kind, i) for i in range(data.RUNS)]
         if "BENCHMARK_DATA" in os.environ:
             with pa.OSFile(str(kept), "wb") as sink, pa.ipc.new_file(sink, drawn[0].schema) as writer:
                 for rows in drawn:
@@ -132,20 +157,53 @@ def runs(key: str = "int") -> list[pa.Table]:
         return [pa.Table.from_batches([reader.get_batch(i)]) for i in range(reader.num_record_batches)]
 
 
-def write(library: Any, folder: Path, key: str | None) -> dict[str, Any]:
-    """Ten commits; `key` None is an append table."""
-    tables = runs(key or "int")
+def write(library: Any, folder: Path, kind: str) -> dict[str, Any]:
+    """Ten commits of these rows into a table with a key."""
+    return _write(library, folder, kind, {})
+
+
+def write_engine(library: Any, folder: Path, engine: str) -> dict[str, Any]:
+    """Ten commits into a table of this merge engine."""
+    return _write(library, folder, engines.ROWS[engine], engines.ENGINES[engine])
+
+
+def _write(library: Any, folder: Path, kind: str, options: dict[str, str]) -> dict[str, Any]:
+    tables = runs(kind)
     if library is None:
         folder.mkdir(parents=True, exist_ok=True)
-        return measured(lambda: (limit.write_keyed if key else limit.write_plain)(folder, tables))
-    options = KEYED if key else {"write-only": "true"}
-    table = library.make(folder, data.schema(key or "int"), ["id"] if key else [], [], options)
+        return measured(lambda: limit.write_keyed(folder, tables))
+    buckets = {"bucket": os.environ.get("BENCHMARK_BUCKETS", str(data.BUCKETS))}
+    table = library.make(folder, data.schema(kind), ["id"], [], KEYED | buckets | options)
+    return measured(lambda: [library.write(table, rows) for rows in tables] and None)
 
-    def commits() -> None:
-        for rows in tables:
-            library.write(table, rows)
 
-    return measured(commits)
+def append(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Ten commits into a table without a key."""
+    tables = runs("int")
+    if library is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return measured(lambda: limit.write_plain(folder, tables))
+    table = library.make(folder, data.schema(), [], [], {"write-only": "true"})
+    return measured(lambda: [library.write(table, rows) for rows in tables] and None)
+
+
+def changelog(library: Any, folder: Path, engine: str) -> dict[str, Any]:
+    """Ten commits with the lookup changelog, which compact what they write."""
+    tables = runs(engines.ROWS[engine])
+    if library is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return measured(lambda: limit.write_changelog(folder, tables))
+    options = {"bucket": str(data.BUCKETS), "changelog-producer": "lookup", **engines.ENGINES[engine]}
+    table = library.make(folder, data.schema(), ["id"], [], options)
+    return measured(lambda: [library.write(table, rows) for rows in tables] and None)
+
+
+def compact(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """A full compaction; the folder holds a copy of a table that nobody else needs."""
+    if library is None:
+        return measured(lambda: limit.rewrite(folder))
+    table = library.open(folder)
+    return measured(lambda: library.compact(table))
 
 
 def scan(library: Any, folder: Path, columns: list[str] | None) -> dict[str, Any]:
@@ -156,6 +214,12 @@ def scan(library: Any, folder: Path, columns: list[str] | None) -> dict[str, Any
         return measured(lambda: limit.read(files, named))
     table = library.open(folder)
     return measured(lambda: library.scan(table, columns))
+
+
+def stream(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Read a table whole, keeping nothing."""
+    table = library.open(folder)
+    return measured(lambda: library.stream(table))
 
 
 def lookup(library: Any, folder: Path, _: Any) -> dict[str, Any]:
@@ -197,8 +261,12 @@ def _manifests(folder: Path) -> int:
 WORKLOADS: dict[str, tuple[Callable[..., dict[str, Any]], Any]] = {
     "write-int": (write, "int"),
     "write-string": (write, "string"),
-    "write-append": (write, None),
+    **{f"write-{engine}": (write_engine, engine) for engine in engines.ENGINES},
+    **{f"changelog-{engine}": (changelog, engine) for engine in engines.ENGINES},
+    "write-append": (append, None),
+    "compact": (compact, None),
     "scan-all": (scan, None),
+    "stream": (stream, None),
     "scan-2": (scan, COLUMNS_2),
     "lookup": (lookup, None),
     "plan-all": (plan, None),
@@ -213,7 +281,7 @@ def main(library: str, workload: str, folder: str) -> None:
     chosen = {"ours": Ours, "peer": lambda: Peer(False), "peer-native": lambda: Peer(True), "limit": lambda: None}
     function, argument = WORKLOADS[workload]
     result = function(chosen[library](), Path(folder), argument)
-    result["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    result["peak_mib"] = _peak_mib()
     print(json.dumps(result))
 
 

@@ -1,0 +1,40 @@
+"""The merge engines that are measured: their options, and which rows are written to them."""
+
+from __future__ import annotations
+
+import data
+import pyarrow as pa
+
+_FUNCTIONS = {
+    "quantity": "sum",
+    "price": "sum",
+    "total": "max",
+    "name": "last_value",
+    "city": "last_non_null_value",
+    "note": "last_non_null_value",
+    "moment": "max",
+    "day": "min",
+    "flag": "bool_or",
+}
+
+ENGINES: dict[str, dict[str, str]] = {
+    "deduplicate": {},
+    "aggregation": {
+        "merge-engine": "aggregation",
+        **{f"fields.{column}.aggregate-function": function for column, function in _FUNCTIONS.items()},
+    },
+    "partial-update": {"merge-engine": "partial-update"},
+    "sequence-groups": {
+        "merge-engine": "partial-update",
+        "fields.moment.sequence-group": "quantity,price,total",
+        "fields.day.sequence-group": "name,city,note,flag",
+    },
+}
+
+ROWS = {"deduplicate": "int", "aggregation": "int", "partial-update": "half", "sequence-groups": "half"}
+"""Kinds of rows: ``int``, ``string`` (the key) or ``half`` (an int64 key, every other value null)."""
+
+
+def draw(kind: str, number: int) -> pa.Table:
+    """One commit's rows of a kind."""
+    return data.run(number, key="string" if kind == "string" else "int", nulls=0.5 if kind == "half" else 0)

@@ -1,0 +1,86 @@
+"""Which tables with merge engines are measured: written, read while their runs overlap, compacted, read again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Protocol
+
+ENGINES = ("deduplicate", "aggregation", "partial-update", "sequence-groups")
+TIMES_BUDGET = 20
+_MEMORY_SCALE = 3.0
+
+
+class Bench(Protocol):
+    """What runs the workers."""
+
+    folder: Path
+
+    def compare(
+        self, title: str, workload: str, source: Path | None, libraries: Any = ..., copied: bool = ...
+    ) -> None:
+        """Measure the libraries in turn."""
+
+    def table(self, workload: str) -> Path:
+        """A table that this library wrote."""
+
+    def worker(self, library: str, workload: str, folder: Path) -> dict[str, Any] | None:
+        """One run."""
+
+
+def engines(bench: Bench) -> None:
+    """Writes and scans of ten overlapping runs."""
+    for engine in ENGINES:
+        if engine != "deduplicate":
+            bench.compare(f"{engine} write", f"write-{engine}", None)
+        table = bench.table(f"write-{engine}")
+        bench.compare(f"{engine} scan, all columns", "scan-all", table)
+        bench.compare(f"{engine} scan, 2 columns", "scan-2", table)
+
+
+def upkeep(bench: Bench) -> None:
+    """Full compaction and the scan after it; the peers compact nothing."""
+    for engine in ENGINES:
+        table = bench.table(f"write-{engine}")
+        bench.compare(f"{engine} full compaction", "compact", table, ["limit", "ours"], copied=True)
+        compacted = bench.folder / f"compacted-{engine}"
+        shutil.copytree(table, compacted)
+        bench.worker("ours", "compact", compacted)
+        for old in _files(table):
+            (compacted / old).unlink()  # what is left is what a scan reads, also of the limit
+        bench.compare(f"{engine} compacted, all columns", "scan-all", compacted)
+        bench.compare(f"{engine} compacted, 2 columns", "scan-2", compacted)
+
+
+def changelogs(bench: Bench) -> None:
+    """Ten commits of a table that tells changes by lookup, compacting as it writes."""
+    for engine in ENGINES:
+        bench.compare(f"{engine} lookup changelog", f"changelog-{engine}", None, ["limit", "ours"])
+
+
+def _files(table: Path) -> list[Path]:
+    return [file.relative_to(table) for file in table.glob("b.db/t/bucket-*/*.parquet")]
+
+
+def memory(bench: Bench) -> None:
+    """The peak of merges whose tables are many times as large as the budget: of one bucket, so of ten runs. The last
+    group to run, because it changes what workers are told."""
+    os.environ |= {"BENCHMARK_SCALE": str(_MEMORY_SCALE), "BENCHMARK_BUCKETS": "1"}
+    del os.environ["BENCHMARK_DATA"]  # its rows are of another scale
+    for engine in ENGINES:
+        table = bench.folder / f"large-{engine}"
+        os.environ.pop("BENCHMARK_BUDGET", None)
+        bench.worker("ours", f"write-{engine}", table)
+        stored = sum((table / file).stat().st_size for file in _files(table)) >> 20
+        budget = max(1, stored // TIMES_BUDGET)
+        os.environ["BENCHMARK_BUDGET"] = f"{budget} mb"
+        for workload in ("stream", "compact"):
+            found = bench.worker("ours", workload, table)
+            if found is not None:
+                print(
+                    f"{engine + ', ' + workload:34}  {stored} MiB of files, budget {budget} MiB: peak "
+                    f"{found['grown_mib']} MiB above imports = budget + {found['grown_mib'] - budget}",
+                    flush=True,
+                )
+        shutil.rmtree(table)
