@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
+from golden_replay import Replay, numbered
 from golden_tables import GoldenRead, golden_directory, golden_reads
 from rendering import rows_of, types_of
 
@@ -135,3 +139,54 @@ def test_a_fast_forward_is_what_javas_made(tmp_path: Path) -> None:
     (latest,) = [r for r in READS if (r.case, r.name) == ("branch_fast_forward", "latest")]
     scan = table.scan()
     assert rows_of(scan.to_arrow(), types_of(scan.fields)) == latest.rows()
+
+
+def kinds(directory: Path) -> dict[str, list[str]]:
+    """What lies where: names that mean something as they are, others by their kind and number."""
+    found: dict[str, list[str]] = {}
+    for path in directory.rglob("*"):
+        folder = str(path.parent.relative_to(directory))
+        if path.is_file() and path.name not in ("LATEST", "EARLIEST"):
+            meant = folder not in ("manifest", "bucket-0")
+            found.setdefault(folder, []).append(path.name if meant else re.sub(r"-?[0-9a-f]{8}-.*", "", path.name))
+    return {folder: sorted(names) for folder, names in found.items()}
+
+
+@pytest.mark.parametrize("case", ["branch_fast_forward", "branches", "changelog_decoupled", "consumers", "expired",
+                                  "rollback", "tags"])  # fmt: skip
+def test_the_same_steps_leave_the_same_files(case: str, tmp_path: Path) -> None:
+    """The case done by us, compactions and all: as many files of each kind as Java's has, and the same rows."""
+    replay = replayed(case, tmp_path / "ours")
+    assert kinds(replay.directory) == kinds(HOME / case / "table")
+    assert_read(case, replay.directory)
+
+
+def replayed(case: str, directory: Path) -> Replay:
+    """The case done by us: its writes, and what keeps and removes states."""
+    replay = Replay(HOME / case, directory, compacting=True)
+    replay.create()
+    for number, step in numbered(json.loads((replay.case / "case.json").read_text("utf8"))["steps"]):
+        if step["op"] == "write":
+            branch = {"options": {"branch": step["branch"]}} if "branch" in step else {}
+            replay.write({**step, **branch}, number)
+        elif step["op"] == "alter":
+            replay.alter(step, number)
+        else:
+            UPKEEP[step["op"]](replay.table(), step)
+    return replay
+
+
+LIVES = {"PT24H": "24 h", "P730D": "730 d", None: None}
+UPKEEP: Mapping[str, Callable[[paimon.Table, Mapping[str, Any]], object]] = {
+    "createTag": lambda table, step: table.tags.create(
+        step["name"], step.get("snapshot"), time_retained=LIVES[step.get("timeRetained")]
+    ),
+    "deleteTag": lambda table, step: table.tags.delete(step["name"]),
+    "createBranch": lambda table, step: table.branches.create(step["name"], step.get("tag")),
+    "fastForward": lambda table, step: table.branches.fast_forward(step["name"]),
+    "rollback": lambda table, step: table.maintain.rollback_to(step["snapshot"]),
+    "consumer": lambda table, step: table.consumers.reset(step["id"], step["nextSnapshot"]),
+    "expireSnapshots": lambda table, step: table.maintain.expire_snapshots(
+        retain_min=step["retainMin"], retain_max=step["retainMax"]
+    ),
+}
