@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.columnar.merge import merge
+from paimon.domain.merge.columnar.nan_order import RUN
 from paimon.domain.merge.reference.merge import merge as reference_merge
 from paimon.domain.merge.reference.record import Record
 from paimon.domain.merge.spec import MergeSpec
@@ -78,9 +79,10 @@ def merges(draw: st.DrawFn, keys: Sequence[str]) -> tuple[MergeSpec, list[Record
     pools = {n: draw(st.lists(st.none() | kind[2], min_size=1, max_size=4)) for n, kind in columns.items()}
     values_of = st.tuples(*(st.sampled_from(pools[n]) for n in columns))
     rows = draw(st.lists(st.tuples(values_of, st.integers(0, 4), st.integers(0, 3), st.integers(0, 3)), max_size=25))
+    numbers = draw(st.permutations(range(len(rows), 2 * len(rows)))) if draw(st.booleans()) else [0] * len(rows)
     records = [
-        Record({**dict(zip(columns, values, strict=True)), "row": i}, seq, kind, level)
-        for i, (values, seq, kind, level) in enumerate(rows)
+        Record({**dict(zip(columns, values, strict=True)), "row": i}, seq, kind, level, run)
+        for i, ((values, seq, kind, level), run) in enumerate(zip(rows, numbers, strict=True))
     ]
     return spec, records, {n: kind[1] for n, kind in columns.items()} | {"row": pa.int64()}
 
@@ -90,6 +92,8 @@ def as_table(records: Sequence[Record], types: dict[str, pa.DataType]) -> pa.Tab
     columns["_SEQUENCE_NUMBER"] = pa.array([r.sequence for r in records], pa.int64())
     columns["_VALUE_KIND"] = pa.array([r.kind for r in records], pa.int8())
     columns["_LEVEL"] = pa.array([r.level for r in records], pa.int32())
+    if any(r.run for r in records):
+        columns[RUN] = pa.array([r.run for r in records], pa.int32())
     return pa.table(columns)
 
 

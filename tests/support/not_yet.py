@@ -26,11 +26,6 @@ class Listed:
 
 
 NOT_YET = [
-    Listed(
-        "NaN in a sequence field: another record wins than in Java",
-        ("fp_edges_pk",),
-        "snapshot-5",
-    ),
     Listed("data evolution: the columns of one row in several files", ("data_evolution",), "latest"),
     Listed("data evolution: the columns of one row in several files", ("data_evolution",), "snapshot-[23]"),
     Listed("file format blob", ("blob",)),

@@ -7,7 +7,6 @@ sections merge apart from each other. Bounds of files are bounds, not necessaril
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
 
 from attrs import frozen
@@ -74,16 +73,54 @@ def _overlapping(keyed: Sequence[_Keyed]) -> Iterator[list[_Keyed]]:
         yield group
 
 
+class _Open:
+    """A run that may still grow, and where it ends."""
+
+    def __init__(self, end: Comparable, file: DataFileMeta) -> None:
+        self.end = end
+        self.files = [file]
+
+
 def _runs(group: Sequence[_Keyed]) -> Section:
-    """Append each file to the run that ends first, if it begins after that end; else open a run."""
-    runs: list[list[DataFileMeta]] = []
-    ends: list[tuple[Comparable, int]] = []
+    """Append each file to the run that ends first, if it begins after that end; else open a run.
+
+    Runs stand as in the heap that Java keeps them in: where a NaN orders records, it matters which runs meet first.
+    """
+    heap: list[_Open] = []
     for low, high, file in group:
-        if ends and low > ends[0][0]:
-            run = ends[0][1]
-            heapq.heapreplace(ends, (high, run))
-            runs[run].append(file)
+        first = _popped(heap) if heap else None
+        if first is not None and low > first.end:
+            first.files.append(file)
+            first.end = high
         else:
-            heapq.heappush(ends, (high, len(runs)))
-            runs.append([file])
-    return tuple(SortedRun(tuple(run)) for run in runs)
+            _pushed(heap, _Open(high, file))
+        if first is not None:
+            _pushed(heap, first)
+    return tuple(SortedRun(tuple(run.files)) for run in heap)
+
+
+def _pushed(heap: list[_Open], run: _Open) -> None:
+    """`PriorityQueue.offer`: up from the end, until the parent does not end later."""
+    heap.append(run)
+    place = len(heap) - 1
+    while place and heap[(place - 1) // 2].end > run.end:
+        heap[place] = heap[(place - 1) // 2]
+        place = (place - 1) // 2
+    heap[place] = run
+
+
+def _popped(heap: list[_Open]) -> _Open:
+    """`PriorityQueue.poll`: the last one goes down from the top, until no child ends earlier."""
+    first, last = heap[0], heap.pop()
+    place = 0
+    while 2 * place + 1 < len(heap):
+        child = 2 * place + 1
+        if child + 1 < len(heap) and heap[child + 1].end < heap[child].end:
+            child += 1
+        if not heap[child].end < last.end:
+            break
+        heap[place] = heap[child]
+        place = child
+    if heap:
+        heap[place] = last
+    return first

@@ -16,8 +16,9 @@ from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, 
 from paimon.domain.merge.sequence_groups import SequenceGroup, sequence_groups
 from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.types.data_types import DataField
+from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 
+_FLOATS = (FloatType, DoubleType)
 AGGREGATING = ("aggregation", "partial-update")
 """The engines whose columns have aggregate functions."""
 
@@ -65,6 +66,11 @@ class MergeSpec:
     def key_names(self) -> tuple[str, ...]:
         """Names of the key columns."""
         return tuple(f.name for f in self.key_fields)
+
+    @property
+    def may_meet_nans(self) -> bool:
+        """Whether a NaN may stand among user sequences: then it matters how sorted runs are merged."""
+        return any(f.name in self.sequence_fields and isinstance(f.type, _FLOATS) for f in self.fields)
 
     @property
     def fields(self) -> tuple[DataField, ...]:

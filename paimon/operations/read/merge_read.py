@@ -8,6 +8,7 @@ dropped at the end, unless they are asked for. Source: `MergeFileSplitRead`, `Me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from paimon.domain.lsm.sorted_run import Section, SortedRun, sections
 from paimon.domain.lsm.write_order import oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.merge import merge, surviving
+from paimon.domain.merge.columnar.nan_order import RUN
 from paimon.domain.merge.columnar.order import Mask, retracts
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
@@ -78,6 +80,8 @@ class MergeRead:
         ages = {file.file_name: age for age, file in enumerate(ordered or ())}
         rows = _batch_rows(section, columns, self.spec, self.buffer_bytes)
         runs = [self._pieces(run, columns, ages, rows) for run in section]
+        if self.spec.may_meet_nans:
+            runs = [map(partial(_of_run, len(section) + place), run) for place, run in enumerate(runs)]
         combine = self._survivors if engine_of(self.spec).newest_wins else self._by_engine
         for window in windows(runs, self.spec.key_fields, self.buffer_bytes):
             yield from combine(window)
@@ -114,7 +118,8 @@ class MergeRead:
 
     def _survivors(self, window: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         """The rows that are left of each file: found by the columns that order records, and filtered where they are."""
-        ordering = [*self.spec.key_names, *self.spec.sequence_fields, SEQUENCE_NUMBER.name, VALUE_KIND.name, LEVEL.name]
+        system = (SEQUENCE_NUMBER.name, VALUE_KIND.name, LEVEL.name, RUN)
+        ordering = [*self.spec.key_names, *self.spec.sequence_fields, *system]
         names = [name for name in ordering if name in window[0].batch.schema.names]
         keep = surviving(pa.Table.from_batches([piece.batch.select(names) for piece in window]), self.spec)
         start = 0
@@ -129,6 +134,12 @@ class MergeRead:
 
     def _shown(self, batch: pa.RecordBatch) -> Mask:
         return np.ones(batch.num_rows, dtype=np.bool_) if self.keep_retracts else ~retracts(batch)
+
+
+def _of_run(node: int, piece: Piece) -> Piece:
+    """The piece with the place of its run in the tree of runs."""
+    places = pa.array(np.full(piece.batch.num_rows, node, dtype=np.int32))
+    return Piece(piece.batch.append_column(RUN, places), piece.age)
 
 
 def live_rows(

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.domain.merge.columnar.arrival import arrival_of
+from paimon.domain.merge.columnar.nan_order import RUN
 from paimon.domain.merge.columnar.newest import newest
 from paimon.domain.merge.columnar.order import Groups, Mask, groups_of, lookup_groups, restricted, retracts
 from paimon.domain.merge.registry import engine_of
@@ -27,8 +28,7 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     whole = table.combine_chunks()
     arrival = arrival_of(whole, spec)
     groups = taking_part(groups_of(whole, spec), whole, spec) if arrival is None else arrival
-    if LEVEL.name in whole.column_names:
-        whole = whole.drop_columns([LEVEL.name])
+    whole = whole.drop_columns([name for name in (LEVEL.name, RUN) if name in whole.column_names])
     if groups.lone.all():
         return whole.take(pa.array(groups.last))
     return engine.columnar(whole, groups, spec)

@@ -37,14 +37,46 @@ def by_key(records: Sequence[Record], spec: MergeSpec) -> Iterator[list[Record]]
 
 def _in_merge_order(records: Sequence[Record], spec: MergeSpec) -> list[Record]:
     """Each record goes behind all that came before it, but in front of those whose user sequence is larger."""
-    ordered: list[Record] = []
     by_age = sorted(records, key=lambda r: (r.sequence, r.is_add))
-    for record in sorted(by_age, key=lambda r: r.is_add) if spec.retracts_first else by_age:
+    by_age = sorted(by_age, key=lambda r: r.is_add) if spec.retracts_first else by_age
+    if 0 not in {r.run for r in records}:
+        return _played(by_age, spec)
+    ordered: list[Record] = []
+    for record in by_age:
         place = len(ordered)
         while place and _compare_sequences(ordered[place - 1], record, spec) > 0:
             place -= 1
         ordered.insert(place, record)
     return ordered
+
+
+def _played(by_age: list[Record], spec: MergeSpec) -> list[Record]:
+    """Records of sorted runs, whose first ones play a tournament for who goes next: `run` halved is whom one meets."""
+    ordered: list[Record] = []
+    while by_age:
+        first = _winner(by_age, 1, spec)
+        assert first is not None
+        ordered.append(first)
+        by_age = [record for record in by_age if record is not first]
+    return ordered
+
+
+def _winner(by_age: Sequence[Record], node: int, spec: MergeSpec) -> Record | None:
+    below = [r for r in by_age if _lies_below(r.run, node)]
+    if len(below) < 2:
+        return below[0] if below else None
+    left, right = (_winner(below, 2 * node + side, spec) for side in (0, 1))
+    if left is None or right is None:
+        return left or right
+    order = _compare_sequences(left, right, spec)
+    older = next(record for record in below if record is left or record is right)
+    return older if order == 0 else left if order < 0 else right
+
+
+def _lies_below(run: int, node: int) -> bool:
+    while run > node:
+        run //= 2
+    return run == node
 
 
 def _merge_key(records: Sequence[Record], spec: MergeSpec) -> Record | None:

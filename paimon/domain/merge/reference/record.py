@@ -15,12 +15,16 @@ DELETE = 3
 
 @frozen(hash=False)
 class Record:
-    """All columns of a row by name as internal values, with its sequence number, row kind and the level of its file."""
+    """All columns of a row by name as internal values, with its sequence number, row kind and the level of its file.
+
+    `run` is the place of its sorted run in the tree that merges them (see `_played`); 0: it came by no run.
+    """
 
     values: Mapping[str, Any]
     sequence: int
     kind: int = 0
     level: int = 0
+    run: int = 0
 
     @property
     def is_add(self) -> bool:
