@@ -26,8 +26,15 @@ LARGE = {"large_append", "large_pk", "pk_many_commits"}
 HIDES_LEVEL_0 = {"merge-engine": "first-row", "deletion-vectors.enabled": "true"}
 """Options under which Java shows no row before it was compacted."""
 
+WAITING = {"dv_pk_writeonly_l0"}
+"""Level 0 is hidden here until it is compacted, and then it shows."""
+
+OTHERS_BUSINESS = {"pk_clustering"}
+"""What we neither write nor compact as Java does."""
+
 KNOWN_DIFFERENCES = {
     "record_expire": "Java's compaction drops expired records, and ours did not run",
+    "fp_edges_pk": "a NaN in a sequence field equals everything, so the winner depends on what is merged with what",
     "seq_desc": "Java sorts a flush ascending although the option says descending; we follow the option",
 }
 
@@ -54,10 +61,9 @@ def replayable(case: str) -> bool:
         case not in LARGE
         and bool(steps)
         and all(step["op"] in STEPS and "branch" not in step for step in steps)
-        and options.get("merge-engine", "deduplicate") == "deduplicate"
+        and case not in OTHERS_BUSINESS
         and (not schema["primaryKeys"] or int(options.get("bucket", "-1")) > 0)
         and options.get("file.format") != "json"
-        and not any(options.get(key) == value for key, value in HIDES_LEVEL_0.items())
         and not any("VARIANT" in json.dumps(field) for field in schema["fields"])
         and options.get("row-tracking.enabled") != "true"
     )
@@ -90,27 +96,43 @@ def after_steps(case: str) -> dict[int, str]:
     return {number: named[number] for number in kept[:: len(kept) // MOST_STATES + 1]}
 
 
+def compacts(case: str) -> bool:
+    """Whether what Java wrote tells of its compactions: rows that they alone show, changelogs, groupings."""
+    schema = definition(case)["schema"]
+    options = schema["options"]
+    hides = any(options.get(key) == value for key, value in HIDES_LEVEL_0.items())
+    telling = options.get("changelog-producer") in ("lookup", "full-compaction")
+    return bool(schema["primaryKeys"]) and (hides or telling or merge_engine(case) != "deduplicate")
+
+
+def merge_engine(case: str) -> str:
+    return str(definition(case)["schema"]["options"].get("merge-engine", "deduplicate"))
+
+
 REPLAYED = [case for case in CASES if case not in KNOWN_DIFFERENCES]
 KEYED = [case for case in REPLAYED if definition(case)["schema"]["primaryKeys"]]
+DELETABLE = [c for c in KEYED if merge_engine(c) == "deduplicate" and c not in NOT_DELETED | RESCALED | WAITING]
 APPENDED = [case for case in REPLAYED if case not in KEYED and "evo_" not in case]
 
 
 @pytest.mark.parametrize("case", REPLAYED)
 def test_java_reads_our_replay_and_goes_on(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     """The latest rows, those after a commit, and what Java's deletes, appends and compactions make of them."""
-    replay = Replay(HOME / case, tmp_path / "t").run()
+    replay = Replay(HOME / case, tmp_path / "t", compacts(case)).run()
     table, directory, latest = replay.table(), replay.directory, expected(case)
     assert java.read(directory) == latest
     numbers = {s.commit_identifier: s.id for s in table.snapshots() if s.commit_user == USER}
     for number, name in after_steps(case).items():
         at = {"scan.snapshot-id": str(numbers[number])}
         assert java.read(directory, options=at) == expected(case, name), f"after step {number}"
-    if case in KEYED and case not in NOT_DELETED | RESCALED:
+    if case in DELETABLE:
         java.write(
             directory, [{**row, KIND: "-D"} for row in latest[::2]], identifier=1, options={"write-only": "true"}
         )
         latest = latest[1::2]
-        assert ours(table) == java.read(directory) == latest
+        if not compacts(case):  # where level 0 is hidden, or waits for its lookup
+            assert ours(table) == java.read(directory) == latest
+    if case in KEYED and case not in RESCALED | WAITING:
         java.write(directory, [], compact=True, identifier=2, options={"write-only": "false"})
     elif case in APPENDED:
         java.write(directory, latest[:5], identifier=1)
@@ -118,7 +140,14 @@ def test_java_reads_our_replay_and_goes_on(java: JavaPaimon, tmp_path: Path, cas
     assert ours(table) == java.read(directory) == latest
 
 
-@pytest.mark.parametrize("case", [case for case in KEYED if case not in NOT_DELETED | RESCALED])
+@pytest.mark.parametrize("case", [case for case in KEYED if case not in RESCALED | WAITING])
+def test_java_reads_its_tables_as_we_compact_them(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+    table, directory = opened_copy(case, tmp_path)
+    table.compact(full=True)
+    assert java.read(directory) == ours(table) == expected(case)
+
+
+@pytest.mark.parametrize("case", [case for case in DELETABLE if not compacts(case)])
 def test_we_delete_from_tables_of_java(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     rows = expected(case)
     table, directory = opened_copy(case, tmp_path)
@@ -140,7 +169,7 @@ def test_we_append_to_tables_of_java(java: JavaPaimon, tmp_path: Path, case: str
 @pytest.mark.parametrize("case", KNOWN_DIFFERENCES)
 def test_known_differences_are_differences(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     """Both sides read our files alike; it is what was written that differs."""
-    replay = Replay(HOME / case, tmp_path / "t").run()
+    replay = Replay(HOME / case, tmp_path / "t", compacts(case)).run()
     assert java.read(replay.directory) == ours(replay.table()) != expected(case)
 
 

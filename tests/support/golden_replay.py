@@ -36,16 +36,23 @@ def numbered(steps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[
 
 @frozen
 class Replay:
-    """One case, and the table that we make of it."""
+    """One case, and the table that we make of it.
+
+    `compacting`: writes compact after themselves where the case's options say so, as Java's stream writers did, and
+    steps that compact do.
+    """
 
     case: Path
     directory: Path
+    compacting: bool = False
 
     def run(self) -> Replay:
         """Does all the steps; a write's identifier is its number."""
         self.create()
         steps = json.loads((self.case / "case.json").read_text("utf8"))["steps"]
         for number, step in numbered(steps):
+            if step["op"] == "compact" and self.compacting:
+                self.table().compact(full=True)
             if step["op"] not in NOTHING_TO_DO:
                 _STEPS[step["op"]](self, step, number)
         return self
@@ -53,7 +60,8 @@ class Replay:
     def table(self, options: Mapping[str, Any] | None = None) -> paimon.Table:
         """Our table as it is now."""
         text = {k: str(v) for k, v in (options or {}).items()}
-        table = paimon.open_table(self.directory, {"write-only": "true", **text})
+        alone = {} if self.compacting else {"write-only": "true"}
+        table = paimon.open_table(self.directory, {**alone, **text})
         assert isinstance(table, paimon.Table)
         return table
 
@@ -63,8 +71,11 @@ class Replay:
         rows = self._rows(table, step)
         kind_column = None if table.definition.options.rowkind_field else KIND
         data = rows if kind_column else rows.drop_columns([KIND])
-        more = {"watermark": step["watermark"]} if "watermark" in step else {}
-        table.write(data, kind_column=kind_column, commit_user=step.get("user", USER), identifier=number, **more)
+        builder = table.new_stream_write_builder(step.get("user", USER))
+        with builder.new_write() as writer:
+            writer.write(data, kind_column)
+            messages = writer.prepare_commit(number)
+        builder.new_commit().commit(number, messages, step.get("watermark"))
 
     def overwrite(self, step: Mapping[str, Any], number: int) -> None:
         """The partitions of the rows are replaced, or (not dynamic) those that the step names."""
