@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from attrs import evolve
+
 from paimon.cli.arguments import Commands, add_option, add_output, add_table, command, opened_table
 from paimon.cli.output import print_records
+from paimon.cli.progress import TerminalObserver
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,7 +29,9 @@ def add_commands(commands: Commands) -> None:
 
 def _compact(given: argparse.Namespace) -> None:
     table = opened_table(given)
-    done = table.compact(full=given.full, where=given.where)
+    with TerminalObserver() as watching:
+        watched = evolve(table, engine=evolve(table.engine, observer=watching))
+        done = watched.compact(full=given.full, where=given.where)
     record = {
         "snapshot": done.snapshot_ids[0] if done.snapshot_ids else None,
         "buckets": done.buckets,

@@ -87,8 +87,10 @@ def compact(
     ]
     messages: list[CommitMessage] = []
     try:
-        for message in engine.executor.map(partial(compact_bucket, engine, table), [w for w in work if not w.is_empty]):
+        todo = [w for w in work if not w.is_empty]
+        for message in engine.executor.map(partial(compact_bucket, engine, table), todo):
             messages.append(message)
+            engine.observer.progress("compacting buckets", len(messages), len(todo))
         done = commit(engine, table, CommitRequest(messages, commit_user))
     except CommitUncertain:
         raise  # the files may be the table's by now
