@@ -7,8 +7,9 @@ engine travels to other processes as the recipe that builds it (its location and
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from paimon.adapters.cache import LruCache
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
@@ -194,3 +195,11 @@ def _executor(options: Mapping[str, str]) -> Executor:
         raise InvalidRequest(f"threads is {text!r}", subject=_THREADS, hint="give a whole number, at least 1")
     threads = int(text) if text else os.cpu_count() or 1
     return ThreadExecutor(threads) if threads > 1 else SerialExecutor()
+
+
+def spark_executor(session: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> Executor:
+    """An executor whose tasks run on a Spark session; answers travel as the bytes that `encode` makes of them."""
+    from paimon.adapters.executors.spark import SparkExecutor
+
+    executor: Executor = SparkExecutor(session, encode, decode)
+    return executor

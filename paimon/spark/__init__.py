@@ -5,13 +5,15 @@
     paimon.spark.register(spark)                                  # or: with a session of yours
     df = paimon.spark.read(spark, "lake/shop.db/orders", columns=["id"], where="amount > 5")
     paimon.spark.write(df, "lake/shop.db/orders")                 # rows go to their bucket, one atomic commit
+    paimon.spark.compact("lake/shop.db/orders", full=True)        # one task a bucket, one atomic commit
 
 `spark.read.format("paimon")` and `df.write.format("paimon")` work too. Law: Spark distributes, it never reimplements:
 a task reads or writes with the very functions that run embedded.
 """
 
+from paimon.spark.compact import compact
 from paimon.spark.read import read
 from paimon.spark.session import register, session
 from paimon.spark.write import write
 
-__all__ = ["read", "register", "session", "write"]
+__all__ = ["compact", "read", "register", "session", "write"]

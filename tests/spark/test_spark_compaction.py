@@ -1,0 +1,125 @@
+"""Compaction on Spark is the embedded one, bucket by bucket: the same rows and files, also where tasks fail."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+import paimon
+import paimon.spark
+from paimon.domain.errors import StorageError
+from paimon.domain.snapshot.snapshot import CommitKind
+from paimon.engines import spark_executor
+
+pytestmark = pytest.mark.spark
+
+
+def orders(catalog: paimon.Catalog, name: str = "db.orders", **options: object) -> paimon.Table:
+    table = catalog.create_table(
+        name, "id BIGINT NOT NULL, day STRING NOT NULL, v INT", primary_keys=["id", "day"], partition_keys=["day"],
+        options={"bucket": 2, "write-only": True, **options},
+    )  # fmt: skip
+    for turn in range(3):
+        ids = range(turn, 90, turn + 1)
+        days = [f"2026-01-0{1 + i % 3}" for i in ids]
+        table.write({"id": list(ids), "day": days, "v": pa.array([turn] * len(days), pa.int32())})
+    return table
+
+
+def rows(table: paimon.Table) -> list[dict[str, object]]:
+    return table.scan().to_arrow().sort_by("id").to_pylist()
+
+
+def layout(table: paimon.Table) -> list[tuple[object, ...]]:
+    """What a compaction leaves, but for names and times of files."""
+    files = table.system_table("files").scan().to_arrow().to_pylist()
+    told = ("partition", "bucket", "level", "record_count", "min_key", "max_key")
+    return sorted(tuple(f[name] for name in told) for f in files)
+
+
+def test_a_task_a_bucket_makes_what_the_embedded_compaction_makes(
+    spark: SparkSession, catalog: paimon.Catalog
+) -> None:
+    here, there = orders(catalog), orders(catalog, "db.copy")
+    before = rows(there)
+    embedded = here.compact(full=True)
+    done = paimon.spark.compact(there, full=True, spark=spark)
+    assert (done.buckets, done.files_before, done.files_after, done.rows) == (
+        embedded.buckets, embedded.files_before, embedded.files_after, embedded.rows,
+    )  # fmt: skip
+    assert rows(there) == before and layout(there) == layout(here)
+    snapshot = there.snapshot()
+    assert snapshot is not None and snapshot.commit_kind is CommitKind.COMPACT and done.snapshot_ids == (snapshot.id,)
+    assert paimon.spark.compact(there.location, full=True).snapshot_ids == (), "nothing is left to do"
+
+
+def test_partitions_and_options_select(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    assert paimon.spark.compact(table).snapshot_ids == (), "three runs are too few"
+    chosen = {"num-sorted-run.compaction-trigger": 1}
+    assert paimon.spark.compact(table, where="day = '2026-01-02'", options=chosen, spark=spark).buckets == 2
+    levels = {(f[0], f[2]) for f in layout(table)}
+    assert {level for day, level in levels if "01-02" in str(day)}.isdisjoint({0})
+    with pytest.raises(paimon.InvalidRequest, match="'v'"):
+        paimon.spark.compact(table, where="v = 1")
+
+
+def first_try() -> bool:
+    context = TaskContext.get()
+    assert context is not None
+    return context.attemptNumber() == 0
+
+
+def double(marks: str, fails: Callable[[], None], task: int) -> int:
+    Path(marks, f"{task}-{os.getpid()}-{os.urandom(3).hex()}").touch()
+    if task == 1 and first_try():
+        fails()
+    return 2 * task
+
+
+def raises() -> None:
+    raise RuntimeError("the first try fails")
+
+
+def dies() -> None:
+    os._exit(9)
+
+
+@pytest.mark.parametrize("fails", [raises, dies])
+def test_tasks_that_fail_or_die_are_tried_again(
+    spark: SparkSession, tmp_path: Path, fails: Callable[[], None]
+) -> None:
+    executor = spark_executor(spark, pickle.dumps, pickle.loads)
+    assert list(executor.map(partial(double, str(tmp_path), fails), range(4))) == [0, 2, 4, 6]
+    assert len(list(tmp_path.iterdir())) >= 5
+    assert list(executor.map(partial(double, str(tmp_path), fails), [])) == []
+
+
+def never(task: int) -> int:
+    raise ValueError(f"task {task} cannot be done")
+
+
+def test_a_task_that_spark_gives_up_commits_nothing(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    with pytest.raises(StorageError, match="cannot be done"):
+        list(spark_executor(spark, pickle.dumps, pickle.loads).map(never, range(2)))
+    table = orders(catalog)
+    before = rows(table)
+    bucket = next(iter(Path(table.location).glob("*/bucket-0")))
+    hidden = next(iter(bucket.glob("data-*")))
+    hidden.rename(hidden.with_suffix(".away"))
+    with pytest.raises(StorageError, match="Spark"):
+        paimon.spark.compact(table, full=True, spark=spark)
+    hidden.with_suffix(".away").rename(hidden)
+    snapshot = table.snapshot()
+    assert snapshot is not None and snapshot.id == 3
+    assert rows(table) == before
+    assert paimon.spark.compact(table, full=True, spark=spark).snapshot_ids == (4,), "what was left over harms nobody"
+    assert rows(table) == before
