@@ -134,7 +134,9 @@ def test_what_is_told_leads_from_state_to_state(
         model: dict[int, tuple[str, ...]] = {}
         for step in [*steps, True]:
             if isinstance(step, list):
-                kinds = ["+I"] if engine != "deduplicate" else data.draw(st.sampled_from([["+I"], ["+I", "-D"]]))
+                # A delete that compaction dropped no longer holds off rows that come later with a smaller sequence.
+                deletes = engine == "deduplicate" and "sequence.field" not in merging
+                kinds = data.draw(st.sampled_from([["+I"], ["+I", "-D"]])) if deletes else ["+I"]
                 rows = [{**row, "op": kinds[i % len(kinds)]} for i, row in enumerate(step)]
                 if "fields.s.sequence-group" in merging:  # what has no sequence is merged away, unless alone
                     rows = [{**row, "s": row["s"] or 0} for row in rows]

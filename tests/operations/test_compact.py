@@ -103,6 +103,8 @@ def test_rows_before_are_rows_after_and_levels_do_not_overlap(
                         options={"bucket": "1", "write-only": "true", **options})  # fmt: skip
         for step in [*steps, True]:
             if isinstance(step, list):
+                if "sequence.field" in options:  # a delete that is dropped no longer holds off smaller sequences
+                    step = [{**row, "op": "+I"} for row in step]
                 wrote(table, step)
                 wrote(plain, step)
                 continue
