@@ -31,13 +31,6 @@ class Standing(NamedTuple):
     in_order: Mask
 
 
-class Ranks(NamedTuple):
-    """By place in merge order: how a record ranks in a group (0: it says nothing), and what it would leave there."""
-
-    own: Rows
-    left: Rows
-
-
 def known_groups(table: pa.Table, spec: MergeSpec) -> list[SequenceGroup]:
     """The groups whose sequence fields the table has: of the others nobody asked for a column."""
     names = {*table.column_names}
@@ -61,27 +54,24 @@ def standings(
     table: pa.Table, groups: Groups, spec: MergeSpec, deletes: Mask
 ) -> tuple[Mask, Mapping[tuple[str, ...], Standing]]:
     """Which records remove the row, and by sequence fields the standing of all records."""
-    required = {f.name for f in spec.value_fields if not f.type.nullable}
     known = known_groups(table, spec)
-    removal = any(g.removes for g in known)
-    ranks = {g.sequence: _ranks(table, groups.order, g, required, removal) for g in known}
+    ranks = {g.sequence: _ranks(table, groups.order, g) for g in known}
     removed = _removed([ranks[g.sequence] for g in known if g.removes], groups, deletes)
     return removed, {
-        sequence: Standing(rank.own == 0, _in_order(rank, groups, removed)) for sequence, rank in ranks.items()
+        sequence: Standing(rank == 0, _in_order(rank, groups, removed)) for sequence, rank in ranks.items()
     }
 
 
-def _ranks(table: pa.Table, order: Rows, group: SequenceGroup, required: set[str], removal: bool) -> Ranks:
+def _ranks(table: pa.Table, order: Rows, group: SequenceGroup) -> Rows:
+    """By place in merge order: how a record ranks in a group; 0 where it says nothing of it."""
     parts = []
     said = np.zeros(len(order), dtype=np.bool_)
     for name in group.sequence:
         column = concatenated([table[name]])[0].take(pa.array(order))
         said |= np.asarray(column.is_valid())
-        left = column
-        parts += parts_of(pa.concat_arrays([column, left]) if removal else column)
-    ranks = _numbers(packed(parts), len(order) * (1 + removal))
-    own = np.where(said, ranks[: len(order)] + 1, 0)
-    return Ranks(own, ranks[len(order) :] + 1 if removal else own)
+        parts += parts_of(column)
+    ranks: Rows = np.where(said, _numbers(packed(parts), len(order)) + 1, 0)
+    return ranks
 
 
 def _numbers(words: list[Words], rows: int) -> Rows:
@@ -99,7 +89,7 @@ def _numbers(words: list[Words], rows: int) -> Rows:
     return ranks
 
 
-def _removed(ranks: Sequence[Ranks], groups: Groups, deletes: Mask) -> Mask:
+def _removed(ranks: Sequence[Rows], groups: Groups, deletes: Mask) -> Mask:
     """The -D records that are in order in a group that removes: found one after another, in all keys at once."""
     removed = np.zeros(len(groups.order), dtype=np.bool_)
     numbers = groups.of_row()
@@ -113,12 +103,12 @@ def _removed(ranks: Sequence[Ranks], groups: Groups, deletes: Mask) -> Mask:
     return removed
 
 
-def _in_order(ranks: Ranks, groups: Groups, removed: Mask) -> Mask:
-    span = int(max(ranks.own.max(), ranks.left.max())) + 1
+def _in_order(ranks: Rows, groups: Groups, removed: Mask) -> Mask:
+    span = int(ranks.max()) + 1
     segments = groups.of_row() + np.cumsum(removed)
-    running = np.maximum.accumulate(segments * span + np.where(removed, ranks.left, ranks.own))
+    running = np.maximum.accumulate(segments * span + ranks)
     held = np.empty(len(running), dtype=np.int64)
     held[1:] = running[:-1] - segments[:-1] * span
     held[groups.starts] = 0
-    mask: Mask = (ranks.own > 0) & (ranks.own >= held)
+    mask: Mask = (ranks > 0) & (ranks >= held)
     return mask
