@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from paimon.adapters.arrow_memory import prefer_system_memory
 from paimon.adapters.cache import LruCache
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
@@ -115,6 +116,7 @@ def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[s
 
 def engine_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Engine:
     """An engine with the adapters that a location needs; it pickles as this call."""
+    prefer_system_memory()
     files = _files(location, storage, options)
     return Engine(
         files=files,
