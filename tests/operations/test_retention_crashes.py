@@ -92,6 +92,16 @@ DEEDS: dict[str, Deed] = {
 }
 
 
+BEHIND_A_GAP = ("roll back to a gone snapshot",)
+"""Where a hint may name a snapshot that was deleted just now; the next commit, or another try, mends it."""
+
+
+def java_finds_the_latest(w: World) -> bool:
+    """Java trusts the hint where no file of the next id stands, and does not look whether its own does."""
+    hint = int(w.contents.get(f"{ROOT}/snapshot/LATEST", b"0"))
+    return hint == 0 or any(f"{ROOT}/snapshot/snapshot-{i}" in w.contents for i in (hint, hint + 1))
+
+
 def crashes(start: World, deed: Deed, fault: Fault) -> Iterator[World]:
     """The storage after the deed died at one of its operations, for each such operation."""
     for number in points(operations_of(start, deed)):
@@ -110,6 +120,7 @@ def test_a_crash_leaves_a_table_that_can_be_read(name: str, fault: Fault) -> Non
     wanted = done.reads()
     for left in crashes(start, deed, fault):
         left.reads()
+        assert name in BEHIND_A_GAP or java_finds_the_latest(left)
         try:
             deed(left)
         except (AlreadyExists, NotFound) as told:

@@ -46,9 +46,9 @@ def create_branch(
         outcome = engine.files.put_if_absent(path, data)
         if outcome is not PutOutcome.CREATED and engine.files.read(path) != data:
             raise AlreadyExists("branch", name, hint="somebody made it just now")
-    if tag is not None and tag not in tag_names(engine, table.paths):
+    if tag is not None and not _still_keeps(engine, table, tag, wanted[target.tag(tag)]):
         delete_branch(engine, table, name)
-        raise NotFound("tag", tag, hint="it was deleted just now; its files may be gone")
+        raise NotFound("tag", tag, hint="it was deleted or replaced just now; its files may be gone")
 
 
 def delete_branch(engine: Engine, table: TableDefinition, name: str) -> None:
@@ -124,6 +124,13 @@ def _files_of_branch(
         found[target.tag(kept.name)] = engine.files.read(source.tag(kept.name))
         found[target.snapshot(kept.snapshot.id)] = snapshot_to_json(restorable(engine, table, kept.snapshot))
     return found
+
+
+def _still_keeps(engine: Engine, table: TableDefinition, tag: str, content: bytes) -> bool:
+    try:
+        return engine.files.read(table.paths.tag(tag)) == content
+    except NotFound:
+        return False
 
 
 def _is_half_made(engine: Engine, target: TablePaths, wanted: Mapping[str, bytes]) -> bool:

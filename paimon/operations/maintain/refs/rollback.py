@@ -1,7 +1,7 @@
 """Rolling back: an earlier state becomes the latest, and everything after it is forgotten.
 
-Law: hints first, then the newest goes first, so that after a crash the table stands at one of its states, and doing it
-again finishes. Only metadata goes; the data of what was forgotten are orphans for their cleaner. Source:
+Law: the newest goes first, and the hint goes with it, so that after a crash the table stands at one of its states, and
+doing it again finishes. Only metadata goes; the data of what was forgotten are orphans for their cleaner. Source:
 `RollbackHelper`, `AbstractFileStoreTable.rollbackTo`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from attrs import evolve, frozen
 
 from paimon.domain.errors import CorruptTable, NotFound
-from paimon.domain.paths import join
+from paimon.domain.paths import TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -57,17 +57,36 @@ def roll_back(
 
 
 def forget_after(engine: Engine, table: TableDefinition, snapshot_id: int) -> RolledBack:
-    """Remove the snapshots, long-lived changelogs and tags after one snapshot, which stands."""
+    """Remove the snapshots, long-lived changelogs and tags after one snapshot; 0: all of them.
+
+    Raises
+    ------
+    NotFound
+        The snapshot expired meanwhile; what is left stands at a later one.
+    """
     paths = table.paths
-    engine.files.replace(paths.latest_hint, str(snapshot_id).encode())
     later = [i for i in snapshot_ids(engine, paths) if i > snapshot_id]
-    for newest in reversed(later):
-        engine.files.delete([paths.snapshot(newest)])
+    for place, newest in reversed(list(enumerate(later))):
+        if snapshot_id and engine.files.status(paths.snapshot(snapshot_id)) is None:
+            raise NotFound("snapshot", str(snapshot_id), hint="it expired just now")
+        _forget_newest(engine, paths, newest, later[place - 1] if place else snapshot_id)
+    if not later and snapshot_id:
+        engine.files.replace(paths.latest_hint, str(snapshot_id).encode())
     changelogs = forget_changelogs(engine, table, snapshot_id + 1)
     gone = [tag for tag in tags(engine, paths) if tag.snapshot.id > snapshot_id]
     for tag in sorted(gone, key=lambda tag: -tag.snapshot.id):
         engine.files.delete([paths.tag(tag.name)])
     return RolledBack(snapshot_id, len(later), changelogs, tuple(tag.name for tag in gone))
+
+
+def _forget_newest(engine: Engine, paths: TablePaths, newest: int, before: int) -> None:
+    """Remove one snapshot; the hint never names one that is gone, nor one from which newer ones cannot be reached."""
+    if before == newest - 1 and before:
+        engine.files.replace(paths.latest_hint, str(before).encode())
+        engine.files.delete([paths.snapshot(newest)])
+    else:  # readers would stop before the gap while the newest still stands behind it
+        engine.files.delete([paths.snapshot(newest)])
+        engine.files.replace(paths.latest_hint, str(before).encode())
 
 
 def forget_changelogs(engine: Engine, table: TableDefinition, first: int) -> int:
