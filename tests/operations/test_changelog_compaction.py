@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -301,6 +303,39 @@ def at_new_file(number: int, names: Sequence[str]) -> Callable[[str, str], Fault
         return next(left, None) if made else None
 
     return plan
+
+
+KEYS: dict[str, Callable[[int], Any]] = {
+    "BIGINT": lambda n: n - 150,
+    "STRING": lambda n: f"ä{n:03}",
+    "BYTES": lambda n: bytes([255 - n // 256, n % 256]),
+    "DECIMAL(20, 3)": lambda n: Decimal(n - 150).scaleb(-3),
+    "DOUBLE": lambda n: (n - 150) / 7,
+    "DATE": lambda n: date(1969, 8, 1) + timedelta(days=n),
+    "TIMESTAMP(3)": lambda n: datetime(1969, 12, 31, 23) + timedelta(milliseconds=n * 70_007),
+    "TIMESTAMP(9)": lambda n: datetime(1969, 12, 31, 23) + timedelta(microseconds=n * 70_000_007),
+    "TIME": lambda n: time(n // 60, n % 60),
+}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("key_type", KEYS)
+def test_keys_of_any_type_are_found_in_files_of_many_blocks(tmp_path: Path, key_type: str, file_format: str) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    options = {"bucket": "1", "write-only": "true", "changelog-producer": "lookup", "file.block-size": "1 kb",
+               "file.format": file_format}  # fmt: skip
+    ddl = f"k {key_type} NOT NULL, j INT NOT NULL, v STRING"
+    table = catalog.create_table("db.t", ddl, primary_keys=["k", "j"], options=options)
+    key = KEYS[key_type]
+    table.write([{"k": key(n), "j": n % 3, "v": f"{n:0100d}"} for n in range(300)])
+    table.compact(full=True)
+    asked = [*range(5, 300, 11), 1_000]
+    table.write([{"k": key(n % 301), "j": n % 3 if n < 300 else 99, "v": "new"} for n in asked])
+    table.compact()
+    told = [c for c in table.changes(after=3).to_arrow().to_pylist() if c["_row_kind"] != "+U"]
+    assert [c["v"] for c in told if c["_row_kind"] == "-U"] == [f"{n:0100d}" for n in sorted(asked[:-1], key=key)]
+    assert [(c["_row_kind"], c["j"]) for c in told if c["j"] == 99] == [("+I", 99)]
 
 
 def test_full_compactions_with_forced_lookups_lose_nothing_below(tmp_path: Path) -> None:
