@@ -21,6 +21,8 @@ import paimon
 from paimon.builders import TableWrite
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.schema.changes import AddColumn
+from paimon.domain.types.data_types import IntType
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.read.snapshots import latest_snapshot
 
@@ -251,6 +253,20 @@ def test_a_file_that_is_gone_is_no_reason_to_go_on(tmp_path: Path) -> None:
     with pytest.raises(CorruptTable):
         wrote(table, [{"k": 1}])
     assert len(table.snapshots()) == 2 and not data_files(table)
+
+
+def test_no_column_is_lost_by_those_who_do_not_know_it(tmp_path: Path) -> None:
+    table = keyed(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
+    wrote(table, [{"k": 1}])
+    new = table.alter(AddColumn("added", IntType()))
+    new.write([{"k": 2, "p": "a", "added": 7}])
+    with pytest.raises(InvalidRequest, match="newer schema"):
+        table.with_options({"compaction.force-rewrite-all-files": True}).compact(full=True)
+    wrote(table, [{"k": 3}])
+    assert sorted(levels(new)) == [0, 5]
+    wrote(new, [{"k": 4}])
+    assert levels(new) == [5]
+    assert {row["k"]: row["added"] for row in new.scan().to_arrow().to_pylist()} == {1: None, 2: 7, 3: None, 4: None}
 
 
 def test_overwrites_compact_their_own_files_alone(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.deletion.index_files import BucketVectors, held_vectors
@@ -26,7 +27,17 @@ def compact_bucket(engine: Engine, table: TableDefinition, work: BucketWork) -> 
     """Do the work; its message says which files replace which, and which changelog files tell what changed.
 
     Rows of files that stay, of which newer ones were written, are marked in deletion vectors where the table has them.
+
+    Raises
+    ------
+    InvalidRequest
+        The table was opened before its schema changed, and files of the newer schema are to be replaced.
     """
+    if work.outdates(table.schema.id):
+        raise InvalidRequest(
+            f"{table.identifier} has got a newer schema since it was opened: columns would be lost by compacting it so",
+            hint="open the table again",
+        )
     bucket = Bucket.of(engine, table, _as_split(work))
     vectors = WorkingVectors(engine, table, _vectors(engine, table, work))
     made = MadeFiles(engine, table, work.directory, work.unit.output_level if work.unit else 0)

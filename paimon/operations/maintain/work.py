@@ -53,6 +53,11 @@ class BucketWork:
         """Whether there is nothing to do."""
         return not self.rewritten and not (self.unit and self.unit.upgrades)
 
+    def outdates(self, schema_id: int) -> bool:
+        """Whether files of a newer schema are among those replaced: this schema knows not all of their columns."""
+        taken = (*self.rewritten, *(self.unit.upgrades if self.unit else ()))
+        return any(f.schema_id > schema_id for f in taken)
+
 
 def work_of(
     engine: Engine,

@@ -109,7 +109,9 @@ class InlineCompaction:
         return not self._table.schema.primary_keys or (0 not in levels and len(levels) <= 1)
 
     def _compact(self, work: Mapping[Address, BucketWork]) -> None:
-        todo = {address: w for address, w in work.items() if not w.is_empty}
+        # A writer that was opened before the schema changed leaves newer files to those who know all of their columns.
+        mine = self._table.schema.id
+        todo = {address: w for address, w in work.items() if not w.is_empty and not w.outdates(mine)}
         done = self._engine.executor.map(partial(compact_bucket, self._engine, self._table), todo.values())
         try:
             for address, message in zip(todo, done, strict=True):
