@@ -64,9 +64,9 @@ class TableWriter:
         total = _total_buckets(table)
         self._routing = Routing.of(schema, total, options.bucket_function)
         compacts = total > 0 and not options.write_only
-        # Without an order by number every writer begins at number 0.
-        unordered = total < 1 or not (self._keyed or options.bucket_append_ordered or compacts)
-        committed = None if ignore_previous or unordered else CommittedFiles(engine, table, keeps_files=compacts)
+        # Without buckets every writer begins at number 0: order by number means nothing there.
+        ignores = ignore_previous or total < 1
+        committed = None if ignores else CommittedFiles(engine, table, keeps_files=compacts)
         self._buckets = Buckets(engine, table, total, committed)
         self._compaction = InlineCompaction(engine, table, self._buckets, committed, total) if compacts else None
         limit = min(options.write_buffer_bytes, max(1, engine.memory.bytes // _BUFFER_SHARE))
