@@ -22,7 +22,7 @@ from paimon.domain.scan.plan import Plan, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system import ROW_KIND
+from paimon.domain.types.system import ROW_KIND, SEQUENCE_NUMBER
 from paimon.operations.read.changes.incremental import between, plan_between
 from paimon.operations.read.fallback import plan_with_fallback
 from paimon.operations.read.projection import bound, readable_fields
@@ -94,7 +94,8 @@ class Scan(Results):
         if self._where is None:
             return None
         predicate = predicate_of(self._where)
-        others = sorted(columns_of(predicate) - {ROW_KIND.name}) if self._view.binlog else []
+        plain = {ROW_KIND.name, SEQUENCE_NUMBER.name}
+        others = sorted(columns_of(predicate) - plain) if self._view.binlog else []
         if others:
             hint = f"filter by {ROW_KIND.name}, or read {table.identifier}$audit_log"
             raise InvalidRequest(f"a binlog shows columns such as {others[0]!r} as lists", subject=others[0], hint=hint)

@@ -102,6 +102,27 @@ def test_the_binlog_shows_columns_as_lists_and_updates_as_pairs(tmp_path: Path) 
         between.scan(where="k = 1").to_arrow()
 
 
+@pytest.mark.parametrize("engine", ["deduplicate", "aggregation"])
+def test_the_audit_log_and_the_binlog_may_show_sequence_numbers(tmp_path: Path, engine: str) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    options = {"bucket": 1, "table-read.sequence-number.enabled": "true", "merge-engine": engine, "write-only": "true"}
+    table = catalog.create_table("db.t", "k INT NOT NULL, v INT", primary_keys=["k"], options=options)
+    table.write([{"k": 1, "v": 1}, {"k": 2, "v": 2}])
+    table.write([{"k": 3, "v": 3}, {"k": 1, "v": 4}])
+    for _ in range(2):
+        log = table.system_table("audit_log").scan()
+        assert log.arrow_schema.names == ["rowkind", "_SEQUENCE_NUMBER", "k", "v"]
+        rows = sorted(tuple(row.values()) for row in log.to_arrow().to_pylist())
+        assert rows == [("+I", 1, 2, 2), ("+I", 2, 3, 3), ("+I", 3, 1, 4)]
+        newest = table.system_table("audit_log").scan(columns=["k"], where="_SEQUENCE_NUMBER > 2").to_arrow()
+        assert newest.to_pylist() == [{"k": 1}]
+        binlog = table.system_table("binlog").scan(where="rowkind = '+I' AND _SEQUENCE_NUMBER < 2").to_arrow()
+        assert binlog.to_pylist() == [{"rowkind": "+I", "_SEQUENCE_NUMBER": 1, "k": [2], "v": [2]}]
+        assert table.scan().arrow_schema.names == ["k", "v"]
+        table.compact(full=True)
+
+
 def test_the_read_optimised_view_sees_what_was_compacted_only(keyed: paimon.Table) -> None:
     assert keyed.system_table("ro").scan().count() == 0
 

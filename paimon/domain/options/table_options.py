@@ -198,6 +198,7 @@ class TableOptions:
     incremental_to_auto_tag = optional("incremental-to-auto-tag", as_text)
     streaming_read_overwrite = required("streaming-read-overwrite", parse_bool)
     streaming_read_append_overwrite = required("streaming-read-append-overwrite", parse_bool)
+    table_read_sequence_number = required("table-read.sequence-number.enabled", parse_bool)
     consumer_id = optional("consumer-id", as_text)
 
     @classmethod

@@ -93,7 +93,7 @@ class MergeRead:
         wanted = {f.name: f for f in self.wanted}
         needed = self.spec.columns_needed(wanted)
         columns = [*self.wanted, *(f for f in self.spec.fields if f.name in needed and f.name not in wanted)]
-        if ordered is None:
+        if ordered is None and SEQUENCE_NUMBER not in columns:
             columns.append(SEQUENCE_NUMBER)
         if VALUE_KIND not in columns and any(f.delete_row_count != 0 for f in files):
             columns.append(VALUE_KIND)

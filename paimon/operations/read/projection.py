@@ -24,7 +24,7 @@ from paimon.domain.schema.rules.defaults import read_defaults
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field, arrow_schema
 from paimon.domain.types.data_types import ArrayType, DataField, DataType, RowType
-from paimon.domain.types.system import ROW_KIND
+from paimon.domain.types.system import ROW_KIND, SEQUENCE_NUMBER
 
 
 @frozen
@@ -65,7 +65,10 @@ def readable_fields(table: TableDefinition, row_kinds: bool = False, binlog: boo
     fields = table.schema.fields
     if binlog:
         fields = tuple(evolve(f, type=ArrayType(element=f.type.with_nullable(True))) for f in fields)
-    return (ROW_KIND, *fields) if row_kinds else fields
+    if not row_kinds:
+        return fields
+    numbered = table.schema.primary_keys and table.options.table_read_sequence_number
+    return (ROW_KIND, *((SEQUENCE_NUMBER,) if numbered else ()), *fields)
 
 
 def bound(predicate: Predicate, table: TableDefinition, fields: Sequence[DataField]) -> Predicate:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.changelog.binlog.columnar import packed
+from paimon.domain.errors import Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.predicate.columnar import evaluate
@@ -22,7 +23,7 @@ from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system import LEVEL, ROW_KIND, VALUE_KIND
+from paimon.domain.types.system import LEVEL, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_file import BATCH_ROWS, Bucket, read_data_file
 from paimon.operations.read.deletion_vectors import read_vector
@@ -57,13 +58,17 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
 
 
 def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    numbered = SEQUENCE_NUMBER.name in {*read.columns, *read.predicate_columns}
     if split.before_files:
+        if numbered:
+            raise Unsupported("sequence numbers of a difference of two states", hint="leave out '_SEQUENCE_NUMBER'")
         yield from _difference(engine, table, split, read)
         return
     bucket = Bucket.of(engine, table, split)
     keep_retracts = read.row_kinds or read.keep_retracts
     keys = table.schema.trimmed_primary_keys if read.binlog else ()
-    wanted = wanted_fields(table.schema.fields, {*read.columns, *read.predicate_columns, *keys} - {ROW_KIND.name})
+    names = {*read.columns, *read.predicate_columns, *keys} - {ROW_KIND.name, SEQUENCE_NUMBER.name}
+    wanted = (*wanted_fields(table.schema.fields, names), *((SEQUENCE_NUMBER,) if numbered else ()))
     skip = None if read.predicate is None else only_columns(read.predicate, table.schema.names)
     if read.row_kinds:
         wanted = (*wanted, VALUE_KIND)

@@ -1,5 +1,7 @@
 """Changes as a binlog shows them, batch by batch: each column a list with its value, or both values of an update.
 
+A sequence number is that of the first row, as in Java.
+
 Law: equals `reference.packed`, wherever the stream is cut into batches. Source: `BinlogTable`, `PackChangelogReader`.
 """
 
@@ -13,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.row.kinds import RowKind
-from paimon.domain.types.system import VALUE_KIND
+from paimon.domain.types.system import SEQUENCE_NUMBER, VALUE_KIND
 
 Rows = npt.NDArray[np.int64]
 
@@ -61,6 +63,8 @@ def _packed(batch: pa.RecordBatch, starts: Rows) -> pa.RecordBatch:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name == VALUE_KIND.name:
             columns.append(column.take(pa.array(ends - 1)))
+        elif name == SEQUENCE_NUMBER.name:
+            columns.append(column.take(pa.array(starts)))
         else:
             columns.append(pa.ListArray.from_arrays(offsets, column, type=pa.list_(pa.field("element", column.type))))
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
