@@ -13,7 +13,10 @@ from typing import Any, TypeAlias
 from attrs import evolve, field, frozen
 
 from paimon.domain.bucket.reference import bucket_of
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.changelog.compaction.reference import compacted
+from paimon.domain.changelog.compaction.rules import FIRST_ROW, ChangeRules
+from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.keys import Comparable, comparable, comparable_values
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
 from paimon.domain.merge.reference.merge import merge
@@ -75,6 +78,22 @@ class TableModel:
             found += [r.values for r in merge(records, self.spec) if r.is_add]
         return found
 
+    def visible_rows(self) -> list[Row]:
+        """What a batch read answers: level 0 is hidden where only compaction finds out what it replaces."""
+        options = self.table.options
+        hidden = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
+        return self.rows(1 if hidden or options.merge_engine == FIRST_ROW else 0)
+
+    def told_rows(self) -> list[Row]:
+        """The state that the changes of a changelog producer have led to: what lookups, or full compactions, saw."""
+        producer = self.table.options.changelog_producer
+        return self.rows({"lookup": 1, "full-compaction": self._top_level}.get(producer, 0))
+
+    @property
+    def _top_level(self) -> int:
+        levels = (f.meta.level for files in self.files.values() for f in files.values())
+        return max([CompactionRules.of(self.table.options).levels - 1, *levels])
+
     def add(self, place: Place, files: Iterable[ModelFile]) -> None:
         """Files that a commit added."""
         self.files.setdefault(place, {}).update({f.meta.file_name: f for f in files})
@@ -83,6 +102,15 @@ class TableModel:
         """An overwrite took these partitions away; None: all."""
         gone = None if partitions is None else set(partitions)
         self.files = {p: files for p, files in self.files.items() if gone is not None and p[0] not in gone}
+
+    def compacted(self, message: CommitMessage) -> None:
+        """A compaction replaced files of a bucket."""
+        place = message.partition, message.bucket
+        left = {name: f.meta for name, f in self.files.get(place, {}).items()}
+        for meta in message.compact.compact_before:
+            del left[meta.file_name]
+        if message.compact != CompactIncrement():
+            self._replace(place, left | {m.file_name: m for m in message.compact.compact_after})
 
     def follow(self, live: Iterable[ManifestEntry]) -> None:
         """These files are live now: what is new holds what is gone, merged; others may have changed their level."""
@@ -94,20 +122,41 @@ class TableModel:
 
     def _replace(self, place: Place, after: Mapping[str, DataFileMeta]) -> None:
         before = self.files.get(place, {})
-        gone = [file for name, file in before.items() if name not in after]
         made = [meta for name, meta in after.items() if name not in before]
+        stays = [f for name, f in before.items() if name in after and after[name].level == f.meta.level]
+        worked = [f for f in before.values() if f not in stays]
+        if not worked and not made:
+            return
+        records = self._compacted(before.values(), [f for f in worked if f.meta.file_name not in after], made, stays)
+        new = [r for f in worked if f.meta.level == 0 for r in f.records]
         kept = {name: evolve(file, meta=after[name]) for name, file in before.items() if name in after}
-        records = self._compacted(before.values(), gone, made)
+        if self.table.options.deletion_vectors_enabled:
+            keys = {_key(r, self.spec) for r in new}
+            for file in stays:
+                left = [r for r in file.records if file.meta.level == 0 or _key(r, self.spec) not in keys]
+                kept[file.meta.file_name] = evolve(file, records=left)
         self.files[place] = kept | {f.meta.file_name: f for f in placed(records, made, self.spec)}
 
     def _compacted(
-        self, tree: Iterable[ModelFile], gone: Sequence[ModelFile], made: Sequence[DataFileMeta]
+        self,
+        tree: Iterable[ModelFile],
+        gone: Sequence[ModelFile],
+        made: Sequence[DataFileMeta],
+        stays: Sequence[ModelFile],
     ) -> list[Record]:
-        merged = merge([r for f in gone for r in f.leveled], self.spec)
+        """What the new files hold: the files that are gone, merged, where lookups are needed with what stays above."""
+        records = [r for f in gone for r in f.leveled]
+        above = sorted((r for f in stays if f.meta.level > 0 for r in f.leveled), key=lambda r: r.level)
+        found = {_key(r, self.spec): r for r in reversed(above)}
+        if self.table.options.needs_lookup and any(f.meta.level == 0 for f in gone):
+            rules = ChangeRules.of(self.table.schema, self.table.options, None)
+            merged, _ = compacted(records, lambda r: found.get(_key(r, self.spec)), rules)
+        else:
+            merged = merge(records, self.spec)
         levels = {meta.level for meta in made}
         assert len(levels) <= 1, f"one compaction of a bucket writes to levels {levels}"
         highest = max((f.meta.level for f in tree), default=0)
-        if all(level >= highest for level in levels):
+        if self.table.options.deletion_vectors_enabled or all(level >= highest for level in levels):
             merged = [r for r in merged if r.is_add]
         return merged
 
@@ -123,7 +172,6 @@ class ModelWriter:
         self._anew = anew
         self._next: dict[Place, int] = {}
         self._buffer: dict[Place, list[Record]] = {}
-        self._flushed: list[tuple[Place, list[ModelFile]]] = []
 
     def write(self, rows: Sequence[Row], kinds: Sequence[int]) -> None:
         """Rows in the order in which they come."""
@@ -136,14 +184,16 @@ class ModelWriter:
                 self._buffer.setdefault(place, []).append(Record(row, self._number(place), kind))
 
     def flush(self, messages: Iterable[CommitMessage]) -> None:
-        """What was written since the last flush became the new files of these messages."""
+        """What was written since the last flush became the new files of these messages, and was compacted perhaps."""
         spec = evolve(self._model.spec, lookup=False, ignore_delete=False)
-        new = {(m.partition, m.bucket): m.data.new_files for m in messages}
-        assert new.keys() >= self._buffer.keys(), "a bucket that rows were written to has no files"
-        for place, metas in new.items():
-            for records, files in self._flushes(self._buffer.get(place, []), metas):
-                self._flushed.append((place, placed(merge(records, spec), files, spec)))
+        written = dict(self._buffer)
         self._buffer = {}
+        for message in messages:
+            place = message.partition, message.bucket
+            for records, files in self._flushes(written.pop(place, []), message.data.new_files):
+                self._model.add(place, placed(merge(records, spec), files, spec))
+            self._model.compacted(message)
+        assert not written, f"rows were written to {len(written)} buckets that have no files"
 
     def _flushes(
         self, records: Sequence[Record], metas: Sequence[DataFileMeta]
@@ -156,12 +206,6 @@ class ModelWriter:
         for meta in metas:
             yield [r for r in records if before < r.sequence <= meta.max_sequence_number], [meta]
             before = meta.max_sequence_number
-
-    def publish(self) -> None:
-        """What was flushed was committed."""
-        for place, files in self._flushed:
-            self._model.add(place, files)
-        self._flushed = []
 
     def _number(self, place: Place) -> int:
         if place not in self._next:
@@ -184,6 +228,7 @@ def placed(records: Sequence[Record], metas: Iterable[DataFileMeta], spec: Merge
     """The records in the files whose key ranges hold them; what the files say of themselves must fit."""
     types = [f.type for f in spec.key_fields]
     files = []
+    metas = list(metas)
     for meta in metas:
         low, high = comparable(meta.min_key, types), comparable(meta.max_key, types)
         files.append(ModelFile(meta, [r for r in records if low <= _key(r, spec) <= high]))
@@ -194,7 +239,7 @@ def placed(records: Sequence[Record], metas: Iterable[DataFileMeta], spec: Merge
     expected = [_described(f.records) for f in files]
     assert told == expected, f"files say (rows, retracts, first and last number) {told}, they hold {expected}"
     held = sum(len(f.records) for f in files)
-    assert held == len(records), f"of {len(records)} records {held} are in files"
+    assert held == len(records), f"of {len(records)} records {held} are in files: {records} in {metas}"
     return files
 
 

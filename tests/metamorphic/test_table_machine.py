@@ -72,7 +72,7 @@ def live_through(options: dict[str, str]) -> None:
     """A history in which each of these mistakes matters: three levels, deletes on each, many flushes and spills."""
     machine = TableMachine()
     fields = fields_of([IntType(nullable=False), *[IntType()] * 4, VarCharType()], ["k", "s", "g", "a", "b", "t"])
-    schema = TableSchema(0, fields, len(fields) - 1, (), ("k",), {"bucket": "1", **options})
+    schema = TableSchema(0, fields, len(fields) - 1, (), ("k",), {"bucket": "1", "write-only": "true", **options})
     machine.begin(MergingTable(schema, (INSERT, DELETE)))
     for turn, deleted in enumerate([(), (1,), (2, 3), (), (1, 2), (0,)]):
         rows = [({"k": k, "s": turn, "a": turn, "t": "x"}, int(k in deleted)) for k in range(4) if k != turn]

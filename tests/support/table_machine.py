@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from attrs import evolve
+from attrs import evolve, frozen
 from commit_world import engine_on
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -34,7 +34,7 @@ from paimon.domain.types.data_types import DataField, IntType
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.evolve import create_table
 from paimon.testing.memory_files import MemoryFiles
-from paimon.testing.model import ModelWriter, Row, TableModel
+from paimon.testing.model import ModelFile, ModelWriter, Place, Row, TableModel
 from paimon.testing.strategies import MergingTable, columns_of, merging_tables
 from paimon.testing.strategies.predicates import predicates
 
@@ -57,6 +57,21 @@ OFTEN = (*["write"] * 7, "widen", "overwrite", "overwrite all")
 Kinded = tuple[dict[str, Any], int]
 
 
+@frozen(eq=False)
+class State:
+    """The table at one snapshot: its schema and rows, the model's files, and what the changes led to."""
+
+    schema: TableSchema
+    rows: list[Row]
+    files: dict[Place, dict[str, ModelFile]]
+    changed: dict[tuple[Any, ...], Row]
+
+    @property
+    def answer(self) -> list[str]:
+        """What a scan answers."""
+        return sorted(repr(tuple(row[name] for name in self.schema.names)) for row in self.rows)
+
+
 class TableMachine(RuleBasedStateMachine):
     """One table in memory, and its model beside it."""
 
@@ -71,12 +86,13 @@ class TableMachine(RuleBasedStateMachine):
         schema, paths = made.schema, TablePaths("/lake/t")
         schema = create_table(
             engine, paths, schema.fields, schema.primary_keys, schema.partition_keys,
-            {**schema.options, "write-only": "true"},
+            schema.options,
         )  # fmt: skip
         definition = TableDefinition("db.t", paths, schema, TableOptions.of(schema.options))
         self.table = Table(engine, definition)
         self.model = TableModel(definition)
-        self.states: dict[int, tuple[TableSchema, list[Row]]] = {}
+        self.states: dict[int, State] = {}
+        self.tagged: dict[str, tuple[int, State]] = {}
         self.changed: dict[tuple[Any, ...], Row] = {}
 
     # What changes the table.
@@ -95,7 +111,6 @@ class TableMachine(RuleBasedStateMachine):
                 prepared = writer.prepare_commit()
                 modelled.flush(prepared)
                 messages += prepared
-        modelled.publish()
         if builder.new_commit().commit(messages).snapshot_ids:
             self.check()
         if then is not None:
@@ -132,19 +147,45 @@ class TableMachine(RuleBasedStateMachine):
             writer.write(columns_of(self.fields, [self.in_order(row) for row in rows]))
             modelled.write(rows, kinds)
             messages = writer.prepare_commit()
-        modelled.flush(messages)
         if not builder.new_commit().commit(messages).snapshot_ids:
             return
         partitioned = bool(self.table.partition_keys)
         self.model.clear({m.partition for m in messages} if partitioned and not whole else None)
-        modelled.publish()
+        modelled.flush(messages)
         self.check()
+
+    @precondition(lambda self: self.states)
+    @rule(data=st.data(), what=st.sampled_from(["tag", "tag", "expire", "expire", "roll back", "prove"]))
+    def keep_house(self, data: st.DataObject, what: str) -> None:
+        snapshot = data.draw(st.sampled_from(sorted(self.states)))
+        if what == "tag":
+            self.table.tags.create(f"t{snapshot}", snapshot, exist_ok=True)
+            self.tagged[f"t{snapshot}"] = snapshot, self.states[snapshot]
+        elif what == "expire":
+            self.table.maintain.expire_snapshots(retain_min=1, retain_max=snapshot)
+            left = {s.id for s in self.table.snapshots()}
+            self.states = {number: state for number, state in self.states.items() if number in left}
+        elif what == "roll back":
+            self.roll_back(snapshot)
+        else:
+            report = self.table.maintain.check(deep=True)
+            assert report.is_whole, str(report)
+
+    def roll_back(self, snapshot: int) -> None:
+        self.table.maintain.rollback_to(snapshot)
+        state = self.states[snapshot]
+        self.states = {number: other for number, other in self.states.items() if number <= snapshot}
+        self.tagged = {name: (at, other) for name, (at, other) in self.tagged.items() if at <= snapshot}
+        self.model.files = {place: dict(found) for place, found in state.files.items()}
+        self.model.altered(self.table.definition)
+        self.changed = dict(state.changed)
+        assert self.answer(self.table.scan().to_arrow()) == self.sorted(self.model.visible_rows())
 
     # What asks it.
 
     @rule(data=st.data(), limit=st.integers(0, 6))
     def ask(self, data: st.DataObject, limit: int) -> None:
-        rows = self.model.rows()
+        rows = self.model.visible_rows()
         names = data.draw(st.lists(st.sampled_from(self.table.table_schema.names), min_size=1, unique=True))
         predicate = data.draw(predicates(self.fields, rows=[self.in_order(row) for row in rows]))
         wanted = sorted(repr(tuple(r[n] for n in names)) for r in rows if matches(predicate, r))
@@ -159,27 +200,28 @@ class TableMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def look_back(self, data: st.DataObject) -> None:
         snapshot = data.draw(st.sampled_from(sorted(self.states)))
-        schema, rows = self.states[snapshot]
-        found = self.answer(self.table.scan(snapshot=snapshot).to_arrow())
-        assert found == sorted(repr(tuple(r[n] for n in schema.names)) for r in rows)
+        assert self.answer(self.table.scan(snapshot=snapshot).to_arrow()) == self.states[snapshot].answer
+        for name, (_, state) in self.tagged.items():
+            assert self.answer(self.table.scan(tag=name).to_arrow()) == state.answer
 
     # How they are compared.
 
     def check(self) -> None:
         """The table after a commit: its files fit the model, its rows are the model's, its changes lead there."""
         before = max(self.states, default=0)
-        snapshot = self.table.snapshot()
-        assert snapshot is not None and snapshot.id > before
+        new = [s for s in self.table.snapshots() if s.id > before]
+        assert new
         self.model.follow(self.live())
-        rows = self.model.rows()
+        rows = self.model.visible_rows()
         assert self.answer(self.table.scan().to_arrow()) == self.sorted(rows)
-        self.states[snapshot.id] = (self.table.table_schema, rows)
-        if snapshot.commit_kind is CommitKind.OVERWRITE:
-            self.changed = {self.key(row): row for row in rows}
+        if any(s.commit_kind is CommitKind.OVERWRITE for s in new):
+            self.changed = {self.key(row): row for row in self.model.told_rows()}
         else:
-            self.check_changes(before, snapshot.id, rows)
+            self.check_changes(before, new[-1].id)
+        files = {place: dict(found) for place, found in self.model.files.items()}
+        self.states[new[-1].id] = State(self.table.table_schema, rows, files, dict(self.changed))
 
-    def check_changes(self, after: int, through: int, rows: Sequence[Row]) -> None:
+    def check_changes(self, after: int, through: int) -> None:
         """State before and changes make the state after."""
         found = self.table.changes(after=after, through=through).to_arrow()
         kinds = found["_row_kind"].to_pylist()
@@ -190,7 +232,7 @@ class TableMachine(RuleBasedStateMachine):
             else:
                 self.changed.pop(self.key(row), None)
         if self.made.exact_changes:
-            assert self.sorted(self.changed.values()) == self.sorted(rows)
+            assert self.sorted(self.changed.values()) == self.sorted(self.model.told_rows())
 
     @property
     def fields(self) -> tuple[DataField, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from attrs import frozen
 from hypothesis import strategies as st
 
+from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import IntType, VarCharType
 from paimon.testing.strategies.histories import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
@@ -26,7 +27,7 @@ _COLUMNS = {
     "b": IntType(), "t": VarCharType(),
 }  # fmt: skip
 _PICKING = ("last_value", "last_non_null_value")
-_NUMBERS = (*_PICKING, "sum", "max", "min", "first_value", "first_non_null_value", "product")
+_NUMBERS = (*_PICKING, "sum", "max", "min", "first_value", "first_non_null_value")
 _TEXTS = (*_PICKING, "listagg", "max", "first_value")
 _NEVER_TAKEN_BACK = ("max", "min", "first_value", "first_non_null_value", "listagg")
 
@@ -40,20 +41,24 @@ class MergingTable:
 
     @property
     def exact_changes(self) -> bool:
-        """Whether the records that are written, applied in their order, make the state: the newest one always wins."""
-        return self.schema.options.get("merge-engine", "deduplicate") == "deduplicate" and (
-            "sequence.field" not in self.schema.options
-        )
+        """Whether changes lead to the state: a producer tells them, or the newest record always wins."""
+        options = TableOptions.of(self.schema.options)
+        newest_wins = options.merge_engine == "deduplicate" and not options.sequence_fields
+        return newest_wins or options.changelog_producer in ("lookup", "full-compaction")
 
 
 @st.composite
 def merging_tables(draw: st.DrawFn, more: Mapping[str, str] | None = None) -> MergingTable:
     """Tables of every merge engine; `more` are options that are set whatever was drawn."""
-    engine = draw(st.sampled_from([_deduplicate, _partial_update, _aggregation]))
+    engine = draw(st.sampled_from([_deduplicate, _partial_update, _aggregation, _first_row]))
     merging, kinds = draw(engine())
+    telling = draw(_changelogs()) if engine is not _first_row else {}
     partitioned = draw(st.booleans())
-    options = draw(_layouts()) | draw(_compactions()) | merging | dict(more or {})
+    options = draw(_layouts()) | draw(_compactions()) | merging | telling | dict(more or {})
     if "write-buffer-spillable" in options:
+        options.pop("target-file-size", None)
+    if TableOptions.of(options).needs_lookup:  # so that all files of a unit are rewritten together
+        options.pop("compaction.small-file-ratio", None)
         options.pop("target-file-size", None)
     required = ("k", "p") if partitioned else ("k",)  # taking back leaves nulls elsewhere
     fields = fields_of([t.with_nullable(n not in required) for n, t in _COLUMNS.items()], list(_COLUMNS))
@@ -75,16 +80,27 @@ def _layouts(draw: st.DrawFn) -> Options:
         "file.format.per.level": (None, None, "0:avro"),
         "data-file.thin-mode": (None, "true"),
         "target-file-size": (None, None, "1 b"),
-        "changelog-producer": (None, "input"),
+        "write-only": ("true", "true", None),
         "write-buffer-size": (None, "1 b", "300 b"),
     })  # fmt: skip
+
+
+@st.composite
+def _changelogs(draw: st.DrawFn) -> Options:
+    features: tuple[Options, ...] = (
+        {}, {}, {"changelog-producer": "input"}, {"changelog-producer": "lookup"},
+        {"changelog-producer": "full-compaction"}, {"force-lookup": "true"}, {"deletion-vectors.enabled": "true"},
+        {"deletion-vectors.enabled": "true", "changelog-producer": "lookup"},
+    )  # fmt: skip
+    feature: Options = draw(st.sampled_from(features))
+    return feature | _chosen(draw, {"changelog-producer.row-deduplicate": (None, "true")})
 
 
 @st.composite
 def _compactions(draw: st.DrawFn) -> Options:
     return _chosen(draw, {
         "num-sorted-run.compaction-trigger": ("1", "2", "3", "5"),
-        "num-levels": (None, None, "3"),
+        "num-levels": ("3", "6"),
         "compaction.max-size-amplification-percent": (None, "0", "9999", "9999", "9999"),
         "compaction.size-ratio": (None, "0", "200"),
         "compaction.force-up-level-0": (None, "true", "true"),
@@ -135,6 +151,12 @@ def _aggregation(draw: st.DrawFn) -> tuple[Options, tuple[int, ...]]:
         del chosen["s"]
     removing = _chosen(draw, {"aggregation.remove-record-on-delete": (None, None, "true")})
     return options | removing | _functions(chosen), _kinds_of(chosen)
+
+
+@st.composite
+def _first_row(draw: st.DrawFn) -> tuple[Options, tuple[int, ...]]:
+    options = _chosen(draw, {"ignore-delete": (None, "true"), "changelog-producer": (None, "lookup")})
+    return {"merge-engine": "first-row", **options}, ALL_KINDS if "ignore-delete" in options else ADDS
 
 
 def _functions(chosen: Mapping[str, str]) -> Options:
