@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.merge.columnar.arrival import arrival_of
-from paimon.domain.merge.columnar.largest import first_place, largest_place, last_place
 from paimon.domain.merge.columnar.merge import merge
-from paimon.domain.merge.columnar.order import groups_of
+from paimon.domain.merge.columnar.ordering.arrival import arrival_of
+from paimon.domain.merge.columnar.ordering.largest import first_place, largest_place, last_place
+from paimon.domain.merge.columnar.ordering.order import groups_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.types import data_types as dt

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.merge.columnar.newest import newest
-from paimon.domain.merge.columnar.words import packed, parts_of, parts_of_chunks
+from paimon.domain.merge.columnar.ordering.newest import newest
+from paimon.domain.merge.columnar.ordering.words import packed, parts_of, parts_of_chunks
 
 PREFIXES = st.sampled_from(["", "0", "customer-000", "id:", "a prefix that is longer than all words together "])
 CHARACTERS = st.sampled_from(["0123456789", "0123456789abcdef", "/09:", "ab", "0\x00", "é0"])

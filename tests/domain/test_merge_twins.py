@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.columnar.merge import merge
-from paimon.domain.merge.columnar.nan_order import RUN
+from paimon.domain.merge.columnar.ordering.nan_order import RUN
 from paimon.domain.merge.reference.merge import merge as reference_merge
 from paimon.domain.merge.reference.record import Record
 from paimon.domain.merge.spec import MergeSpec

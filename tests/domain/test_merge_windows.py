@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paimon.domain.merge.columnar.merge import merge
-from paimon.domain.merge.columnar.newest import newest
+from paimon.domain.merge.columnar.ordering.newest import newest
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.merge.windows import Piece, windows
 from paimon.domain.types.data_types import BigIntType, DataField, VarCharType

@@ -13,9 +13,9 @@ from attrs import frozen
 from paimon.domain.errors import Unsupported
 from paimon.domain.merge.aggregate.registry import check_type
 from paimon.domain.merge.columnar.aggregation import aggregation
-from paimon.domain.merge.columnar.arrival import Grouping
 from paimon.domain.merge.columnar.deduplicate import deduplicate
 from paimon.domain.merge.columnar.first_row import first_row
+from paimon.domain.merge.columnar.ordering.arrival import Grouping
 from paimon.domain.merge.columnar.partial_update import partial_update
 from paimon.domain.merge.reference.aggregation import aggregation as reference_aggregation
 from paimon.domain.merge.reference.deduplicate import deduplicate as reference_deduplicate

@@ -18,8 +18,8 @@ from paimon.domain.lsm.sorted_run import Section, SortedRun, sections
 from paimon.domain.lsm.write_order import oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.merge import merge, surviving
-from paimon.domain.merge.columnar.nan_order import RUN
-from paimon.domain.merge.columnar.order import Mask, retracts
+from paimon.domain.merge.columnar.ordering.nan_order import RUN
+from paimon.domain.merge.columnar.ordering.order import Mask, retracts
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.merge.windows import Piece, windows

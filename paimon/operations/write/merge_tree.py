@@ -15,7 +15,7 @@ import pyarrow as pa
 from attrs import evolve
 
 from paimon.domain.merge.columnar.merge import merge
-from paimon.domain.merge.columnar.order import groups_of
+from paimon.domain.merge.columnar.ordering.order import groups_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.merge.windows import Piece, windows
 from paimon.domain.types.data_types import BigIntType, DataField

@@ -14,8 +14,8 @@ import pyarrow as pa
 from paimon.domain.changelog.compaction.rules import FIRST_ROW, ChangeRules
 from paimon.domain.changelog.difference.same import same_rows
 from paimon.domain.merge.columnar.merge import taking_part
-from paimon.domain.merge.columnar.order import Groups, Mask, Rows, groups_of, restricted, retracts
-from paimon.domain.merge.columnar.words import concatenated
+from paimon.domain.merge.columnar.ordering.order import Groups, Mask, Rows, groups_of, restricted, retracts
+from paimon.domain.merge.columnar.ordering.words import concatenated
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.types.system import LEVEL, VALUE_KIND

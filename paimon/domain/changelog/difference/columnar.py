@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.domain.changelog.difference.same import same_rows
-from paimon.domain.merge.columnar.order import Rows, groups_of, retracts
+from paimon.domain.merge.columnar.ordering.order import Rows, groups_of, retracts
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.types.data_types import DataField

@@ -23,7 +23,7 @@ from paimon.domain.merge.aggregate.reference import picks as reference_picks
 from paimon.domain.merge.aggregate.reference import texts as reference_texts
 from paimon.domain.merge.aggregate.reference.fold import Folding
 from paimon.domain.merge.aggregate.rule import Aggregate
-from paimon.domain.merge.columnar.order import Mask
+from paimon.domain.merge.columnar.ordering.order import Mask
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.text import format_type
 

@@ -13,8 +13,8 @@ from paimon.domain.merge.aggregate.columnar.reduce import aggregated
 from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
 from paimon.domain.merge.aggregate.deeds import ADD, RETRACT, SET
 from paimon.domain.merge.columnar.answer import answered
-from paimon.domain.merge.columnar.arrival import Grouping
-from paimon.domain.merge.columnar.order import Mask, kinds_of
+from paimon.domain.merge.columnar.ordering.arrival import Grouping
+from paimon.domain.merge.columnar.ordering.order import Mask, kinds_of
 from paimon.domain.merge.spec import MergeSpec
 
 _DELETE = 3

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.arrival import Grouping
+from paimon.domain.merge.columnar.ordering.arrival import Grouping
 from paimon.domain.types.system import VALUE_KIND
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.arrival import Grouping
+from paimon.domain.merge.columnar.ordering.arrival import Grouping
 from paimon.domain.merge.spec import MergeSpec
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.merge.columnar.arrival import Grouping
-from paimon.domain.merge.columnar.order import retracts
+from paimon.domain.merge.columnar.ordering.arrival import Grouping
+from paimon.domain.merge.columnar.ordering.order import retracts
 from paimon.domain.merge.spec import MergeSpec
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.arrival import arrival_of
-from paimon.domain.merge.columnar.nan_order import RUN
-from paimon.domain.merge.columnar.newest import newest
-from paimon.domain.merge.columnar.order import Groups, Mask, groups_of, lookup_groups, restricted, retracts
+from paimon.domain.merge.columnar.ordering.arrival import arrival_of
+from paimon.domain.merge.columnar.ordering.nan_order import RUN
+from paimon.domain.merge.columnar.ordering.newest import newest
+from paimon.domain.merge.columnar.ordering.order import Groups, Mask, groups_of, lookup_groups, restricted, retracts
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER

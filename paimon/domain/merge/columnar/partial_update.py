@@ -16,10 +16,10 @@ from paimon.domain.merge.aggregate.columnar.reduce import aggregated
 from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
 from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
 from paimon.domain.merge.columnar.answer import answered
-from paimon.domain.merge.columnar.arrival import Grouping
-from paimon.domain.merge.columnar.order import Groups, Mask, Rows, kinds_of, retracts
+from paimon.domain.merge.columnar.ordering.arrival import Grouping
+from paimon.domain.merge.columnar.ordering.order import Groups, Mask, Rows, kinds_of, retracts
+from paimon.domain.merge.columnar.ordering.words import concatenated
 from paimon.domain.merge.columnar.sequence_groups import Standing, known_groups, largest_standing, standings
-from paimon.domain.merge.columnar.words import concatenated
 from paimon.domain.merge.spec import MergeSpec
 
 _DELETE = 3

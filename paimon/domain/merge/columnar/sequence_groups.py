@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.arrival import Grouping
-from paimon.domain.merge.columnar.largest import largest_place
-from paimon.domain.merge.columnar.order import Groups, Mask, Rows, sorted_rows
-from paimon.domain.merge.columnar.words import Words, concatenated, packed, parts_of
+from paimon.domain.merge.columnar.ordering.arrival import Grouping
+from paimon.domain.merge.columnar.ordering.largest import largest_place
+from paimon.domain.merge.columnar.ordering.order import Groups, Mask, Rows, sorted_rows
+from paimon.domain.merge.columnar.ordering.words import Words, concatenated, packed, parts_of
 from paimon.domain.merge.sequence_groups import SequenceGroup
 from paimon.domain.merge.spec import MergeSpec
 

@@ -16,7 +16,7 @@ from attrs import evolve
 from paimon.domain.errors import CorruptTable
 from paimon.domain.lsm.keys import Comparable, comparable, comparable_values
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.merge.columnar.order import groups_of, retracts
+from paimon.domain.merge.columnar.ordering.order import groups_of, retracts
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.row.binary_row import arity
 from paimon.domain.row.values import to_values

@@ -20,7 +20,7 @@ from paimon.domain.lsm.expiry.columnar import unexpired
 from paimon.domain.lsm.expiry.rule import RecordExpiry
 from paimon.domain.lsm.keys import Comparable, comparable
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.merge.columnar.order import Rows, groups_of
+from paimon.domain.merge.columnar.ordering.order import Rows, groups_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.merge.windows import count_below, count_through, key_at
 from paimon.domain.predicate.expression import Compare, Operator, Predicate

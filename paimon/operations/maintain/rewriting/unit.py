@@ -20,7 +20,7 @@ from paimon.domain.lsm.compaction.unit_plan import Merging, UnitPlan, merging_of
 from paimon.domain.lsm.keys import comparable
 from paimon.domain.lsm.sorted_run import Section, SortedRun
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.merge.columnar.order import retracts
+from paimon.domain.merge.columnar.ordering.order import retracts
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.deletion.working import WorkingVectors

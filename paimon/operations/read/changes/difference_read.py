@@ -16,7 +16,7 @@ from paimon.domain.changelog.difference.columnar import difference
 from paimon.domain.lsm.sorted_run import Section, SortedRun, sections
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.merge import merge
-from paimon.domain.merge.columnar.order import retracts
+from paimon.domain.merge.columnar.ordering.order import retracts
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.merge.windows import Piece, windows

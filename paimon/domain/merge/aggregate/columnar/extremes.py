@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from paimon.domain.merge.aggregate.columnar.steps import Steps, present, valid_steps
 from paimon.domain.merge.aggregate.rule import Aggregate
-from paimon.domain.merge.columnar.largest import largest_place
-from paimon.domain.merge.columnar.order import Mask, Rows
-from paimon.domain.merge.columnar.words import packed, parts_of
+from paimon.domain.merge.columnar.ordering.largest import largest_place
+from paimon.domain.merge.columnar.ordering.order import Mask, Rows
+from paimon.domain.merge.columnar.ordering.words import packed, parts_of
 
 Numbers = npt.NDArray[Any]
 

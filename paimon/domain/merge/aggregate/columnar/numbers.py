@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.columnar.steps import Steps, present, spread, valid_steps, with_values
 from paimon.domain.merge.aggregate.rule import Aggregate
-from paimon.domain.merge.columnar.order import Mask, Rows
+from paimon.domain.merge.columnar.ordering.order import Mask, Rows
 
 Numbers = npt.NDArray[Any]
 

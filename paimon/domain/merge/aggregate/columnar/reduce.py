@@ -13,7 +13,7 @@ from paimon.domain.merge.aggregate.columnar.steps import Steps, spread
 from paimon.domain.merge.aggregate.reference.fold import no_retract
 from paimon.domain.merge.aggregate.registry import Function, function_named
 from paimon.domain.merge.aggregate.rule import Aggregate
-from paimon.domain.merge.columnar.order import Mask
+from paimon.domain.merge.columnar.ordering.order import Mask
 from paimon.domain.row.values import to_array, to_values
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from paimon.domain.merge.aggregate.deeds import CLEAR, RETRACT, SET, SKIP
-from paimon.domain.merge.columnar.largest import first_place, last_place
-from paimon.domain.merge.columnar.order import Mask, Rows, Scalar, sorted_rows
+from paimon.domain.merge.columnar.ordering.largest import first_place, last_place
+from paimon.domain.merge.columnar.ordering.order import Mask, Rows, Scalar, sorted_rows
 
 Deeds = npt.NDArray[np.int8]
 

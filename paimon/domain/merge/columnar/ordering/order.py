@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.merge.columnar.nan_order import with_nans
-from paimon.domain.merge.columnar.words import Part, Words, concatenated, packed, parts_of
+from paimon.domain.merge.columnar.ordering.nan_order import with_nans
+from paimon.domain.merge.columnar.ordering.words import Part, Words, concatenated, packed, parts_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.merge.columnar.even_text import LONGEST_TEXT, even_words
+from paimon.domain.merge.columnar.ordering.even_text import LONGEST_TEXT, even_words
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.integer[Any]]

@@ -1,7 +1,7 @@
 """Rows of a merge that need no ordering: they stand in order of age, and each knows the number of its key.
 
 Law: `numbers` ascend as keys do; of one key a later row is newer. Where keys are dense enough to be slots of an array
-nothing is sorted. Twin: `paimon.domain.merge.columnar.order`, which orders whatever comes.
+nothing is sorted. Twin: `paimon.domain.merge.columnar.ordering.order`, which orders whatever comes.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.largest import first_place, last_place
-from paimon.domain.merge.columnar.newest import SLOTS_PER_ROW
-from paimon.domain.merge.columnar.order import Groups, Mask, Rows, Scalar, retracts, sorted_rows, stands_by_age
-from paimon.domain.merge.columnar.words import Words, concatenated, packed, parts_of
+from paimon.domain.merge.columnar.ordering.largest import first_place, last_place
+from paimon.domain.merge.columnar.ordering.newest import SLOTS_PER_ROW
+from paimon.domain.merge.columnar.ordering.order import Groups, Mask, Rows, Scalar, retracts, sorted_rows, stands_by_age
+from paimon.domain.merge.columnar.ordering.words import Words, concatenated, packed, parts_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.system import LEVEL
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from paimon.domain.merge.columnar.order import Mask, Rows
-from paimon.domain.merge.columnar.words import Words
+from paimon.domain.merge.columnar.ordering.order import Mask, Rows
+from paimon.domain.merge.columnar.ordering.words import Words
 
 
 def last_place(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.order import Mask, Rows, sorted_rows
-from paimon.domain.merge.columnar.words import Words, packed, parts_of_chunks
+from paimon.domain.merge.columnar.ordering.order import Mask, Rows, sorted_rows
+from paimon.domain.merge.columnar.ordering.words import Words, packed, parts_of_chunks
 
 SLOTS_PER_ROW = 8
 """How many slots a row may cost before sorting is cheaper."""
