@@ -69,8 +69,9 @@ def test_domain_classes_are_frozen(path: Path) -> None:
 
 def test_columnar_rules_have_their_reference() -> None:
     for path in modules(PACKAGE / "domain"):
-        if path.stem == "columnar" or path.parent.name == "columnar":
-            folder = path.parent if path.stem == "columnar" else path.parent.parent
+        room = next((p for p in [path, *path.parents] if p.stem == "columnar"), None)
+        if room is not None:
+            folder = room.parent
             twins = [folder / "reference.py", folder / "reference" / "__init__.py", folder / "binary_row.py"]
             assert any(t.exists() for t in twins), f"{path} has no reference beside it"
 
