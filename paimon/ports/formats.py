@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.domain.manifest.record_columns import RecordColumns
+from paimon.domain.manifest.records.columns import RecordColumns
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField

@@ -15,7 +15,7 @@ from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY, MANIFEST_LIST
 from paimon.domain.manifest.codec import entry_to_record
 from paimon.domain.manifest.columns import ENTRY_TYPE, arrow_of
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, ManifestEntry
-from paimon.domain.manifest.record_columns import RecordColumns
+from paimon.domain.manifest.records.columns import RecordColumns
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types.data_types import IntType

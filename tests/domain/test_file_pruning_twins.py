@@ -14,7 +14,7 @@ from paimon.domain.manifest.bounds import exact_bounds
 from paimon.domain.manifest.codec import entry_to_record
 from paimon.domain.manifest.columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
-from paimon.domain.manifest.record_columns import HeldColumns
+from paimon.domain.manifest.records.columns import HeldColumns
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
 from paimon.domain.predicate.pruning import may_match
 from paimon.domain.predicate.pruning_columnar import may_match_mask

@@ -12,7 +12,7 @@ from paimon.domain.manifest.clusters import SMALLEST_PART_BYTES, by_partition, c
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.manifest.manifest_stats import partition_stats
 from paimon.domain.manifest.merge_plan import MergeLimits
-from paimon.domain.manifest.record_columns import HeldColumns, SlicedColumns, joined
+from paimon.domain.manifest.records.columns import HeldColumns, SlicedColumns, joined
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.codec import column_stats
 from paimon.domain.types.data_types import DoubleType, IntType, VarCharType

@@ -40,8 +40,8 @@ from paimon.domain.manifest.merge_plan import (
     minor_merge,
     must_change,
 )
-from paimon.domain.manifest.record_columns import HeldColumns
-from paimon.domain.manifest.records import Record
+from paimon.domain.manifest.records.columns import HeldColumns
+from paimon.domain.manifest.records.record import Record
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types.data_types import IntType

@@ -31,7 +31,7 @@ from paimon.adapters.formats.avro.container import (
 from paimon.adapters.formats.avro.records import decode, encode, parsed_schema
 from paimon.adapters.formats.records_arrow import read_arrow_records, write_arrow_records
 from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.domain.manifest.record_columns import HeldColumns, RecordColumns, joined
+from paimon.domain.manifest.records.columns import HeldColumns, RecordColumns, joined
 
 _BLOCK_RECORDS = 256
 _SLACK_BYTES = 16 * 1024 * 1024

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, ManifestEntry, ManifestFileMeta
-from paimon.domain.manifest.records import INT_MAX, LONG_MAX, Record, StoredRecord, stats_to_record
+from paimon.domain.manifest.records.record import INT_MAX, LONG_MAX, Record, StoredRecord, stats_to_record
 from paimon.domain.paths import stored_segment
 
 MANIFEST_VERSION = 2

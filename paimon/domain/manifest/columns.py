@@ -14,7 +14,8 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
-from paimon.domain.manifest.checked_records import (
+from paimon.domain.manifest.entries import DataFileMeta, FileSource
+from paimon.domain.manifest.records.checked import (
     ENTRY_TYPE,
     CheckedRecords,
     FileColumns,
@@ -23,8 +24,7 @@ from paimon.domain.manifest.checked_records import (
     arrow_of,
     numbers,
 )
-from paimon.domain.manifest.entries import DataFileMeta, FileSource
-from paimon.domain.manifest.record_columns import Integers
+from paimon.domain.manifest.records.columns import Integers
 from paimon.domain.stats.simple_stats import EMPTY_STATS, SimpleStats
 
 __all__ = ["ENTRY_TYPE", "EntryColumns", "FileColumns", "Integers", "ManifestRecords", "Mask", "arrow_of",

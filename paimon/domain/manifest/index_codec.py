@@ -12,7 +12,7 @@ from typing import Any
 from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.codec import LOWEST_BUCKET
 from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, GlobalIndex, IndexManifestEntry
-from paimon.domain.manifest.records import INT_MAX, Record, StoredRecord
+from paimon.domain.manifest.records.record import INT_MAX, Record, StoredRecord
 from paimon.domain.paths import stored_segment
 
 INDEX_MANIFEST_VERSION = 1

@@ -15,7 +15,7 @@ from paimon.domain.manifest.columns import ENTRY_TYPE, EntryColumns, ManifestRec
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.index_codec import index_entry_from_record
 from paimon.domain.manifest.merge import check_once, live_mask
-from paimon.domain.manifest.records import Record
+from paimon.domain.manifest.records.record import Record
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.ports.engine import Engine

@@ -18,7 +18,7 @@ from attrs import field, frozen
 
 from paimon.adapters.formats.avro.container import Block
 from paimon.adapters.formats.avro.cursor import PADDING, Cursors, Integers, Mask, Rows
-from paimon.domain.manifest.record_columns import HeldColumns, RecordColumns
+from paimon.domain.manifest.records.columns import HeldColumns, RecordColumns
 
 Values = npt.NDArray[np.signedinteger[Any]]
 

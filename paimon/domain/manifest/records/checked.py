@@ -20,7 +20,7 @@ from attrs import field, frozen
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.domain.manifest.codec import LOWEST_BUCKET, MANIFEST_VERSION, MAX_LEVEL
-from paimon.domain.manifest.record_columns import Integers, RecordColumns, SlicedColumns, joined
+from paimon.domain.manifest.records.columns import Integers, RecordColumns, SlicedColumns, joined
 
 Mask = npt.NDArray[np.bool_]
 Rule = Callable[[pa.Array], Mask]
