@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
+from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import Change
-from paimon.domain.commit.vector_conflicts import check_vectors
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import (
     DELETION_VECTORS,

@@ -8,10 +8,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paimon.domain.commit.conflicts.overtaken import check_overtaken, forgotten_through
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.increments import files_after, joined
 from paimon.domain.commit.message import CompactIncrement, DataIncrement
-from paimon.domain.commit.overtaken import check_overtaken, forgotten_through
 from paimon.domain.errors import CommitConflict
 from paimon.domain.maintenance.append_window import Candidates, WindowRules
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry

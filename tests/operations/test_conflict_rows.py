@@ -6,7 +6,7 @@ from commit_world import data_file, memory_table, message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.commit.conflicts import check_conflicts
+from paimon.domain.commit.conflicts.files import check_conflicts
 from paimon.domain.commit.entries import Change, compacted, written
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.errors import CommitConflict

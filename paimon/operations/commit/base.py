@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from paimon.domain.commit.conflict_rows import may_conflict
+from paimon.domain.commit.conflicts.rows import may_conflict
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.index_entries import live_index_files
 from paimon.domain.manifest.entries import IndexManifestEntry, ManifestEntry, ManifestFileMeta

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve, field, frozen
 
-from paimon.domain.commit.conflicts import check_conflicts, check_strict, needs_check, without_known
+from paimon.domain.commit.conflicts.files import check_conflicts, check_strict, needs_check, without_known
+from paimon.domain.commit.conflicts.overtaken import check_overtaken, forgotten_through
+from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import Change, check_places, compacted, written
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.commit.overtaken import check_overtaken, forgotten_through
 from paimon.domain.commit.overwrite import PartitionFilter, overwriting, partitions_of_spec, partitions_written
-from paimon.domain.commit.vector_conflicts import check_vectors
 from paimon.domain.errors import CommitConflict
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
