@@ -20,6 +20,7 @@ from paimon.domain.manifest.index_codec import index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.simple_stats import EMPTY_STATS
+from paimon.operations.read.manifests import remember_manifest_list
 from paimon.ports.engine import Engine
 
 _SURPLUS = 1.1
@@ -54,7 +55,9 @@ class ManifestWriter:
     def manifest_list(self, metas: Sequence[ManifestFileMeta]) -> WrittenList:
         """Write a manifest list (an empty one is a file too)."""
         data = self._encoded(map(manifest_to_record, metas), MANIFEST_LIST)
-        return WrittenList(self._create("manifest-list", data), len(data))
+        name = self._create("manifest-list", data)
+        remember_manifest_list(self._engine, self._table, name, metas)
+        return WrittenList(name, len(data))
 
     def index_manifest(self, entries: Sequence[IndexManifestEntry]) -> str | None:
         """Write the complete list of live index files; None where there are none."""

@@ -32,6 +32,13 @@ def read_manifest_list(engine: Engine, table: TableDefinition, name: str) -> tup
     return _decoded(engine, table, name, manifest_from_record)
 
 
+def remember_manifest_list(
+    engine: Engine, table: TableDefinition, name: str, manifests: Sequence[ManifestFileMeta]
+) -> None:
+    """Keep what was just written, so that the next commit of this process need not read it."""
+    engine.cache.put(table.paths.manifest(name), tuple(manifests), _OBJECT_BYTES * len(manifests))
+
+
 def read_manifest(engine: Engine, table: TableDefinition, name: str) -> tuple[ManifestEntry, ...]:
     """All entries of a manifest, in its order."""
     return _decoded(engine, table, name, entry_from_record)
