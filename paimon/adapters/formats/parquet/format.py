@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from paimon.adapters.formats.parquet.reader import read_batches
+from paimon.adapters.formats.parquet.reading.reader import read_batches
 from paimon.adapters.formats.parquet.writer import ParquetWriter
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest

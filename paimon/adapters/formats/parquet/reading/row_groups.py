@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import evolve, frozen
 
-from paimon.adapters.formats.parquet.selection import first_leaves
+from paimon.adapters.formats.parquet.reading.selection import first_leaves
 from paimon.adapters.formats.parquet.statistics import chunk_stats
 from paimon.domain.predicate.pruning import may_match
 from paimon.domain.stats.simple_stats import ColumnStats

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paimon.adapters.formats.nested import rebuild
-from paimon.adapters.formats.parquet.probe import narrowed, probe_of
-from paimon.adapters.formats.parquet.row_groups import GroupRange, group_ranges
-from paimon.adapters.formats.parquet.selection import leaf_paths
+from paimon.adapters.formats.parquet.reading.probe import narrowed, probe_of
+from paimon.adapters.formats.parquet.reading.row_groups import GroupRange, group_ranges
+from paimon.adapters.formats.parquet.reading.selection import leaf_paths
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema, arrow_type

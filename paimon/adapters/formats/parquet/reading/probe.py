@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.adapters.formats.parquet.row_groups import GroupRange
+from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
 from paimon.domain.predicate.columnar import evaluate
 from paimon.domain.predicate.expression import Compare, In, Operator, Predicate
 from paimon.domain.predicate.transform import both, conjuncts
