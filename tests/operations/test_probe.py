@@ -20,8 +20,8 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.maintain.rewriting.probe import Above, Probe
 from paimon.operations.read.data_file import Bucket
-from paimon.operations.write.data_files import RollingFiles
-from paimon.operations.write.file_layout import FileLayout
+from paimon.operations.write.files.data_files import RollingFiles
+from paimon.operations.write.files.layout import FileLayout
 
 EMPTY = b"\0\0\0\0"
 KEY = st.tuples(st.sampled_from(["", "a", "b"]), st.integers(-3, 12))

@@ -26,7 +26,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.codec import column_stats
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.commit.commit import CommitRequest, commit
-from paimon.operations.write.file_layout import FileLayout
+from paimon.operations.write.files.layout import FileLayout
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine, MemoryBudget
 from paimon.ports.formats import ReadRequest

@@ -22,8 +22,8 @@ from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.deletion.index_files import delete_index_files
 from paimon.operations.write.committed import CommittedFiles
-from paimon.operations.write.data_files import RollingFiles
-from paimon.operations.write.file_layout import FileLayout
+from paimon.operations.write.files.data_files import RollingFiles
+from paimon.operations.write.files.layout import FileLayout
 from paimon.operations.write.restore import Restored
 from paimon.operations.write.route import Address, Codes
 from paimon.ports.engine import Engine

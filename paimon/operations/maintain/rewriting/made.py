@@ -13,8 +13,8 @@ from attrs import evolve
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.paths import join
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.write.data_files import RollingFiles
-from paimon.operations.write.file_layout import FileLayout
+from paimon.operations.write.files.data_files import RollingFiles
+from paimon.operations.write.files.layout import FileLayout
 from paimon.ports.engine import Engine
 
 

@@ -20,7 +20,7 @@ from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.stats.file_stats import key_stats, value_stats
 from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
 from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.write.file_layout import FileLayout
+from paimon.operations.write.files.layout import FileLayout
 from paimon.ports.engine import Engine
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, WrittenFile
