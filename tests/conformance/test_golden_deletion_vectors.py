@@ -13,7 +13,7 @@ from paimon.domain.deletion.codec import MAGIC_64, decode_vector
 from paimon.domain.deletion.index_file import encode_index_file
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DELETION_VECTORS, IndexManifestEntry
-from paimon.operations.read.index_manifest import index_path
+from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.manifests import read_index_manifest
 from paimon.table import Table
 

@@ -26,7 +26,7 @@ from paimon.domain.manifest.merge_plan import (
     must_change,
 )
 from paimon.domain.scan.plan import ScanRequest
-from paimon.operations.read.deletion_vectors import read_vector
+from paimon.operations.read.deletion.vectors import read_vector
 from paimon.operations.read.manifests import data_manifests, live_entries, read_manifest, read_manifest_list
 from paimon.operations.read.plan import plan
 from paimon.operations.read.snapshots import (

@@ -16,7 +16,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import committed, snapshots_of
-from paimon.operations.read.index_manifest import index_path
+from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.manifests import read_manifest, read_manifest_list
 from paimon.operations.read.snapshots import latest_snapshot
 from paimon.ports.engine import Engine

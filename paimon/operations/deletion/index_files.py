@@ -18,8 +18,8 @@ from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.splits import DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.deletion_vectors import read_vector
-from paimon.operations.read.index_manifest import index_path
+from paimon.operations.read.deletion.index_manifest import index_path
+from paimon.operations.read.deletion.vectors import read_vector
 from paimon.operations.read.manifests import read_index_manifest
 from paimon.ports.engine import Engine
 

@@ -15,7 +15,7 @@ from paimon.domain.deletion.vector import DeletionVector, Positions
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.deletion.index_files import BucketVectors, IndexChange, write_vectors
-from paimon.operations.read.deletion_vectors import read_vector
+from paimon.operations.read.deletion.vectors import read_vector
 from paimon.ports.engine import Engine
 
 

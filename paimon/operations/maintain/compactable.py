@@ -12,7 +12,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.index_manifest import deletion_files
+from paimon.operations.read.deletion.index_manifest import deletion_files
 from paimon.ports.engine import Engine
 
 _HINT = "compact this table with Java's Paimon"

@@ -32,7 +32,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.index_manifest import deletion_files
+from paimon.operations.read.deletion.index_manifest import deletion_files
 from paimon.operations.read.manifests import data_manifests, read_manifest_columns, read_manifest_list
 from paimon.operations.read.schemas import load_schemas
 from paimon.ports.engine import Engine

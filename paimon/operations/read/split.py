@@ -26,7 +26,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import LEVEL, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_file import BATCH_ROWS, Bucket, read_data_file
-from paimon.operations.read.deletion_vectors import read_vector
+from paimon.operations.read.deletion.vectors import read_vector
 from paimon.operations.read.fallback import table_of_split
 from paimon.operations.read.merge_read import MergeRead, live_rows
 from paimon.operations.read.projection import Projection, ReadPlan, defaults_of, output_schema, shown, wanted_fields

@@ -25,7 +25,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system import LEVEL
 from paimon.operations.read.data_file import Bucket, read_data_file
-from paimon.operations.read.deletion_vectors import read_vector
+from paimon.operations.read.deletion.vectors import read_vector
 from paimon.operations.read.plan import plan
 from paimon.operations.read.projection import wanted_fields
 from paimon.ports.engine import Engine

@@ -21,7 +21,7 @@ from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.maintain.check.metadata import Group, Metadata
 from paimon.operations.maintain.check.states import Found, fault_of
-from paimon.operations.read.index_manifest import index_path
+from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.ports.engine import Engine
 
 _ABSENT = "is named by the table but does not exist"

@@ -24,7 +24,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.maintain.retention.held import held_files
 from paimon.operations.maintain.retention.holders import Holder
-from paimon.operations.read.index_manifest import index_path
+from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.manifests import (
     data_manifests,
     entries_at,
