@@ -151,17 +151,26 @@ def tag_names(engine: Engine, paths: TablePaths) -> tuple[str, ...]:
 
 def load_tag(engine: Engine, paths: TablePaths, name: str) -> Tag:
     """The tag of this name; NotFound names the nearest one."""
+    found = find_tag(engine, paths, name)
+    if found is None:
+        raise NotFound("tag", name, hint=did_you_mean(name, tag_names(engine, paths)))
+    return found
+
+
+def find_tag(engine: Engine, paths: TablePaths, name: str) -> Tag | None:
+    """The tag of this name; None where its file does not exist."""
     path = paths.tag(name)
     try:
         data = engine.files.read(path)
-    except NotFound as error:
-        raise NotFound("tag", name, hint=did_you_mean(name, tag_names(engine, paths))) from error
+    except NotFound:
+        return None
     return tag_from_json(name, data, path)
 
 
 def tags(engine: Engine, paths: TablePaths) -> list[Tag]:
     """All tags, in the order of their names; an unreadable one is an error, never "no tag"."""
-    return [load_tag(engine, paths, name) for name in tag_names(engine, paths)]
+    found = (find_tag(engine, paths, name) for name in tag_names(engine, paths))
+    return [tag for tag in found if tag is not None]
 
 
 def _hint(engine: Engine, path: str) -> int | None:

@@ -7,7 +7,9 @@ stopped; an automatic tag that exists is left as it is. Source: `TagAutoCreation
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import suppress
 
+from paimon.domain.errors import NotFound
 from paimon.domain.maintenance.retention.tags import AutoTags
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
@@ -17,9 +19,9 @@ from paimon.operations.maintain.refs.tags import create_tag, delete_tag, replace
 from paimon.operations.maintain.zones import local_millis
 from paimon.operations.read.snapshots import (
     find_snapshot,
+    find_tag,
     latest_snapshot,
     load_snapshot,
-    load_tag,
     snapshot_ids,
     tag_names,
     tags,
@@ -41,7 +43,8 @@ def create_due_tags(engine: Engine, table: TableDefinition) -> list[str]:
     made: list[str] = []
     if latest is None or not _is_due(engine, table, rules, latest, last):
         return made
-    after = 0 if newest is None else load_tag(engine, table.paths, newest).snapshot.id
+    tagged = None if newest is None else find_tag(engine, table.paths, newest)
+    after = 0 if tagged is None else tagged.snapshot.id
     ids = [i for i in snapshot_ids(engine, table.paths) if i > after]
     while (snapshot := _first_due(engine, table, rules, ids, last)) is not None:
         time = _time(engine, table, snapshot)
@@ -75,7 +78,8 @@ def create_batch_tag(engine: Engine, table: TableDefinition, snapshot_id: int) -
 def _delete_surplus(engine: Engine, table: TableDefinition, oldest_first: list[str]) -> None:
     kept = table.options.tag_num_retained_max
     for name in oldest_first[: max(0, len(oldest_first) - kept)] if kept is not None else ():
-        delete_tag(engine, table, name)
+        with suppress(NotFound):  # another process does the same
+            delete_tag(engine, table, name)
 
 
 def _first_due(

@@ -7,6 +7,8 @@ When the last tag of a gone snapshot goes, the files that nobody else has go too
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from attrs import evolve
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, StorageError
@@ -19,7 +21,15 @@ from paimon.domain.snapshot.snapshot import Snapshot, Tag
 from paimon.operations.maintain.retention.holders import changelog_holders, near_holders
 from paimon.operations.maintain.retention.leavings import of_tag, remove
 from paimon.operations.maintain.zones import local_millis
-from paimon.operations.read.snapshots import find_snapshot, latest_snapshot, load_snapshot, load_tag, tag_names, tags
+from paimon.operations.read.snapshots import (
+    find_snapshot,
+    find_tag,
+    latest_snapshot,
+    load_snapshot,
+    load_tag,
+    tag_names,
+    tags,
+)
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
 
@@ -63,6 +73,8 @@ def create_tag(
     _check_auto(engine, table, tag)
     data = tag_to_json(tag)
     if engine.files.put_if_absent(path, data) is not PutOutcome.CREATED and _content(engine, path) != data:
+        if exist_ok:
+            return load_tag(engine, table.paths, name)
         raise AlreadyExists("tag", name, hint="somebody made it just now")
     if not _stands(engine, table, tag):
         engine.files.delete([path])
@@ -124,7 +136,8 @@ def expire_tags(engine: Engine, table: TableDefinition, older_than_millis: int |
     older = None if older_than_millis is None else local_millis(engine, older_than_millis)
     gone = expired_tags(found, made, local_millis(engine, engine.clock.now_millis()), older)
     for name in gone:
-        delete_tag(engine, table, name)
+        with suppress(NotFound):  # another process expires tags too
+            delete_tag(engine, table, name)
     return gone
 
 
@@ -167,7 +180,8 @@ def _check_auto(engine: Engine, table: TableDefinition, tag: Tag) -> None:
     if not rules.auto([tag.name]):
         return
     for other in rules.auto(tag_names(engine, table.paths)):
-        if load_tag(engine, table.paths, other).snapshot.id == tag.snapshot.id:
+        found = find_tag(engine, table.paths, other)
+        if found is not None and found.snapshot.id == tag.snapshot.id:
             raise InvalidRequest(
                 f"snapshot {tag.snapshot.id} has the automatic tag {other!r} already",
                 subject=tag.name,

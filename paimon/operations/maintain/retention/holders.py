@@ -11,7 +11,7 @@ from enum import Enum
 
 from attrs import evolve, frozen
 
-from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.errors import CorruptTable
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import MAIN_BRANCH, TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
@@ -22,9 +22,8 @@ from paimon.operations.read.snapshots import (
     earliest_snapshot_id,
     find_snapshot,
     latest_snapshot,
-    load_tag,
     snapshots,
-    tag_names,
+    tags,
 )
 from paimon.ports.engine import Engine
 
@@ -118,14 +117,8 @@ def _standing(engine: Engine, table: TableDefinition, first: int, last: int) -> 
 
 
 def _tag_holders(engine: Engine, table: TableDefinition) -> list[Holder]:
-    found: list[Holder] = []
-    for name in tag_names(engine, table.paths):
-        try:
-            tag = load_tag(engine, table.paths, name)
-        except NotFound:
-            continue  # deleted since it was listed
-        found.append(Holder(table, tag.snapshot, table.paths.tag(name), Held.STATE))
-    return found
+    found = tags(engine, table.paths)
+    return [Holder(table, tag.snapshot, table.paths.tag(tag.name), Held.STATE) for tag in found]
 
 
 def changelog_holders(engine: Engine, table: TableDefinition) -> list[Holder]:
