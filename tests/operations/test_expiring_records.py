@@ -44,6 +44,19 @@ def test_compaction_drops_what_is_too_old(tmp_path: Path, kind: str, scale: int 
     assert rows(table) == [(2, 2), (3, 3)]
 
 
+def test_what_is_too_old_is_marked_all_the_same_where_a_newer_row_comes(tmp_path: Path) -> None:
+    options = {"deletion-vectors.enabled": "true", "merge-engine": "partial-update", "record-level.expire-time": "99 d",
+               "num-sorted-run.compaction-trigger": "9"}  # fmt: skip
+    table = created(tmp_path, **options)
+    table.write([{"k": k, "v": k, "t": NOW - 2 * DAY} for k in range(2_000)])
+    table.compact(full=True)
+    table = table.with_options({"record-level.expire-time": "1 d"})
+    table.write([{"k": 7, "v": None, "t": NOW}])
+    assert table.compact().files_before == 1
+    assert [row for row in rows(table) if row[0] == 7] == [(7, None)], "the old value is no part of it, and is gone"
+    assert len(rows(table)) == 2_000
+
+
 def test_what_is_too_old_is_not_merged(tmp_path: Path) -> None:
     table = created(tmp_path, **{"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"})
     for v, age in ((100, 2 * DAY), (10, 0), (1, 0)):

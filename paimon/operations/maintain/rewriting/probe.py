@@ -16,8 +16,6 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.lsm.expiry.columnar import unexpired
-from paimon.domain.lsm.expiry.rule import RecordExpiry
 from paimon.domain.lsm.keys import Comparable, comparable
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.ordering.order import Rows, groups_of
@@ -76,8 +74,6 @@ class Above:
         Positions are wanted; nothing of a file can be skipped then.
     vector_of : callable
         The deletion vector of a file, if it has one.
-    expiry : RecordExpiry, optional
-        Records that are not found.
     """
 
     bucket: Bucket
@@ -87,7 +83,6 @@ class Above:
     batch_rows: int
     tells_positions: bool = False
     vector_of: Callable[[DataFileMeta], DeletionVector | None] = no_vector
-    expiry: RecordExpiry | None = None
 
     @property
     def keys(self) -> tuple[DataField, ...]:
@@ -106,9 +101,6 @@ class Above:
             if vector is not None:
                 keep = ~vector.mask(int(positions[0]), len(positions)) if len(positions) else positions == 0
                 batch, positions = batch.filter(pa.array(keep)), positions[keep]
-            kept = unexpired(batch, self.expiry)
-            if kept is not None:
-                batch, positions = batch.filter(pa.array(kept)), positions[kept]
             if batch.num_rows:
                 yield _Piece(file, batch, positions)
 

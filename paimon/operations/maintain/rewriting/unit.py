@@ -17,6 +17,7 @@ from paimon.domain.changelog.compaction.columnar import Compacted, Found, compac
 from paimon.domain.changelog.compaction.rules import ChangeRules
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.unit_plan import Merging, UnitPlan, merging_of
+from paimon.domain.lsm.expiry.columnar import unexpired
 from paimon.domain.lsm.keys import comparable
 from paimon.domain.lsm.sorted_run import Section, SortedRun
 from paimon.domain.manifest.entries import DataFileMeta
@@ -92,8 +93,17 @@ class UnitWork:
                 probed = None if probe is None else probe.find(keys_to_find(window, rules))
                 if probed is not None and rules.marks:
                     self._mark(probed)
-                used = probed if rules.merges_above or not rules.marks else None
-                yield compacted(window, None if used is None else Found(used.rows, used.asked), rules)
+                yield compacted(window, self._used(probed, rules), rules)
+
+    def _used(self, probed: Probed | None, rules: ChangeRules) -> Found | None:
+        """What was found, as far as it is merged or told of; expired records are marked, but otherwise not there."""
+        if probed is None or (rules.marks and not rules.merges_above):
+            return None
+        # First-row asks for keys alone, so that expired records above still count.
+        kept = unexpired(probed.rows, self.plan.expiry) if rules.merges_above else None
+        if kept is None:
+            return Found(probed.rows, probed.asked)
+        return Found(probed.rows.filter(pa.array(kept)), probed.asked[kept])
 
     def _mark(self, probed: Probed) -> None:
         """Rows of which there is a newer one are deleted."""
@@ -101,8 +111,6 @@ class UnitWork:
             self.vectors.mark(file, probed.positions[probed.file_of == place])
 
     def _above(self, group: Group, rules: ChangeRules, reading: SectionRead) -> Above:
-        # First-row asks for keys alone, so that expired records above still count.
-        expiry = self.plan.expiry if rules.columns_above else None
         names = {*(rules.columns_above or ()), *rules.spec.key_names}
         wanted = [f for f in self.bucket.table.schema.fields if f.name in names]
         types = [f.type for f in rules.spec.key_fields]
@@ -116,7 +124,6 @@ class UnitWork:
             rows,
             tells_positions=rules.marks,
             vector_of=self.vectors.of,
-            expiry=expiry,
         )
 
     def _kept(self, rows: pa.Table) -> pa.Table:
