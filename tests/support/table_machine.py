@@ -20,7 +20,8 @@ from paimon import Table
 from paimon.adapters.formats.avro import AvroFormat
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.parquet import ParquetFormat
-from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.commit.message import CommitMessage, DataIncrement
+from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.predicate.reference import matches
@@ -36,6 +37,7 @@ from paimon.operations.evolve import create_table
 from paimon.testing.memory_files import MemoryFiles
 from paimon.testing.model import ModelFile, ModelWriter, Place, Row, TableModel
 from paimon.testing.strategies import MergingTable, columns_of, merging_tables
+from paimon.testing.strategies.histories import DELETE, UPDATE_AFTER
 from paimon.testing.strategies.predicates import predicates
 
 KEYS, PARTITIONS = range(5), "ab"
@@ -153,6 +155,36 @@ class TableMachine(RuleBasedStateMachine):
         self.model.clear({m.partition for m in messages} if partitioned and not whole else None)
         modelled.flush(messages)
         self.check()
+
+    @precondition(lambda self: self.changes_rows)
+    @rule(key=KEY["k"], value=SMALL)
+    def change_rows(self, key: int, value: int | None) -> None:
+        """The rows of a key are deleted (no value), or updated: that is, written with their kind."""
+        rows = [dict(row) for row in self.model.rows() if row["k"] == key]  # level 0 counts, shown or not
+        where = f"k = {key}"
+        done = self.table.delete(where) if value is None else self.table.update({"a": value}, where)
+        assert done.rows == len(rows)
+        if rows:
+            modelled = ModelWriter(self.model)
+            changed = [row if value is None else row | {"a": value} for row in rows]
+            modelled.write(changed, [DELETE if value is None else UPDATE_AFTER] * len(rows))
+            modelled.flush(self.new_files())
+            self.check()
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows can be changed in a way that the model sees: the newest record wins, and nobody compacts."""
+        options = self.table.definition.options
+        return options.merge_engine == "deduplicate" and options.write_only and not options.ignore_delete
+
+    def new_files(self) -> list[CommitMessage]:
+        """The files that the model does not know yet, as a writer tells of them."""
+        found: dict[Place, list[DataFileMeta]] = {}
+        for entry in self.live():
+            place = entry.partition, entry.bucket
+            if entry.file.file_name not in self.model.files.get(place, {}):
+                found.setdefault(place, []).append(entry.file)
+        return [CommitMessage(*place, 0, "", DataIncrement(files)) for place, files in found.items()]
 
     @precondition(lambda self: self.states)
     @rule(data=st.data(), what=st.sampled_from(["tag", "tag", "expire", "expire", "roll back", "prove"]))
