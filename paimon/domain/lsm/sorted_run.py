@@ -73,12 +73,8 @@ def _overlapping(keyed: Sequence[_Keyed]) -> Iterator[list[_Keyed]]:
         yield group
 
 
-class _Open:
-    """A run that may still grow, and where it ends."""
-
-    def __init__(self, end: Comparable, file: DataFileMeta) -> None:
-        self.end = end
-        self.files = [file]
+_Open = tuple[Comparable, list[DataFileMeta]]
+"""A run that may still grow, led by where it ends."""
 
 
 def _runs(group: Sequence[_Keyed]) -> Section:
@@ -88,22 +84,22 @@ def _runs(group: Sequence[_Keyed]) -> Section:
     """
     heap: list[_Open] = []
     for low, high, file in group:
-        first = _popped(heap) if heap else None
-        if first is not None and low > first.end:
-            first.files.append(file)
-            first.end = high
-        else:
-            _pushed(heap, _Open(high, file))
-        if first is not None:
-            _pushed(heap, first)
-    return tuple(SortedRun(tuple(run.files)) for run in heap)
+        end, files = _popped(heap) if heap else (low, [])
+        if files and low > end:
+            files.append(file)
+            _pushed(heap, (high, files))
+            continue
+        _pushed(heap, (high, [file]))
+        if files:
+            _pushed(heap, (end, files))
+    return tuple(SortedRun(tuple(files)) for _, files in heap)
 
 
 def _pushed(heap: list[_Open], run: _Open) -> None:
     """`PriorityQueue.offer`: up from the end, until the parent does not end later."""
     heap.append(run)
     place = len(heap) - 1
-    while place and heap[(place - 1) // 2].end > run.end:
+    while place and heap[(place - 1) // 2][0] > run[0]:
         heap[place] = heap[(place - 1) // 2]
         place = (place - 1) // 2
     heap[place] = run
@@ -115,9 +111,9 @@ def _popped(heap: list[_Open]) -> _Open:
     place = 0
     while 2 * place + 1 < len(heap):
         child = 2 * place + 1
-        if child + 1 < len(heap) and heap[child + 1].end < heap[child].end:
+        if child + 1 < len(heap) and heap[child + 1][0] < heap[child][0]:
             child += 1
-        if not heap[child].end < last.end:
+        if not heap[child][0] < last[0]:
             break
         heap[place] = heap[child]
         place = child
