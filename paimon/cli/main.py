@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 
 from paimon import __version__
-from paimon.cli import changes, demo, health, history, maintenance, rows, tables
-from paimon.cli.upkeep import branches, consumers, expire, orphans, rollback, tags
+from paimon.cli import changes, demo, history, rows, tables
+from paimon.cli.upkeep import branches, compact, consumers, expire, fsck, orphans, rollback, tags
 from paimon.domain.errors import PaimonError
 
 _EPILOG = """
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    upkeep = (tags, branches, consumers, expire, orphans, rollback)
-    for noun in (tables, rows, changes, history, maintenance, *upkeep, health, demo):
+    upkeep = (compact, tags, branches, consumers, expire, orphans, rollback, fsck)
+    for noun in (tables, rows, changes, history, *upkeep, demo):
         noun.add_commands(commands)
     return parser
