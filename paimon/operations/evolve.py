@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from attrs import evolve
 
-from paimon.domain.errors import AlreadyExists, NotFound, StorageError
+from paimon.domain.errors import AlreadyExists, NotFound, PaimonError, StorageError
 from paimon.domain.merge.aggregate.check import check_aggregates
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
@@ -76,10 +76,21 @@ def alter_table(engine: Engine, table: TableDefinition, changes: Sequence[Schema
         changed = apply_changes(newest, changes, has_snapshots)
         if changed == newest:
             return newest
+        if _can_merge(newest):
+            check_aggregates(changed, TableOptions.of(changed.options))
         changed = evolve(changed, id=newest.id + 1, time_millis=engine.clock.now_millis())
         if _put(engine, table.paths, changed):
             return changed
     raise StorageError(table.paths.schemas, f"lost {_ATTEMPTS} races for the next schema", hint="try again")
+
+
+def _can_merge(schema: TableSchema) -> bool:
+    """Whether its aggregates are sound: others made tables where they are not, which may still be changed."""
+    try:
+        check_aggregates(schema, TableOptions.of(schema.options))
+    except PaimonError:
+        return False
+    return True
 
 
 def merge_schema(engine: Engine, table: TableDefinition, given: pa.Schema) -> TableDefinition:

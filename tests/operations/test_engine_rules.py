@@ -7,6 +7,8 @@ from engine_rules import RULES
 
 import paimon
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.schema.changes import SetColumnType, SetOption
+from paimon.domain.types.data_types import VarCharType
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +16,23 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> paimon.Catalog:
     made = paimon.connect(tmp_path_factory.mktemp("rules"))
     made.create_database("d")
     return made
+
+
+def test_changes_are_held_to_the_same_rules(catalog: paimon.Catalog) -> None:
+    options = {"bucket": "1", "merge-engine": "aggregation"}
+    table = catalog.create_table("d.changed", "k INT NOT NULL, a INT, b STRING", primary_keys=["k"], options=options)
+    for key, value, words in (
+        ("fields.b.aggregate-function", "sum", "STRING"),
+        ("fields.default-aggregate-function", "max_by", "no aggregate function"),
+        ("fields.a.default-value", "x", "INT"),
+        ("sequence.field", "c", "no column"),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            table.alter(SetOption(key, value))
+        assert words in str(refused.value)
+    table.alter(SetOption("fields.a.aggregate-function", "sum"))
+    with pytest.raises(InvalidRequest, match="STRING"):
+        catalog.table("d.changed").alter(SetColumnType("a", VarCharType()))
 
 
 @pytest.mark.parametrize("name", RULES)
