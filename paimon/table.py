@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder, TableCommit
 from paimon.changes import Changes
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict, InvalidRequest, NotFound
+from paimon.domain.errors import CommitConflict, InvalidRequest, NotFound, PaimonError
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
@@ -51,7 +51,7 @@ class WriteResult:
     snapshot_ids: tuple[int, ...]
     rows: int
     files: int
-    lost_compaction: CommitConflict | None = None
+    lost_compaction: PaimonError | None = None
 
 
 @frozen(eq=False, repr=False)

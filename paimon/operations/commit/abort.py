@@ -51,7 +51,8 @@ def abort(
     ]
     new_index = [e for m in messages for e in _new_index_files(m)]
     gone += [index_path(table, e, "commit message") for e in new_index if e.file_name not in kept]
-    engine.files.delete(gone)
+    if gone:
+        engine.files.delete(gone)
     return tuple(gone)
 
 

@@ -17,7 +17,7 @@ from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import Change, check_places, compacted, written
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.overwrite import PartitionFilter, overwriting, partitions_of_spec, partitions_written
-from paimon.domain.errors import CommitConflict
+from paimon.domain.errors import CommitUncertain, PaimonError
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -96,7 +96,7 @@ class CommitResult:
     added_files: int = 0
     retries: int = 0
     already_committed: bool = False
-    lost_compaction: CommitConflict | None = None
+    lost_compaction: PaimonError | None = None
 
 
 def commit(engine: Engine, table: TableDefinition, request: CommitRequest) -> CommitResult:
@@ -144,7 +144,7 @@ def _publish_written(engine: Engine, table: TableDefinition, request: CommitRequ
 
 def _publish_compacted(
     engine: Engine, table: TableDefinition, request: CommitRequest, after: Published | None
-) -> tuple[Published | None, CommitConflict | None]:
+) -> tuple[Published | None, PaimonError | None]:
     change = compacted(request.messages)
     if change.is_empty:
         return None, None
@@ -152,10 +152,12 @@ def _publish_compacted(
     try:
         change_on = _compact_on(change, inline=after is not None)
         return Attempts(engine, table, signature).publish(_checked(engine, table, request, change_on)), None
-    except CommitConflict as conflict:
+    except CommitUncertain:
+        raise
+    except PaimonError as reason:
         if after is None:
             raise
-        return None, conflict
+        return None, reason  # what was written is published, and whole without it
 
 
 def _checked(engine: Engine, table: TableDefinition, request: CommitRequest, change_on: ChangeOn) -> ChangeOn:

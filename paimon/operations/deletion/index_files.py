@@ -126,4 +126,6 @@ def _entry(vectors: BucketVectors, name: str, content: IndexFileContent) -> Inde
 
 def delete_index_files(engine: Engine, table: TableDefinition, entries: Iterable[IndexManifestEntry]) -> None:
     """Remove index files that no commit will name."""
-    engine.files.delete([index_path(table, entry, "index manifest") for entry in entries])
+    paths = [index_path(table, entry, "index manifest") for entry in entries]
+    if paths:
+        engine.files.delete(paths)

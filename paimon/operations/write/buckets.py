@@ -150,7 +150,8 @@ class Buckets:
     def compacted(self, state: BucketState, message: CommitMessage) -> None:
         """Takes what compacting the bucket came to."""
         state.compacted, between = joined(state.compacted, message.compact)
-        self._engine.files.delete([join(state.directory, name) for name in between])
+        if between:
+            self._engine.files.delete([join(state.directory, name) for name in between])
 
     def messages(self, kept: Collection[Address]) -> list[CommitMessage]:
         """What was written since the last call, one message a bucket; buckets idle twice are forgotten, unless kept."""

@@ -83,7 +83,8 @@ class RollingFiles:
             self._open = None
         names = [f.file_name for f in self.finished]
         self.finished = []
-        self._engine.files.delete([join(self._directory, name) for name in names])
+        if names:
+            self._engine.files.delete([join(self._directory, name) for name in names])
 
     def _begin(self) -> _OpenFile:
         name = f"{self._stem}{self._number}{self._layout.suffix}"
