@@ -91,6 +91,7 @@ def _changelogs(draw: st.DrawFn) -> Options:
         {}, {}, {"changelog-producer": "input"}, {"changelog-producer": "lookup"},
         {"changelog-producer": "full-compaction"}, {"force-lookup": "true"}, {"deletion-vectors.enabled": "true"},
         {"deletion-vectors.enabled": "true", "changelog-producer": "lookup"},
+        {"deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true"},
     )  # fmt: skip
     feature: Options = draw(st.sampled_from(features))
     return feature | _chosen(draw, {"changelog-producer.row-deduplicate": (None, "true")})
