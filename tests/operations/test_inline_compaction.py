@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
@@ -494,10 +495,11 @@ def test_what_compaction_writes_is_as_its_level_says(tmp_path: Path) -> None:
     table = keyed(tmp_path, **{
         "num-sorted-run.compaction-trigger": "2", "num-levels": "2", "file.format.per.level": "0:avro,1:parquet",
         "file.compression.per.level": "0:none,1:zstd", "metadata.stats-mode.per.level": "0:none,1:full",
-        "file.suffix.include.compression": "true",
     })  # fmt: skip
     found = []
     for k in range(2):
         wrote(table, [{"k": k, "v": "x"}])
-        found += [(e.file.level, e.file.file_name.split(".", 1)[1], e.file.value_stats_cols == ()) for e in live(table)]
-    assert found == [(0, "none.avro", True), (1, "zstd.parquet", False)]
+        found += [(e.file.level, e.file.file_name.split(".")[1], e.file.value_stats_cols == ()) for e in live(table)]
+    assert found == [(0, "avro", True), (1, "parquet", False)]
+    (path,) = Path(table.location).rglob("*.parquet")
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
