@@ -8,49 +8,13 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
+from paimon.adapters.files.output import Output
 from paimon.domain.errors import StorageError
 
 
-class _Output:
-    """What both kinds share: leaving a `with` block by an exception aborts."""
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-    def abort(self) -> None:
-        raise NotImplementedError
-
-    def flush(self) -> None:
-        """Nothing becomes visible before the close."""
-
-    def readable(self) -> bool:
-        """False: write only."""
-        return False
-
-    def writable(self) -> bool:
-        """True."""
-        return True
-
-    def seekable(self) -> bool:
-        """False: bytes are appended."""
-        return False
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
-
-
-class BufferedOutputFile(_Output):
+class BufferedOutputFile(Output):
     """Kept in memory and put as a whole."""
 
     def __init__(self, put: Callable[[bytes], None]) -> None:
@@ -77,7 +41,7 @@ class BufferedOutputFile(_Output):
         self.closed = True
 
 
-class StagedOutputFile(_Output):
+class StagedOutputFile(Output):
     """An upload of fsspec that is committed at the close."""
 
     def __init__(self, file: Any) -> None:

@@ -10,13 +10,13 @@ import contextlib
 import os
 import uuid
 from collections.abc import Iterator
-from types import TracebackType
 from typing import BinaryIO
 
+from paimon.adapters.files.output import Output
 from paimon.domain.errors import NotFound, StorageError
 
 
-class LocalOutputFile:
+class LocalOutputFile(Output):
     """See `paimon.ports.files.OutputFile`; also a file object as far as Arrow and others need one.
 
     `path` is what errors name, `final` the place on this disk.
@@ -71,29 +71,6 @@ class LocalOutputFile:
     def closed(self) -> bool:
         """Whether `close` or `abort` was called."""
         return self._file.closed
-
-    def readable(self) -> bool:
-        """False: write only."""
-        return False
-
-    def writable(self) -> bool:
-        """True."""
-        return True
-
-    def seekable(self) -> bool:
-        """False: bytes are appended."""
-        return False
-
-    def __enter__(self) -> LocalOutputFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 @contextlib.contextmanager

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from paimon.adapters.files.output import Output
 
 PART_BYTES = 8 * 1024 * 1024
 """An upload goes up in such parts, so many at once: together they are what it holds in memory."""
@@ -18,7 +19,7 @@ TAIL_BYTES = 64 * 1024
 """What is read with a file's size: most footers are smaller."""
 
 
-class StoreOutput:
+class StoreOutput(Output):
     """An upload; `guard` turns the client's errors into ours, `landed` tells whether an object of a size is there."""
 
     def __init__(self, writer: Any, guard: Callable[[], Any], landed: Callable[[int], bool]) -> None:
@@ -40,21 +41,6 @@ class StoreOutput:
         """Bytes written."""
         return self._size
 
-    def flush(self) -> None:
-        """Nothing becomes visible before the close."""
-
-    def readable(self) -> bool:
-        """False: write only."""
-        return False
-
-    def writable(self) -> bool:
-        """True."""
-        return True
-
-    def seekable(self) -> bool:
-        """False: bytes are appended."""
-        return False
-
     def close(self) -> None:
         """Finish the upload; where its acknowledgement got lost, the object itself tells."""
         if self.closed:
@@ -71,17 +57,6 @@ class StoreOutput:
         """Leave the upload unfinished: it never becomes an object; its parts go by the store's own rules."""
         self.closed = True
         self._writer = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
 
 class StoreInput(io.RawIOBase):
