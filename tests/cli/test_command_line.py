@@ -100,7 +100,7 @@ def test_the_first_tour_runs_as_written(shell: Shell, capsys: pytest.CaptureFixt
         main(["--help"])
     tour = capsys.readouterr().out.partition("a first tour:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
     commands = [shlex.split(line) for line in tour.splitlines()]
-    names = {"init", "create", "write", "cat", "show"}
+    names = {"init", "create", "write", "cat", "show", "tag"}
     for words in commands[:-1]:
         assert words[0] == "paimon"
         assert words[1] in names
@@ -110,7 +110,7 @@ def test_the_first_tour_runs_as_written(shell: Shell, capsys: pytest.CaptureFixt
 
 
 def _without_remark(words: list[str]) -> list[str]:
-    known = {"make", "upsert", "read", "schema,", "a"}
+    known = {"make", "upsert", "read", "schema,", "a", "keep"}
     cut = next((i for i, word in enumerate(words) if i > 1 and word in known), len(words))
     return words[:cut]
 
