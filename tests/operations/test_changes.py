@@ -268,3 +268,19 @@ def applied(rows: dict[int, int], changes: Any, kind: str = "_row_kind") -> dict
         else:
             rows.pop(change["k"], None)
     return rows
+
+
+def test_changes_of_several_compactions_in_one_commit_come_in_their_order(tmp_path: Path) -> None:
+    """The second compaction tells of a row that is older than all that the first one told of."""
+    table = new_table(tmp_path, {**ONE_BUCKET, "changelog-producer": "full-compaction"})
+    table.write([{"k": 2, "v": 0}])
+    last = table.snapshots()[-1].id
+    builder = table.new_batch_write_builder()
+    messages = []
+    with builder.new_write() as writer:
+        for rows in ([{"k": 1, "v": 1}], [{"k": 1, "v": 2}, {"k": 2, "v": 9}]):
+            writer.write(rows)
+            messages += writer.prepare_commit()
+    builder.new_commit().commit(messages)
+    found = [(kind, k, v) for _, kind, k, v in told(table.changes(after=last))]
+    assert found == [("+I", 1, 1), ("-U", 1, 1), ("+U", 1, 2), ("-U", 2, 0), ("+U", 2, 9)]

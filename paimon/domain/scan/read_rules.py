@@ -31,7 +31,8 @@ class ReadRules:
     prunes_values : bool
         A file's own value statistics say what its rows hold (not so where one row is spread over files).
     in_sequence : bool
-        Files are read in the order of their sequence numbers.
+        Files are read in the order of their sequence numbers; changes of keyed tables as they were committed, since
+        old rows have old numbers.
     limits : SplitLimits
         Sizes of splits.
     key_types : tuple of DataType
@@ -60,7 +61,7 @@ class ReadRules:
             hides_level_0=hides,
             unmerged_above_0=batch and (vectors or first_row),
             prunes_values=not options.data_evolution_enabled and (batch or not keyed),
-            in_sequence=keyed or options.bucket != -1,
+            in_sequence=batch if keyed else options.bucket != -1,
             limits=SplitLimits(options.split_target_bytes, options.split_open_file_cost_bytes),
             key_types=tuple(f.type for f in table.schema.key_fields),
         )
