@@ -318,7 +318,8 @@ def test_a_lost_acknowledgement_never_doubles(fault: Fault) -> None:
     assert live_names(engine_on(memory), table) == [f"f{i}" for i in range(5)]
 
 
-def test_a_put_behind_the_head_is_not_acknowledged() -> None:
+@pytest.mark.parametrize("expired", [(1, 2), (1, 2, 3)], ids=["the next stands", "the next has expired"])
+def test_a_put_behind_the_head_is_withdrawn_and_made_again(expired: tuple[int, ...]) -> None:
     """Snapshot n+1 was published by another and expired while this writer stalled: its own put of n+1 succeeds."""
     memory = MemoryFiles()
     table = table_at("/lake/t")
@@ -332,13 +333,38 @@ def test_a_put_behind_the_head_is_not_acknowledged() -> None:
             stalled.append(path)
             for name in ("x", "y", "z"):
                 put(calm, table, message(table, [name]))
-            memory.delete([table.paths.snapshot(i) for i in (1, 2, 3)])
+            memory.delete([table.paths.snapshot(i) for i in expired])
         return None
+
+    done = put(engine_on(FaultyFiles(memory, stall)), table, message(table, ["late"]), user="slow")
+    assert stalled == [table.paths.snapshot(2)]
+    assert done.snapshot_ids == (5,)
+    assert live_names(calm, table) == ["base", "late", "x", "y", "z"]
+    assert memory.status(table.paths.snapshot(2)) is None
+
+
+def test_a_put_behind_the_head_of_which_nobody_can_tell_is_uncertain() -> None:
+    """The snapshots that would tell cannot be read: nothing is removed, and nothing is promised."""
+    memory = MemoryFiles()
+    table = table_at("/lake/t")
+    calm = engine_on(memory)
+    create(calm, table)
+    put(calm, table, message(table, ["base"]))
+    late: list[str] = []
+
+    def stall(operation: str, path: str) -> Fault | None:
+        if operation == "put_if_absent" and not late:
+            late.append(path)
+            for name in ("x", "y"):
+                put(calm, table, message(table, [name]))
+            memory.delete([table.paths.snapshot(i) for i in (1, 2)])
+        return Fault.FAILS if late and path == table.paths.snapshot(3) else None
 
     with pytest.raises(CommitUncertain) as uncertain:
         put(engine_on(FaultyFiles(memory, stall)), table, message(table, ["late"]), user="slow")
     assert uncertain.value.commit_user == "slow"
-    assert live_names(calm, table) == ["base", "x", "y", "z"]
+    assert memory.status(table.paths.snapshot(2)) is not None
+    assert live_names(calm, table) == ["base", "x", "y"]
 
 
 def test_a_base_that_expired_behind_us_is_no_reason_to_doubt() -> None:

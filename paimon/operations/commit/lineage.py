@@ -24,6 +24,18 @@ def follows_on(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> bo
     return successor is not None and _built_on(engine, table, successor, snapshot)
 
 
+def is_astray(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> bool:
+    """True where history went on without it, from another snapshot of its id that expired.
+
+    Then the next one stands and was built on the other, or has expired too while later ones stand: expiry goes upwards,
+    so that it would have taken this one first if this were the one that history knows.
+    """
+    successor = find_snapshot(engine, table.paths, snapshot.id + 1)
+    if successor is not None:
+        return not _built_on(engine, table, successor, snapshot)
+    return max(snapshot_ids(engine, table.paths), default=0) > snapshot.id + 1
+
+
 def _built_on(engine: Engine, table: TableDefinition, successor: Snapshot, snapshot: Snapshot) -> bool:
     """Whether the successor's base list holds the manifests of the snapshot's delta."""
     held = {meta.file_name for meta in read_manifest_list(engine, table, successor.base_manifest_list)}

@@ -12,7 +12,7 @@ from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageErr
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.lineage import follows_on
+from paimon.operations.commit.lineage import follows_on, is_astray
 from paimon.operations.read.snapshots import find_snapshot
 from paimon.ports.engine import Engine
 from paimon.ports.snapshots import PublishOutcome
@@ -27,8 +27,8 @@ def publish(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Sn
     Returns
     -------
     PublishOutcome
-        PUBLISHED: it stands, in the table's history; LOST: another's snapshot stands in its place; UNKNOWN: nobody
-        can tell.
+        PUBLISHED: it stands, in the table's history; LOST: another's snapshot stands in its place, or history went on
+        without it, and it is gone again; UNKNOWN: nobody can tell.
     """
     paths = table.paths
     for attempt in range(_TRIES):
@@ -76,10 +76,15 @@ def _confirmed(
         same = standing.identity == base.identity
         return PublishOutcome.PUBLISHED if same else PublishOutcome.UNKNOWN
     try:
-        stands = standing is None and follows_on(engine, table, snapshot)
+        if standing is None and follows_on(engine, table, snapshot):
+            return PublishOutcome.PUBLISHED
+        if is_astray(engine, table, snapshot):
+            # Its id was used before, by a snapshot that expired; nobody can build on it, but readers may meet it.
+            engine.files.delete([table.paths.snapshot(snapshot.id)])
+            return PublishOutcome.LOST
     except (StorageError, CorruptTable, NotFound):
-        stands = False
-    return PublishOutcome.PUBLISHED if stands else PublishOutcome.UNKNOWN
+        return PublishOutcome.UNKNOWN
+    return PublishOutcome.UNKNOWN
 
 
 def _patiently(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | PaimonError | None:
