@@ -8,11 +8,14 @@ batches in, windows out. Source: `SortMergeReader` (what it does row by row).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from paimon.domain.lsm.keys import Comparable, comparable_values
+from paimon.domain.merge.columnar.ordering.nan_order import RUN
 from paimon.domain.row.values import to_values
 from paimon.domain.types.data_types import DataField
 
@@ -22,6 +25,16 @@ class Piece(NamedTuple):
 
     batch: pa.RecordBatch
     age: int
+
+
+def in_tree(runs: Sequence[Iterator[Piece]]) -> list[Iterator[Piece]]:
+    """The runs, whose pieces then tell where their run stands in the tree that merges them; see `RUN`."""
+    return [map(partial(_placed, len(runs) + place), run) for place, run in enumerate(runs)]
+
+
+def _placed(node: int, piece: Piece) -> Piece:
+    places = pa.array(np.full(piece.batch.num_rows, node, dtype=np.int32))
+    return Piece(piece.batch.append_column(RUN, places), piece.age)
 
 
 class RunBuffer:

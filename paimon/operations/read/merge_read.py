@@ -8,7 +8,6 @@ dropped at the end, unless they are asked for. Source: `MergeFileSplitRead`, `Me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from paimon.domain.merge.columnar.ordering.nan_order import RUN
 from paimon.domain.merge.columnar.ordering.order import Mask, retracts
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.merge.windows import Piece, windows
+from paimon.domain.merge.windows import Piece, in_tree, windows
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import only_columns
 from paimon.domain.types.arrow import arrow_type
@@ -81,7 +80,7 @@ class MergeRead:
         rows = _batch_rows(section, columns, self.spec, self.buffer_bytes)
         runs = [self._pieces(run, columns, ages, rows) for run in section]
         if self.spec.may_meet_nans:
-            runs = [map(partial(_of_run, len(section) + place), run) for place, run in enumerate(runs)]
+            runs = in_tree(runs)
         combine = self._survivors if engine_of(self.spec).newest_wins else self._by_engine
         for window in windows(runs, self.spec.key_fields, self.buffer_bytes):
             yield from combine(window)
@@ -134,12 +133,6 @@ class MergeRead:
 
     def _shown(self, batch: pa.RecordBatch) -> Mask:
         return np.ones(batch.num_rows, dtype=np.bool_) if self.keep_retracts else ~retracts(batch)
-
-
-def _of_run(node: int, piece: Piece) -> Piece:
-    """The piece with the place of its run in the tree of runs."""
-    places = pa.array(np.full(piece.batch.num_rows, node, dtype=np.int32))
-    return Piece(piece.batch.append_column(RUN, places), piece.age)
 
 
 def live_rows(

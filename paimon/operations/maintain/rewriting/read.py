@@ -18,7 +18,7 @@ from paimon.domain.lsm.write_order import oldest_first
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.columnar.merge import merge
 from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.merge.windows import Piece, windows
+from paimon.domain.merge.windows import Piece, in_tree, windows
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.deletion.working import WorkingVectors
 from paimon.operations.read.data_file import BATCH_ROWS, Bucket, read_data_file
@@ -77,11 +77,11 @@ class SectionRead:
 
     def merged(self, section: Section) -> Iterator[pa.Table]:
         """The section's rows, merged."""
-        for window in self.windows(section):
+        for window in self.windows(section, self.spec.may_meet_nans):
             yield merge(window, self.spec) if len(section) > 1 else window
 
-    def windows(self, section: Section) -> Iterator[pa.Table]:
-        """The section's records as they are; those of one run need not wait for each other."""
+    def windows(self, section: Section, by_run: bool = False) -> Iterator[pa.Table]:
+        """The section's records as they are, or told by run; those of one run need not wait for each other."""
         rows = self.batch_rows(section)
         files = [file for run in section for file in run.files]
         ages = {file.file_name: age for age, file in enumerate(oldest_first(files) or files)}
@@ -89,6 +89,7 @@ class SectionRead:
         if len(runs) == 1:
             yield from (pa.Table.from_batches([piece.batch]) for piece in runs[0])
             return
+        runs = in_tree(runs) if by_run else runs
         for window in windows(runs, self.spec.key_fields, self._window_bytes(section)):
             yield pa.Table.from_batches([piece.batch for piece in window])
 
