@@ -7,10 +7,12 @@ snapshot names is kept. Source: `TableCommitImpl.abort`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from paimon.domain.commit.entries import check_places, data_files, file_paths
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import CommitUncertain
 from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -54,6 +56,20 @@ def abort(
     if gone:
         engine.files.delete(gone)
     return tuple(gone)
+
+
+@contextmanager
+def aborted_on_failure(
+    engine: Engine, table: TableDefinition, messages: Sequence[CommitMessage], commit_user: str
+) -> Iterator[None]:
+    """Take back the messages, as they stand by then, where preparing or committing them fails inside."""
+    try:
+        yield
+    except CommitUncertain:
+        raise  # the files may be the table's by now
+    except BaseException:
+        abort(engine, table, messages, commit_user)
+        raise
 
 
 def _new_index_files(message: CommitMessage) -> tuple[IndexManifestEntry, ...]:

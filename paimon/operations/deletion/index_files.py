@@ -21,6 +21,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.deletion.vectors import read_vector
 from paimon.operations.read.manifests import read_index_manifest
+from paimon.operations.undo import undone_on_failure
 from paimon.ports.engine import Engine
 
 
@@ -104,15 +105,12 @@ def _written(
 ) -> list[IndexManifestEntry]:
     made: list[IndexManifestEntry] = []
     uuid = engine.ids.uuid()
-    try:
+    with undone_on_failure(lambda: delete_index_files(engine, table, made)):
         for number, content in enumerate(contents):
             entry = _entry(vectors, f"index-{uuid}-{number}", content)
             with engine.files.create(index_path(table, entry, "index manifest")) as sink:
                 sink.write(content.data)
             made.append(entry)
-    except BaseException:
-        delete_index_files(engine, table, made)
-        raise
     return made
 
 

@@ -20,6 +20,7 @@ from paimon.operations.maintain.rewriting.unit import UnitWork
 from paimon.operations.maintain.work import BucketWork
 from paimon.operations.read.data_file import Bucket
 from paimon.operations.read.snapshots import latest_snapshot
+from paimon.operations.undo import undone_on_failure
 from paimon.ports.engine import Engine
 
 
@@ -41,7 +42,7 @@ def compact_bucket(engine: Engine, table: TableDefinition, work: BucketWork) -> 
     bucket = Bucket.of(engine, table, _as_split(work))
     vectors = WorkingVectors(engine, table, _vectors(engine, table, work))
     made = MadeFiles(engine, table, work.directory, work.unit.output_level if work.unit else 0)
-    try:
+    with undone_on_failure(made.remove):
         for pack in work.packs:
             with made.data_files(pack[0].min_sequence_number) as data:
                 for rows in rows_in_order(bucket, pack, vectors):
@@ -49,9 +50,6 @@ def compact_bucket(engine: Engine, table: TableDefinition, work: BucketWork) -> 
         if work.unit is not None:
             UnitWork.of(bucket, work.unit, made, vectors).run()
         index = vectors.write({f.file_name for f in work.rewritten})
-    except BaseException:
-        made.remove()
-        raise
     upgrades = work.unit.upgrades if work.unit else ()
     moved = tuple(evolve(f, level=work.unit.output_level) for f in upgrades) if work.unit else ()
     increment = CompactIncrement(

@@ -11,7 +11,7 @@ from functools import partial
 from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitUncertain, InvalidRequest
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of
@@ -19,7 +19,7 @@ from paimon.domain.scan.assemble import BucketFiles, by_bucket
 from paimon.domain.scan.prune import check_partitions, manifests_to_read, partition_mask
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.abort import abort
+from paimon.operations.commit.abort import aborted_on_failure
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.deletion.index_files import BucketVectors, held_vectors
 from paimon.operations.maintain.bucket_work import compact_bucket
@@ -86,17 +86,12 @@ def compact(
         for key in [(bucket.partition, bucket.bucket)]
     ]
     messages: list[CommitMessage] = []
-    try:
+    with aborted_on_failure(engine, table, messages, commit_user):
         todo = [w for w in work if not w.is_empty]
         for message in engine.executor.map(partial(compact_bucket, engine, table), todo):
             messages.append(message)
             engine.observer.progress("compacting buckets", len(messages), len(todo))
         done = commit(engine, table, CommitRequest(messages, commit_user))
-    except CommitUncertain:
-        raise  # the files may be the table's by now
-    except BaseException:
-        abort(engine, table, messages, commit_user)
-        raise
     return _result(done.snapshot_ids, messages)
 
 

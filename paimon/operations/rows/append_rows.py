@@ -21,6 +21,7 @@ from paimon.operations.deletion.index_files import BucketVectors, delete_index_f
 from paimon.operations.read.data_file import Bucket, read_data_file
 from paimon.operations.rows.assign import assigned_rows
 from paimon.operations.rows.matches import BucketMatches, FileMatch
+from paimon.operations.undo import undone_on_failure
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine
 
@@ -46,17 +47,18 @@ def append_table_messages(
     held = held_vectors(engine, table, snapshot)
     writer = TableWriter(engine, _without_compaction(table), commit_user)
     messages: list[CommitMessage] = []
-    try:
+
+    def undo() -> None:
+        writer.abort()
+        delete_index_files(engine, table, [e for m in messages for e in m.data.new_index_files])
+
+    with undone_on_failure(undo):
         for matches in found:
             for rows in _new_rows(engine, table, matches, assignments, whole_files=not marks):
                 writer.write(rows)
             key = matches.split.partition, matches.split.bucket
             messages.append(_taken_away(engine, table, matches, held.get(key, BucketVectors(*key)), marks))
         return [*messages, *writer.prepare_commit()]
-    except BaseException:
-        writer.abort()
-        delete_index_files(engine, table, [e for m in messages for e in m.data.new_index_files])
-        raise
 
 
 def _without_compaction(table: TableDefinition) -> TableDefinition:

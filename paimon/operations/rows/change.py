@@ -12,11 +12,11 @@ from typing import Any
 from attrs import frozen
 
 from paimon.domain.assignment.expression import Assignment, ColumnValue, Constant, Expression, columns_of
-from paimon.domain.errors import CommitUncertain, InvalidRequest, did_you_mean
+from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.commit.abort import abort
+from paimon.operations.commit.abort import aborted_on_failure
 from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
 from paimon.operations.read.projection import bound
 from paimon.operations.read.snapshots import latest_snapshot
@@ -110,17 +110,8 @@ def _changed(
         rows = sum(matches.count for matches in found)
         messages = append_table_messages(engine, table, snapshot, found, assignments, commit_user)
     request = CommitRequest(messages, commit_user, properties=properties, operation=operation)
-    return RowChange(_committed(engine, table, request), rows)
-
-
-def _committed(engine: Engine, table: TableDefinition, request: CommitRequest) -> CommitResult:
-    try:
-        return commit(engine, table, request)
-    except CommitUncertain:
-        raise  # the files may be the table's by now
-    except BaseException:
-        abort(engine, table, request.messages, request.commit_user)
-        raise
+    with aborted_on_failure(engine, table, messages, commit_user):
+        return RowChange(commit(engine, table, request), rows)
 
 
 def expression_of(value: Any) -> Expression:

@@ -26,6 +26,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.plan import plan
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.rows.assign import assigned_rows
+from paimon.operations.undo import undone_on_failure
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine
 
@@ -50,7 +51,7 @@ def keyed_table_messages(
     writer = TableWriter(engine, table, commit_user)
     kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
     count = 0
-    try:
+    with undone_on_failure(writer.abort):
         for split in plan(engine, shown, ScanRequest(snapshot, predicate)).splits:
             for batch in read_split(engine, shown, split, read):
                 rows = assigned_rows(batch, assignments)
@@ -58,9 +59,6 @@ def keyed_table_messages(
                 writer.write(rows, pa.array(np.full(rows.num_rows, kind, np.int8)))
                 count += rows.num_rows
         return writer.prepare_commit(), count
-    except BaseException:
-        writer.abort()
-        raise
 
 
 def _check_nulls(

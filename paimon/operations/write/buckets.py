@@ -21,6 +21,7 @@ from paimon.domain.paths import join
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.deletion.index_files import delete_index_files
+from paimon.operations.undo import undone_on_failure
 from paimon.operations.write.committed import CommittedFiles
 from paimon.operations.write.files.data_files import RollingFiles
 from paimon.operations.write.files.layout import FileLayout
@@ -132,12 +133,9 @@ class Buckets:
     def write_changelog(self, state: BucketState, rows: pa.Table) -> None:
         """Writes rows as changelog files of the bucket."""
         rolling = RollingFiles(self._engine, self._changelog_layout, state.directory)
-        try:
+        with undone_on_failure(rolling.abort):
             rolling.write(rows)
             state.changelog += rolling.close()
-        except BaseException:
-            rolling.abort()
-            raise
 
     def finish(self, state: BucketState) -> None:
         """Closes the bucket's open files."""

@@ -13,6 +13,7 @@ from attrs import evolve
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.paths import join
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.undo import undone_on_failure
 from paimon.operations.write.files.data_files import RollingFiles
 from paimon.operations.write.files.layout import FileLayout
 from paimon.ports.engine import Engine
@@ -59,9 +60,6 @@ class MadeFiles:
     @contextmanager
     def _rolling(self, layout: FileLayout, sequence: int, into: list[DataFileMeta]) -> Iterator[RollingFiles]:
         rolling = RollingFiles(self._engine, evolve(layout, target_rows=None), self._directory, sequence)
-        try:
+        with undone_on_failure(rolling.abort):
             yield rolling
             into += rolling.close()
-        except BaseException:
-            rolling.abort()
-            raise

@@ -20,6 +20,7 @@ from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.stats.file_stats import key_stats, value_stats
 from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
 from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.undo import undone_on_failure
 from paimon.operations.write.files.layout import FileLayout
 from paimon.ports.engine import Engine
 from paimon.ports.files import OutputFile
@@ -115,11 +116,8 @@ class _OpenFile:
         self._name = name
         path = join(directory, name)
         self._sink: OutputFile = engine.files.create(path)
-        try:
+        with undone_on_failure(self._sink.abort):
             self._writer: FormatWriter = engine.format(layout.format_name).writer(self._sink, layout.request(path))
-        except BaseException:
-            self._sink.abort()
-            raise
         self._rows = 0
         self._deletes = 0
         self._keys: tuple[bytes, bytes] = (EMPTY_ROW, EMPTY_ROW)
@@ -140,19 +138,13 @@ class _OpenFile:
 
     def flush(self) -> None:
         """Hands on what the writer holds, where it can."""
-        try:
+        with undone_on_failure(self.abort):
             self._writer.flush()
-        except BaseException:
-            self.abort()
-            raise
 
     def write(self, piece: pa.Table) -> None:
         """Writes some rows."""
-        try:
+        with undone_on_failure(self.abort):
             self._writer.write(piece)
-        except BaseException:
-            self.abort()
-            raise
         if self._layout.key_fields:
             self._note_keyed(piece)
         else:
