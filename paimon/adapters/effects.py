@@ -1,4 +1,7 @@
-"""Clock, Ids and Random of the running system."""
+"""Clock, Ids and Random of the running system.
+
+Law: chance and names are the system's own, so that processes that fork do not share a sequence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Observers: one that is silent, one that adds up, one that logs."""
+"""Observers: one that is silent, one that adds up, one that logs.
+
+Law: none of them raises or changes a result.
+"""
 
 from __future__ import annotations
 

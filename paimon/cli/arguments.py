@@ -1,4 +1,7 @@
-"""Arguments that several commands share, and what they mean."""
+"""Arguments that several commands share, and what they mean.
+
+Law: an argument has the same name and meaning in every command; each help ends with an example that runs as written.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Commands that change rows where they stand: `delete`, `update`."""
+"""Commands that change rows where they stand: `delete`, `update`.
+
+Law: rows change only where a condition is given, TRUE for all of them; one commit, or none where no row matches.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Commands that show the library at work: `demo flights`."""
+"""Commands that show the library at work: `demo flights`.
+
+Law: what the demo needs beyond the library is imported when it runs, and named where it is missing.
+"""
 
 from __future__ import annotations
 

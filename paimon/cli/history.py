@@ -1,4 +1,7 @@
-"""Commands about a table's history: `snapshots`."""
+"""Commands about a table's history: `snapshots`.
+
+Law: snapshots are told in their order, each with the tags that keep it; times are in UTC.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Commands about rows: `cat`, `head`, `write`."""
+"""Commands about rows: `cat`, `head`, `write`.
+
+Law: rows stream: a table larger than memory is printed, and files are written, piece by piece, in one commit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Commands about tables: `init`, `create`, `ls`, `show`."""
+"""Commands about tables: `init`, `create`, `ls`, `show`.
+
+Law: making what is there already is an error, or with --if-not-exists takes it as it is; nothing here deletes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The comfortable way to read: columns, predicate and time travel as arguments."""
+"""The comfortable way to read: columns, predicate and time travel as arguments.
+
+Law: the snapshot is pinned when the data frame is made, so that all its uses see one state.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""SerialExecutor: tasks one after the other, in the thread that consumes the answers."""
+"""SerialExecutor: tasks one after the other, in the thread that consumes the answers.
+
+Law: a task runs when its answer is asked for, not before.
+"""
 
 from __future__ import annotations
 

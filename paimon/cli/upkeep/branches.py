@@ -1,4 +1,7 @@
-"""`paimon branch`: second histories of a table."""
+"""`paimon branch`: second histories of a table.
+
+Law: reading and writing a branch needs no verb: that is the option `branch` of any other command.
+"""
 
 from __future__ import annotations
 

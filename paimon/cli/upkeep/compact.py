@@ -1,4 +1,7 @@
-"""Commands that keep a table in shape: `compact`."""
+"""`paimon compact`: the files of a table, merged and put together.
+
+Law: one commit, or none where nothing is to do; how many buckets are done is told on the way.
+"""
 
 from __future__ import annotations
 

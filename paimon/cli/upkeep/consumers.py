@@ -1,4 +1,7 @@
-"""`paimon consumer`: who follows a table, and from where."""
+"""`paimon consumer`: who follows a table, and from where.
+
+Law: forgetting a consumer deletes no data; it only stops holding back the expiry of what it had yet to read.
+"""
 
 from __future__ import annotations
 

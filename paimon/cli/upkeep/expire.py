@@ -1,4 +1,7 @@
-"""`paimon expire`: snapshots, changelogs, tags and partitions that have had their time."""
+"""`paimon expire`: snapshots, changelogs, tags and partitions that have had their time.
+
+Law: what is not given comes from the table's options; what was removed is told, also where it is nothing.
+"""
 
 from __future__ import annotations
 

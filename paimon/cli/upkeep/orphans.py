@@ -1,4 +1,7 @@
-"""`paimon orphans`: files that nobody needs."""
+"""`paimon orphans`: files that nobody needs.
+
+Law: files are only listed unless --delete is given, and young ones stay unless --allow-young is given too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`paimon rollback`: an earlier state becomes the latest."""
+"""`paimon rollback`: an earlier state becomes the latest.
+
+Law: exactly one target is named; what is forgotten on the way is told.
+"""
 
 from __future__ import annotations
 

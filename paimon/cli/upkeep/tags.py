@@ -1,4 +1,7 @@
-"""`paimon tag`: names that keep snapshots."""
+"""`paimon tag`: names that keep snapshots.
+
+Law: each verb does one thing to one tag and prints the tag as it then is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What commands of the form `paimon NOUN VERB TABLE` share."""
+"""What commands of the form `paimon NOUN VERB TABLE` share.
+
+Law: each verb takes the table first, then --option and --output, as every other command does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The values of an expression for many rows: the fast twin of `reference`."""
+"""The values of an expression for many rows: the fast twin of `reference`.
+
+Law: for every row it answers what the reference answers, and refuses what the reference refuses.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a plan hands out: splits, each a frozen, picklable piece of work that one task can read by itself.
 
-Source: `DataSplit`.
+Law: a split says all that its reader must know of the files: no manifest is read again. Source: `DataSplit`.
 """
 
 from __future__ import annotations

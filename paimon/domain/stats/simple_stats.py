@@ -1,6 +1,6 @@
 """Statistics of columns: as stored (`SimpleStats`, binary rows) and of one column (`ColumnStats`, plain values).
 
-Source: `SimpleStats`, `SimpleColStats`.
+Law: None says unknown, never empty; bounds need not be values that occur. Source: `SimpleStats`, `SimpleColStats`.
 """
 
 from __future__ import annotations

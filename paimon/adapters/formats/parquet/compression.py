@@ -1,4 +1,7 @@
-"""Names of compression codecs: Paimon's, as pyarrow's Parquet writer calls them."""
+"""Names of compression codecs: Paimon's, as pyarrow's Parquet writer calls them.
+
+Law: a name that the writer does not know is refused, never replaced by another.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ParquetFormat: Parquet data files as Java writes and reads them."""
+"""ParquetFormat: Parquet data files as Java writes and reads them.
+
+Law: it only joins reader and writer; what they do is theirs.
+"""
 
 from __future__ import annotations
 

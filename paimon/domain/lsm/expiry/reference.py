@@ -1,4 +1,8 @@
-"""Whether one record is expired, value by value. Source: `RecordLevelExpire.createFieldGetterAndConvertToSecond`."""
+"""Whether one record is expired, value by value.
+
+Law: a record without a time never expires; a BIGINT tells by its size whether it counts seconds or milliseconds.
+Source: `RecordLevelExpire.createFieldGetterAndConvertToSecond`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which files any of several states of a table has, written to be read; see `columnar` for the fast twin."""
+"""Which files any of several states of a table has, written to be read; see `columnar` for the fast twin.
+
+Law: each state is counted by itself, each of its manifests once.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The deduplicate engine on columns: the last record of a key wins, whatever its kind.
 
+Law: no row is compared but for its order; for each key the answer is the reference's.
 Twin: `paimon.domain.merge.reference.deduplicate`. Source: `DeduplicateMergeFunction`.
 """
 

@@ -1,5 +1,6 @@
 """The first-row engine on columns: the first add wins, retracts are refused.
 
+Law: what comes later never shows; for each key the answer is the reference's.
 Twin: `paimon.domain.merge.reference.first_row`. Source: `FirstRowMergeFunction`.
 """
 

@@ -1,4 +1,8 @@
-"""The deduplicate engine, row by row: the last record wins, whatever its kind. Source: `DeduplicateMergeFunction`."""
+"""The deduplicate engine, row by row: the last record wins, whatever its kind.
+
+Law: a delete that is last is answered as a delete; who asks decides whether it shows. Source:
+`DeduplicateMergeFunction`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The first-row engine, row by row: the first add wins, retracts are refused. Source: `FirstRowMergeFunction`."""
+"""The first-row engine, row by row: the first add wins, retracts are refused.
+
+Law: what came later never shows, not even its columns. Source: `FirstRowMergeFunction`.
+"""
 
 from __future__ import annotations
 

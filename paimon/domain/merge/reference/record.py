@@ -1,4 +1,7 @@
-"""One record of a merge, row-wise."""
+"""One record of a merge, row-wise.
+
+Law: +I and +U add, -U and -D retract.
+"""
 
 from __future__ import annotations
 

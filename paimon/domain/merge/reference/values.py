@@ -1,4 +1,7 @@
-"""Order of single values, row-wise. Source: `InternalRowUtils.compare`."""
+"""Order of single values, row-wise.
+
+Law: the order is total: null comes first, NaN last, -0.0 before 0.0. Source: `InternalRowUtils.compare`.
+"""
 
 from __future__ import annotations
 
