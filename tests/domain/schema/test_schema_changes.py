@@ -26,7 +26,7 @@ from paimon.domain.types.text import parse_type
 from paimon.domain.types.walk import all_fields
 from paimon.testing.strategies import column_names, data_types, schemas
 
-DATA = Path(__file__).parents[1] / "data" / "schema_rules"
+DATA = Path(__file__).parents[2] / "data" / "schema_rules"
 BASES = {base: schema_from_json((DATA / f"schema-{base}").read_bytes(), base) for base in ("pk", "app")}
 CASES = {c["name"]: c for c in map(json.loads, (DATA / "altered_by_java.jsonl").read_text("utf-8").splitlines())}
 CASTS = json.loads((DATA / "casts_of_java.json").read_text("utf-8"))

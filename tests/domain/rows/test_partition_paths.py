@@ -18,7 +18,7 @@ from paimon.domain.partition.text import date_text
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 
-VECTORS = pathlib.Path(__file__).parent.parent / "data" / "vectors" / "partition_path.jsonl"
+VECTORS = pathlib.Path(__file__).parents[2] / "data" / "vectors" / "partition_path.jsonl"
 DAY_NANOS = 86_400 * 10**9
 
 

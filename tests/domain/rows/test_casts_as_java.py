@@ -19,7 +19,7 @@ from paimon.domain.types.data_types import DataType
 from paimon.domain.types.text import parse_type
 from paimon.testing.strategies import atomic_types, values_of
 
-DATA = Path(__file__).parents[1] / "data" / "casts"
+DATA = Path(__file__).parents[2] / "data" / "casts"
 
 
 def _lines(name: str) -> list[dict[str, Any]]:

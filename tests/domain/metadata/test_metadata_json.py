@@ -26,7 +26,7 @@ from paimon.domain.snapshot.json import (
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot, Tag
 from paimon.testing.strategies import schemas
 
-DATA = Path(__file__).parents[1] / "data" / "metadata"
+DATA = Path(__file__).parents[2] / "data" / "metadata"
 FILES = {path.name: path.read_bytes() for path in sorted(DATA.iterdir())}
 SCHEMAS = [name for name in FILES if name.startswith("schema-")]
 TAGS = [name for name in FILES if name.startswith("tag-")]

@@ -13,7 +13,7 @@ from paimon.domain.row.values import to_array, to_values
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.json import type_from_json
 
-VECTORS = pathlib.Path(__file__).parent.parent / "data" / "vectors"
+VECTORS = pathlib.Path(__file__).parents[2] / "data" / "vectors"
 
 
 def vectors(name):

@@ -19,7 +19,7 @@ from paimon.domain.types.ddl import parse_columns
 from paimon.domain.types.json import type_from_json
 from paimon.testing.strategies import schemas
 
-VERDICTS = Path(__file__).parents[1] / "data" / "schema_rules" / "created_by_java.jsonl"
+VERDICTS = Path(__file__).parents[2] / "data" / "schema_rules" / "created_by_java.jsonl"
 CASES = {case["name"]: case for case in map(json.loads, VERDICTS.read_text("utf-8").splitlines())}
 
 STRICTER = {

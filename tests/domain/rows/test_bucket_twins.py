@@ -20,7 +20,7 @@ from paimon.domain.row.values import to_array
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.json import type_from_json
 
-VECTORS = pathlib.Path(__file__).parent.parent / "data" / "vectors" / "binary_row.jsonl"
+VECTORS = pathlib.Path(__file__).parents[2] / "data" / "vectors" / "binary_row.jsonl"
 
 TYPES = {
     dt.BooleanType(): st.booleans(),
