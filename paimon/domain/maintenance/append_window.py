@@ -60,10 +60,6 @@ class Candidates:
 
     files: tuple[DataFileMeta, ...] = field(converter=_in_order, default=())
 
-    def with_files(self, files: Iterable[DataFileMeta]) -> Candidates:
-        """These and more."""
-        return Candidates((*self.files, *files))
-
     def picked(self, rules: WindowRules) -> tuple[Pack, Candidates]:
         """The neighbours to put together now (none: nothing is worth it), and what is left for later."""
         window: deque[DataFileMeta] = deque()

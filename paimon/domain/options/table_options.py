@@ -282,13 +282,6 @@ class TableOptions:
         return self.compaction_trigger + 1 if text is None else parse_int(text, "num-levels")
 
     @property
-    def stop_trigger(self) -> int:
-        """Sorted runs at which writers wait for compaction; never below the compaction trigger."""
-        text = self.values.get("num-sorted-run.stop-trigger")
-        given = self.compaction_trigger + 3 if text is None else parse_int(text, "num-sorted-run.stop-trigger")
-        return max(given, self.compaction_trigger)
-
-    @property
     def changelog_num_retained_min(self) -> int:
         """Changelogs kept at least."""
         text = self.values.get("changelog.num-retained.min")

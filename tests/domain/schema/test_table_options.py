@@ -97,7 +97,7 @@ def test_typed_access() -> None:
     assert options.write_only
     assert [options.file_format_at(level) for level in (0, 1, 5)] == ["avro", "parquet", "orc"]
     assert options.sequence_fields == ("a", "b")
-    assert (options.num_levels, options.stop_trigger) == (6, 8)
+    assert options.num_levels == 6
     assert options.target_file_size_bytes(primary_key=True) == 128 << 20
     assert options.stats_mode_of("x") == "truncate(16)"
     assert pickle.loads(pickle.dumps(options)) == options
