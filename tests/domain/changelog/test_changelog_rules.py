@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -86,7 +86,8 @@ def test_one_incremental_read_at_a_time() -> None:
         ("2024-01-02", "daily", "with_dashes", datetime(2024, 1, 2)),
         ("20240102", "daily", "without_dashes", datetime(2024, 1, 2)),
         ("2024-01-02 05", "hourly", "with_dashes", datetime(2024, 1, 2, 5)),
-        ("2024010206", "two-hours", "without_dashes_and_spaces", datetime(2024, 1, 2, 6)),
+        ("2024010206", "hourly", "without_dashes_and_spaces", datetime(2024, 1, 2, 6)),
+        ("2024-01-02 06", "two-hours", "without_dashes_and_spaces", datetime(2024, 1, 2, 6)),
         ("20240102", "daily", "with_dashes", None),
         ("2024-1-2", "daily", "with_dashes", None),
         ("release", "daily", "with_dashes", None),
@@ -94,7 +95,8 @@ def test_one_incremental_read_at_a_time() -> None:
 )
 def test_names_of_automatic_tags(name: str, period: str, formatter: str, time: datetime | None) -> None:
     options = TableOptions.of({"tag.creation-period": period, "tag.period-formatter": formatter})
-    assert auto_tag_time(name, options) == time
+    millis = None if time is None else time.replace(tzinfo=UTC).timestamp() * 1000
+    assert auto_tag_time(name, options) == millis
 
 
 KEYS = (DataField(0, "a", VarCharType()), DataField(1, "b", BigIntType()))

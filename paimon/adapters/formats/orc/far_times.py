@@ -19,7 +19,7 @@ import pyorc
 from pyorc.converters import ORCConverter
 
 from paimon.adapters.formats.nested import rebuild
-from paimon.domain.errors import Unsupported
+from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
@@ -82,13 +82,14 @@ _KINDS: Mapping[type[DataType], Any] = {
 def read_column(source: pa.NativeFile, field: DataField, index: int, path: str) -> Iterator[pa.Array]:
     """One top-level column, the one at `index`, in canonical type, stripe by stripe."""
     source.seek(0)
-    reader = pyorc.Reader(source, column_indices=[index], converters=_CONVERTERS)
-    for stripe in reader.iter_stripes():
-        try:
+    try:
+        for stripe in pyorc.Reader(source, column_indices=[index], converters=_CONVERTERS).iter_stripes():
             yield to_array([_internal(row[0], field.type) for row in stripe], field.type)
-        except OverflowError as error:
-            what = f"times beyond 1677 to 2262 in the nanosecond column {field.name!r} of {path}"
-            raise Unsupported(what) from error
+    except OverflowError as error:
+        what = f"times beyond 1677 to 2262 in the nanosecond column {field.name!r} of {path}"
+        raise Unsupported(what) from error
+    except (RuntimeError, ValueError) as error:  # how pyorc tells of damaged data
+        raise CorruptTable(path, f"has a column {field.name!r} that cannot be decoded: {error}") from error
 
 
 def has_early_fractions(array: pa.Array, data_type: DataType) -> bool:

@@ -59,7 +59,11 @@ def count(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     sizes = np.bincount(steps.groups, minlength=steps.group_count)
     found = sizes > 0
     given = steps.sets
-    sizes[steps.groups[given]] += steps.placed(_values(column))[given].astype(np.int64) - 1
+    before = steps.placed(_values(column))[given].astype(np.int64)
+    more = sizes[steps.groups[given]] - 1
+    if (before > np.iinfo(np.int64).max - more).any():
+        raise overflow(aggregate)
+    sizes[steps.groups[given]] = before + more
     return present(_as_integers(sizes, column.type), found)
 
 
