@@ -14,6 +14,9 @@ _MOST_ROWS = 20_000
 _SHARE = 8
 """The eighth part of the rows is looked at, as far as that is no more than a page of Java's."""
 _LEAST_ROWS = 1_000
+_GLANCE_ROWS = 2_000
+_PLAIN, _SAVING = 0.99, 0.1
+"""The share of distinct values in a glance at a column above, or below, which no longer look is needed."""
 
 
 def dictionary_leaves(table: pa.Table) -> list[str]:
@@ -33,6 +36,10 @@ def _saves(values: pa.ChunkedArray) -> bool:
     rows = len(values) - values.null_count
     if rows == 0:
         return True
+    if rows == len(values) > _GLANCE_ROWS:
+        share = pc.count_distinct(values.slice(0, _GLANCE_ROWS)).as_py() / _GLANCE_ROWS
+        if not _SAVING <= share <= _PLAIN:
+            return bool(share < _SAVING)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     plain_bits = 8 * values.nbytes
     return bool(plain_bits * distinct / rows + rows * max(1, (distinct - 1).bit_length()) < plain_bits)
