@@ -12,7 +12,7 @@ from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_yo
 from paimon.domain.paths import MAIN_BRANCH, TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
-from paimon.operations.maintain.refs.rollback import forget_after, forget_changelogs, restorable
+from paimon.operations.maintain.refs.rollback import forget_after, forget_changelogs, without_changelog
 from paimon.operations.maintain.retention.holders import branch_names
 from paimon.operations.read.schemas import schema_ids
 from paimon.operations.read.snapshots import find_snapshot, load_tag, snapshot_ids, snapshots, tag_names
@@ -122,7 +122,8 @@ def _files_of_branch(
             found[target.schema(schema_id)] = engine.files.read(source.schema(schema_id))
     if kept is not None:
         found[target.tag(kept.name)] = engine.files.read(source.tag(kept.name))
-        found[target.snapshot(kept.snapshot.id)] = snapshot_to_json(restorable(engine, table, kept.snapshot))
+        # Tags keep no changelog: it may expire while the branch is made.
+        found[target.snapshot(kept.snapshot.id)] = snapshot_to_json(without_changelog(kept.snapshot))
     return found
 
 

@@ -124,8 +124,12 @@ def _target(
 def restorable(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> Snapshot:
     """A tagged snapshot as it can stand again: without its changelog, where that expired, because tags keep none."""
     name = snapshot.changelog_manifest_list
-    if name is None or engine.files.status(table.paths.manifest(name)) is not None:
-        return snapshot
+    kept = name is None or engine.files.status(table.paths.manifest(name)) is not None
+    return snapshot if kept else without_changelog(snapshot)
+
+
+def without_changelog(snapshot: Snapshot) -> Snapshot:
+    """A snapshot that tells its state alone."""
     return evolve(
         snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
     )
