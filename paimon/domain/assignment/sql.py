@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from paimon.domain.assignment.expression import Arithmetic, ColumnValue, Constant, Expression, Operation
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.sql import LONGEST_TEXT, PredicateDialect, column_path, literal_value
+from paimon.domain.predicate.sql import PredicateDialect, column_path, literal_value, understood
 
 HINT = "a column is set to a number, 'text', TRUE, NULL, another column, or sums and products of them with + - * /"
 
@@ -34,19 +32,7 @@ def parse_expression(text: str) -> Expression:
     InvalidRequest
         Where the text is not SQL, or asks for more than values, columns and arithmetic.
     """
-    if not text.strip():
-        raise InvalidRequest(f"{text!r} is no expression", hint=HINT)
-    if len(text) > LONGEST_TEXT:
-        raise InvalidRequest(f"the expression has {len(text)} characters", hint=f"at most {LONGEST_TEXT} are read")
-    try:
-        trees = sqlglot.parse(text, dialect=PredicateDialect)
-        if len(trees) != 1 or trees[0] is None:
-            raise InvalidRequest(f"{text!r} is not one expression", subject=text, hint=HINT)
-        return _expression(trees[0])
-    except (SqlglotError, ValueError, ArithmeticError) as error:
-        raise InvalidRequest(f"{text!r} is not SQL that can be read", subject=text, hint=HINT) from error
-    except RecursionError as error:
-        raise InvalidRequest("the expression is nested too deep", subject=text[:200]) from error
+    return understood(text, "expression", HINT, _expression)
 
 
 def _expression(node: exp.Expression) -> Expression:

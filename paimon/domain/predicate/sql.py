@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlglot
 from attrs import evolve
@@ -20,6 +20,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
 
+T = TypeVar("T")
 HINT = "a predicate compares columns with values: =, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT"
 LONGEST_TEXT = 1_000_000
 
@@ -62,19 +63,30 @@ def parse_predicate(text: str) -> Predicate:
     InvalidRequest
         Where the text is not SQL, or no predicate over columns and values.
     """
+    return understood(text, "predicate", HINT, _predicate)
+
+
+def understood(text: str, what: str, hint: str, read: Callable[[exp.Expression], T]) -> T:
+    """What `read` makes of the tree of a text; InvalidRequest, never a bare error, where there is none.
+
+    Parameters
+    ----------
+    what, hint : str
+        What the text is to be, and what such a thing consists of.
+    """
     if not isinstance(text, str) or not text.strip():
-        raise InvalidRequest(f"{text!r} is no predicate", hint=HINT)
+        raise InvalidRequest(f"{text!r} is no {what}", hint=hint)
     if len(text) > LONGEST_TEXT:
-        raise InvalidRequest(f"the predicate has {len(text)} characters", hint=f"at most {LONGEST_TEXT} are read")
+        raise InvalidRequest(f"the {what} has {len(text)} characters", hint=f"at most {LONGEST_TEXT} are read")
     try:
         trees = sqlglot.parse(text, dialect=PredicateDialect)
         if len(trees) != 1 or trees[0] is None:
-            raise InvalidRequest(f"{text!r} is not one predicate", subject=text, hint=HINT)
-        return _predicate(trees[0])
+            raise InvalidRequest(f"{text!r} is not one {what}", subject=text, hint=hint)
+        return read(trees[0])
     except (SqlglotError, ValueError, ArithmeticError) as error:
-        raise InvalidRequest(f"{text!r} is not SQL that can be read{_place(error)}", subject=text, hint=HINT) from error
+        raise InvalidRequest(f"{text!r} is not SQL that can be read{_place(error)}", subject=text, hint=hint) from error
     except RecursionError as error:
-        raise InvalidRequest("the predicate is nested too deep", subject=text[:200], hint="use IN for lists") from error
+        raise InvalidRequest(f"the {what} is nested too deep", subject=text[:200], hint="use IN for lists") from error
 
 
 def _place(error: Exception) -> str:
