@@ -29,6 +29,8 @@ class State:
 
     Parameters
     ----------
+    path : str
+        The file that names it.
     name : str
         ``snapshot 7``, ``tag release``, ``changelog 3``; with its branch where that is not main.
     is_end : bool
@@ -37,6 +39,7 @@ class State:
 
     table: TableDefinition
     snapshot: Snapshot
+    path: str
     name: str
     held: Held
     is_end: bool
@@ -91,14 +94,14 @@ def find_states(engine: Engine, table: TableDefinition) -> Found:
 def _snapshots(engine: Engine, table: TableDefinition, where: str, found: Found) -> None:
     ids = snapshot_ids(engine, table.paths)
     for snapshot_id in ids:
-        name = f"snapshot {snapshot_id}{where}"
+        path, name = table.paths.snapshot(snapshot_id), f"snapshot {snapshot_id}{where}"
 
-        def look(snapshot_id: int = snapshot_id, name: str = name) -> None:
+        def look(snapshot_id: int = snapshot_id, path: str = path, name: str = name) -> None:
             snapshot = find_snapshot(engine, table.paths, snapshot_id)
             if snapshot is not None:  # else it expired since it was listed
-                found.states.append(State(table, snapshot, name, Held.ALL, snapshot_id == ids[-1]))
+                found.states.append(State(table, snapshot, path, name, Held.ALL, snapshot_id == ids[-1]))
 
-        found.attempt(table.paths.snapshot(snapshot_id), [name], look)
+        found.attempt(path, [name], look)
     for missing in sorted(set(range(ids[0], ids[-1])) - set(ids)) if ids else []:
         if engine.files.status(table.paths.snapshot(missing)) is None:
             reason, name = f"is missing between snapshots {ids[0]} and {ids[-1]}", f"snapshot {missing}{where}"
@@ -122,18 +125,19 @@ def _hints(engine: Engine, table: TableDefinition, ids: Sequence[int]) -> Iterat
 
 def _named(engine: Engine, table: TableDefinition, where: str, found: Found) -> None:
     for tag in tag_names(engine, table.paths):
-        name = f"tag {tag}{where}"
+        path, name = table.paths.tag(tag), f"tag {tag}{where}"
 
-        def look(tag: str = tag, name: str = name) -> None:
-            found.states.append(State(table, load_tag(engine, table.paths, tag).snapshot, name, Held.STATE, True))
+        def look(tag: str = tag, path: str = path, name: str = name) -> None:
+            snapshot = load_tag(engine, table.paths, tag).snapshot
+            found.states.append(State(table, snapshot, path, name, Held.STATE, True))
 
-        found.attempt(table.paths.tag(tag), [name], look)
+        found.attempt(path, [name], look)
     for changelog_id in changelog_ids(engine, table.paths):
-        name = f"changelog {changelog_id}{where}"
+        path, name = table.paths.changelog(changelog_id), f"changelog {changelog_id}{where}"
 
-        def find(changelog_id: int = changelog_id, name: str = name) -> None:
+        def find(changelog_id: int = changelog_id, path: str = path, name: str = name) -> None:
             snapshot = find_changelog(engine, table.paths, changelog_id)
             if snapshot is not None:
-                found.states.append(State(table, snapshot, name, Held.CHANGES, False))
+                found.states.append(State(table, snapshot, path, name, Held.CHANGES, False))
 
-        found.attempt(table.paths.changelog(changelog_id), [name], find)
+        found.attempt(path, [name], find)
