@@ -34,11 +34,6 @@ def without_secrets(options: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def secret_names(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Names of the options that `without_secrets` leaves out, of all depths, in order of name."""
-    return tuple(sorted({name for name, _ in _secrets(options)}))
-
-
 def redacted(text: str, options: Mapping[str, object]) -> str:
     """The text with stars in place of each secret value, and of user and password in a URL."""
     text = _PASSWORD.sub(rf"\g<scheme>{_HIDDEN}@", text)

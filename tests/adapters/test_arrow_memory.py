@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 OPENED = """
 import pyarrow as pa
 {before}
@@ -30,9 +28,9 @@ def answer(program: str, **environment: str) -> str:
 
 
 def test_arrow_allocates_as_the_process_does(tmp_path: object) -> None:
-    if answer(USUAL) != "mimalloc":
-        pytest.skip("this Arrow chooses another pool by itself")
-    assert answer(OPENED.format(before="", folder=str(tmp_path))) == "system"
+    usual = answer(USUAL)
+    expected = "system" if usual == "mimalloc" else usual  # what Arrow chooses elsewhere stands
+    assert answer(OPENED.format(before="", folder=str(tmp_path))) == expected
 
 
 def test_a_choice_stands(tmp_path: object) -> None:
