@@ -6,15 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import run
 
 import paimon
-from paimon.cli.main import main
-
-
-def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    assert main(list(words)) == code
-    printed = capsys.readouterr()
-    return printed.err if code else printed.out
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from commit_world import engine_on
+from golden_entries import as_any_writer_tells
 from golden_input import input_rows
 from golden_tables import golden_directory
 
@@ -20,7 +21,6 @@ from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.formats.avro import AvroFormat
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.parquet import ParquetFormat
-from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.json import schema_from_json, schema_to_json
@@ -87,13 +87,13 @@ def replayed(case: str) -> tuple[Engine, TableDefinition]:
 def live_files(engine: Engine, table: TableDefinition) -> list[dict[str, Any]]:
     snapshot = latest_snapshot(engine, table.paths)
     assert snapshot is not None
-    return [described(e) for e in live_entries(engine, table, data_manifests(engine, table, snapshot))]
+    return [as_any_writer_tells(e) for e in live_entries(engine, table, data_manifests(engine, table, snapshot))]
 
 
 def changelog_files(engine: Engine, table: TableDefinition) -> list[dict[str, Any]]:
     lists = [s.changelog_manifest_list for s in snapshots(engine, table.paths) if s.changelog_manifest_list]
     manifests = [m.file_name for name in lists for m in read_manifest_list(engine, table, name)]
-    return [described(e) for name in manifests for e in read_manifest(engine, table, name)]
+    return [as_any_writer_tells(e) for name in manifests for e in read_manifest(engine, table, name)]
 
 
 def write(engine: Engine, table: TableDefinition, home: Any, step: Mapping[str, Any], number: int) -> None:
@@ -102,30 +102,6 @@ def write(engine: Engine, table: TableDefinition, home: Any, step: Mapping[str, 
     rows, kinds = input_rows(home / "input" / step["rowsFile"].rpartition("/")[2], table.schema.fields)
     writer.write(rows, None if table.options.rowkind_field else kinds)
     commit(engine, table, CommitRequest(tuple(writer.prepare_commit()), "golden", number))
-
-
-def described(entry: ManifestEntry) -> dict[str, Any]:
-    file = entry.file
-    return {
-        "partitionHex": entry.partition.hex(),
-        "bucket": entry.bucket,
-        "totalBuckets": entry.total_buckets,
-        "level": file.level,
-        "rowCount": file.row_count,
-        "minKeyHex": file.min_key.hex(),
-        "maxKeyHex": file.max_key.hex(),
-        "keyStatsMinHex": file.key_stats.min_values.hex(),
-        "keyStatsMaxHex": file.key_stats.max_values.hex(),
-        "keyStatsNullCounts": list(file.key_stats.null_counts),
-        "valueStatsMinHex": file.value_stats.min_values.hex(),
-        "valueStatsMaxHex": file.value_stats.max_values.hex(),
-        "valueStatsNullCounts": list(file.value_stats.null_counts),
-        "valueStatsCols": None if file.value_stats_cols is None else list(file.value_stats_cols),
-        "minSequenceNumber": file.min_sequence_number,
-        "maxSequenceNumber": file.max_sequence_number,
-        "deleteRowCount": file.delete_row_count,
-        "fileSource": file.file_source.name if file.file_source is not None else None,
-    }
 
 
 @pytest.mark.parametrize("case", CASES)

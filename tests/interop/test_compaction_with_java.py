@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
-from java_paimon import JavaPaimon, canonical
-
-import paimon
+from java_paimon import JavaPaimon
+from java_turns import created, ours
 
 pytestmark = pytest.mark.interop
 
-DDL = "id BIGINT NOT NULL, p STRING NOT NULL, s INT, v STRING"
 CASES: dict[str, dict[str, str]] = {
     "parquet": {},
     "orc": {"file.format": "orc", "num-sorted-run.compaction-trigger": "2"},
@@ -22,19 +19,6 @@ CASES: dict[str, dict[str, str]] = {
     "rolled": {"target-file-size": "1 kb", "compaction.force-up-level-0": "true"},
     "input changelog": {"changelog-producer": "input", "num-sorted-run.compaction-trigger": "2"},
 }
-
-
-def created(tmp_path: Path, **more: Any) -> tuple[paimon.Table, Path]:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("db")
-    table = catalog.create_table("db.t", DDL, **more)
-    return table, Path(table.location)
-
-
-def ours(directory: Path) -> list[Any]:
-    table = paimon.open_table(directory)
-    assert isinstance(table, paimon.Table)
-    return canonical(table.scan().to_arrow().to_pylist())
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -8,31 +8,16 @@ from typing import Any
 
 import pytest
 from java_paimon import JavaPaimon, canonical
-
-import paimon
+from java_turns import created, ours
 
 pytestmark = pytest.mark.interop
 
-DDL = "id BIGINT NOT NULL, p STRING NOT NULL, s INT, v STRING"
 LAYOUTS: dict[str, dict[str, str]] = {
     "unaware": {},
     "unaware 64": {"deletion-vectors.bitmap64": "true", "deletion-vector.index-file.target-size": "40 b"},
     "fixed": {"bucket": "2", "bucket-key": "id"},
     "orc": {"file.format": "orc", "bucket": "2", "bucket-key": "id", "deletion-vectors.bitmap64": "true"},
 }
-
-
-def created(tmp_path: Path, **more: Any) -> tuple[paimon.Table, Path]:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("db")
-    table = catalog.create_table("db.t", DDL, **more)
-    return table, Path(table.location)
-
-
-def ours(directory: Path) -> list[Any]:
-    table = paimon.open_table(directory)
-    assert isinstance(table, paimon.Table)
-    return canonical(table.scan().to_arrow().to_pylist())
 
 
 def rows(turn: int, count: int = 20) -> list[dict[str, Any]]:
