@@ -1,43 +1,50 @@
-"""Whether a snapshot that was just put stands in the table's history, where its base can no longer tell.
+"""Whether a snapshot that was put stands in the table's history, where its base can no longer tell.
 
-Law: it does if nothing older stands and it is the newest, or its successor was built on it. Asked only for a table's
-first snapshot and where the base was expired meanwhile, so listing is no burden.
+Law: read only what the decision needs (`paimon.domain.commit.publishing.place`). Asked only where the base was expired
+meanwhile, or for a table's first snapshot, so listing is no burden.
 """
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.commit.publishing import Place, built_on, place
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.manifests import read_manifest_list
+from paimon.operations.read.manifests import entries_at, live_columns, read_manifest, read_manifest_list
 from paimon.operations.read.snapshots import find_snapshot, snapshot_ids
 from paimon.ports.engine import Engine
 
 
-def follows_on(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> bool:
-    """True where `snapshot` is the oldest that stands, and the newest or the base of the next."""
+def place_of(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Snapshot | None) -> Place:
+    """Where a snapshot belongs that was put on `base` (None: the table's first), which has gone since."""
     ids = snapshot_ids(engine, table.paths)
-    if not ids or min(ids) < snapshot.id:
-        return False
-    if max(ids) == snapshot.id:
+    later = next((s for i in ids if i > snapshot.id and (s := find_snapshot(engine, table.paths, i)) is not None), None)
+    index = base.index_manifest if base else None
+    descends = None if later is None else descends_from(engine, table, later, snapshot, index)
+    standing = find_snapshot(engine, table.paths, snapshot.id)
+    return place(
+        descends,
+        is_oldest=bool(ids) and ids[0] >= snapshot.id,
+        is_newest=bool(ids) and ids[-1] == snapshot.id,
+        next_stands=None if later is None else later.id == snapshot.id + 1,
+        stands=standing is not None and standing.identity == snapshot.identity,
+    )
+
+
+def descends_from(
+    engine: Engine, table: TableDefinition, later: Snapshot, snapshot: Snapshot, index_before: str | None
+) -> bool | None:
+    """Whether a later snapshot holds what this one changed; None where its files do not tell."""
+    held = read_manifest_list(engine, table, later.base_manifest_list)
+    added = read_manifest_list(engine, table, snapshot.delta_manifest_list)
+    names = {meta.file_name for meta in held}
+    if added and all(meta.file_name in names for meta in added):
         return True
-    successor = find_snapshot(engine, table.paths, snapshot.id + 1)
-    return successor is not None and _built_on(engine, table, successor, snapshot)
-
-
-def is_astray(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> bool:
-    """True where history went on without it, from another snapshot of its id that expired.
-
-    Then the next one stands and was built on the other, or has expired too while later ones stand: expiry goes upwards,
-    so that it would have taken this one first if this were the one that history knows.
-    """
-    successor = find_snapshot(engine, table.paths, snapshot.id + 1)
-    if successor is not None:
-        return not _built_on(engine, table, successor, snapshot)
-    return max(snapshot_ids(engine, table.paths), default=0) > snapshot.id + 1
-
-
-def _built_on(engine: Engine, table: TableDefinition, successor: Snapshot, snapshot: Snapshot) -> bool:
-    """Whether the successor's base list holds the manifests of the snapshot's delta."""
-    held = {meta.file_name for meta in read_manifest_list(engine, table, successor.base_manifest_list)}
-    added = {meta.file_name for meta in read_manifest_list(engine, table, snapshot.delta_manifest_list)}
-    return added <= held
+    delta = [entry for meta in added for entry in read_manifest(engine, table, meta.file_name)]
+    live = live_columns(engine, table, held)
+    wanted = pa.array(sorted({entry.file.file_name for entry in delta}), pa.string())
+    named = pc.is_in(live.files.field("_FILE_NAME"), wanted).to_numpy(zero_copy_only=False).astype(bool)
+    found = {entry.identity for entry in entries_at(live.where(named))}
+    return built_on(delta, found, (index_before, snapshot.index_manifest), later.index_manifest)

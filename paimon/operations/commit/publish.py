@@ -1,24 +1,29 @@
 """Making a snapshot visible, and knowing for certain whether it is.
 
-Law: "exists" never means "not mine": the snapshot that stands is read and its identity compared. A won put counts
-only if the base still stands behind it (ids are reused after expiry). What cannot be known is said to be unknown, and
-then nothing is deleted. Source: our own protocol (docs/decisions); Java's `RenamingSnapshotCommit` checks and then
-renames.
+Law: reads what stands and follows the decisions of `paimon.domain.commit.publishing`; where the outcome is unknown
+nothing is deleted. Source: our own protocol (docs/decisions); Java's `RenamingSnapshotCommit` checks and then renames.
 """
 
 from __future__ import annotations
 
+from paimon.domain.commit.publishing import Place, Seen, Step, after_put
 from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageError
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.lineage import follows_on, is_astray
+from paimon.operations.commit.lineage import place_of
 from paimon.operations.read.snapshots import find_snapshot
 from paimon.ports.engine import Engine
 from paimon.ports.snapshots import PublishOutcome
 
 _TRIES = 5
 _FIRST_WAIT_MILLIS = 5
+_ASTRAY_WAIT_MILLIS = 100
+_OUTCOMES = {
+    Place.IN_HISTORY: PublishOutcome.PUBLISHED,
+    Place.ASTRAY: PublishOutcome.LOST,
+    Place.UNKNOWN: PublishOutcome.UNKNOWN,
+}
 
 
 def publish(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
@@ -30,19 +35,25 @@ def publish(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Sn
         PUBLISHED: it stands, in the table's history; LOST: another's snapshot stands in its place, or history went on
         without it, and it is gone again; UNKNOWN: nobody can tell.
     """
-    paths = table.paths
     for attempt in range(_TRIES):
         if attempt:
             engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
-        if _put(engine, paths, snapshot, base) is PublishOutcome.PUBLISHED:
-            return _confirmed(engine, table, snapshot, base)
-        standing = read_standing(engine, paths, snapshot.id)
-        if isinstance(standing, Snapshot):
-            mine = standing.identity == snapshot.identity
-            return _confirmed(engine, table, snapshot, base) if mine else PublishOutcome.LOST
-        if standing is None and not _base_stands(engine, paths, base):
-            return PublishOutcome.UNKNOWN
+        match _next(engine, table.paths, snapshot, base):
+            case Step.CONFIRM:
+                return _confirmed(engine, table, snapshot, base)
+            case Step.GO_ON:
+                return PublishOutcome.LOST
+            case Step.GIVE_UP:
+                return PublishOutcome.UNKNOWN
     return PublishOutcome.UNKNOWN
+
+
+def _next(engine: Engine, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> Step:
+    """Put the snapshot; what to do then."""
+    if _put(engine, paths, snapshot, base) is PublishOutcome.PUBLISHED:
+        return after_put(True, Seen.MINE, True)
+    seen = _seen(engine, paths, snapshot)
+    return after_put(False, seen, seen is not Seen.NOTHING or base is None or _seen(engine, paths, base) is Seen.MINE)
 
 
 def read_standing(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | PaimonError | None:
@@ -60,31 +71,32 @@ def _put(engine: Engine, paths: TablePaths, snapshot: Snapshot, base: Snapshot |
         return PublishOutcome.UNKNOWN
 
 
-def _base_stands(engine: Engine, paths: TablePaths, base: Snapshot | None) -> bool:
-    if base is None:
-        return True
-    standing = read_standing(engine, paths, base.id)
-    return isinstance(standing, Snapshot) and standing.identity == base.identity
+def _seen(engine: Engine, paths: TablePaths, snapshot: Snapshot) -> Seen:
+    """What stands under a snapshot's id, seen by whoever knows the snapshot."""
+    standing = read_standing(engine, paths, snapshot.id)
+    if isinstance(standing, Snapshot):
+        return Seen.MINE if standing.identity == snapshot.identity else Seen.ANOTHERS
+    return Seen.NOTHING if standing is None else Seen.UNREADABLE
 
 
 def _confirmed(
     engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Snapshot | None
 ) -> PublishOutcome:
-    """PUBLISHED if the snapshot stands in the table's history, else UNKNOWN."""
+    """PUBLISHED if the snapshot stands in the table's history, LOST if it is gone again, else UNKNOWN."""
     standing = _patiently(engine, table.paths, base.id) if base else None
     if isinstance(standing, Snapshot) and base:
         same = standing.identity == base.identity
         return PublishOutcome.PUBLISHED if same else PublishOutcome.UNKNOWN
     try:
-        if standing is None and follows_on(engine, table, snapshot):
-            return PublishOutcome.PUBLISHED
-        if is_astray(engine, table, snapshot):
-            # Its id was used before, by a snapshot that expired; nobody can build on it, but readers may meet it.
+        where = place_of(engine, table, snapshot, base)
+        if where is Place.ASTRAY:  # or expiry is just taking several at once, in the order that the storage likes
+            engine.clock.sleep_millis(_ASTRAY_WAIT_MILLIS)
+            where = place_of(engine, table, snapshot, base)
+        if where is Place.ASTRAY:  # nobody can build on it, but readers may meet it
             engine.files.delete([table.paths.snapshot(snapshot.id)])
-            return PublishOutcome.LOST
     except (StorageError, CorruptTable, NotFound):
         return PublishOutcome.UNKNOWN
-    return PublishOutcome.UNKNOWN
+    return _OUTCOMES[where]
 
 
 def _patiently(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | PaimonError | None:

@@ -343,6 +343,32 @@ def test_a_put_behind_the_head_is_withdrawn_and_made_again(expired: tuple[int, .
     assert memory.status(table.paths.snapshot(2)) is None
 
 
+@pytest.mark.parametrize("gone", [1, 2, 3])
+@pytest.mark.parametrize("others", [1, 4])
+def test_a_won_commit_stays_won_while_others_merge_its_manifest_and_expire_it(others: int, gone: int) -> None:
+    """Between the put and the look at its base, the base expires, and so may the snapshot itself."""
+    memory = MemoryFiles()
+    table = table_at("/lake/t", options={"manifest.merge-min-count": "2"})
+    calm = engine_on(memory)
+    create(calm, table)
+    put(calm, table, message(table, ["base"]))
+    stalled: list[str] = []
+
+    def stall(operation: str, path: str) -> Fault | None:
+        won = table.paths.snapshot(2) in memory.contents
+        if operation == "read" and path == table.paths.snapshot(1) and won and not stalled:
+            stalled.append(path)
+            for i in range(others):
+                put(calm, table, message(table, [f"other{i}"]))
+            memory.delete([table.paths.snapshot(i) for i in range(1, min(gone, others + 1) + 1)])
+        return None
+
+    done = put(engine_on(FaultyFiles(memory, stall)), table, message(table, ["late"]), user="slow")
+    assert stalled
+    assert done.snapshot_ids == (2,)
+    assert live_names(calm, table) == ["base", "late", *(f"other{i}" for i in range(others))]
+
+
 def test_a_put_behind_the_head_of_which_nobody_can_tell_is_uncertain() -> None:
     """The snapshots that would tell cannot be read: nothing is removed, and nothing is promised."""
     memory = MemoryFiles()
