@@ -23,6 +23,7 @@ from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.parquet import ParquetFormat
 from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.observers import SilentObserver
+from paimon.adapters.snapshots.queued import QueuedSnapshotCommit
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog, option_text
@@ -122,7 +123,7 @@ def engine_for(location: str, storage: Mapping[str, object], options: Mapping[st
         files=files,
         formats={f.identifier: f for f in (ParquetFormat(), OrcFormat(), AvroFormat())},
         records=AvroRecordIO(),
-        snapshots=FileSnapshotCommit(files),
+        snapshots=FileSnapshotCommit(files) if "://" in location else QueuedSnapshotCommit(files),
         clock=SystemClock(),
         ids=RandomIds(),
         random=SystemRandom(),

@@ -3,6 +3,8 @@ that take hours too; without it they are left out."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -12,6 +14,16 @@ settings.load_profile("paimon")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests marked long, which take hours")
+    parser.addoption("--progress", type=Path, help="where long tests note how far they are, to go on from there")
+
+
+@pytest.fixture
+def progress(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A directory that outlives the run, if one was given."""
+    given = request.config.getoption("--progress")
+    folder = tmp_path if given is None else Path(given).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

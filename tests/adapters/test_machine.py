@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from paimon.adapters.executors.threads import ThreadExecutor
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.observers import CountingObserver, LoggingObserver
+from paimon.adapters.snapshots.queued import QueuedSnapshotCommit
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.domain.errors import AlreadyExists, NotFound, StorageError
@@ -202,6 +204,29 @@ def test_a_snapshot_is_published_once() -> None:
     silent = FileSnapshotCommit(FaultyFiles(files, numbered({0: Fault.TELLS_NOTHING})))
     two = Snapshot(2, 0, "base", "delta-3", "me", 2, CommitKind.APPEND, 0)
     assert silent.publish(paths, two, one) is PublishOutcome.UNKNOWN
+
+
+def test_writers_of_a_machine_take_turns_and_wait_for_nobody_for_ever(tmp_path: Path) -> None:
+    paths = TablePaths(str(tmp_path))
+    patient, hasty = QueuedSnapshotCommit(LocalFiles()), QueuedSnapshotCommit(LocalFiles(), patience_seconds=0.05)
+    with patient.turn(paths):
+        pass  # nothing was published yet: there is no directory to queue at
+    (tmp_path / "snapshot").mkdir()
+    inside = []
+
+    def take(_: int) -> None:
+        with patient.turn(paths):
+            inside.append(1)
+            time.sleep(0.002)
+            assert sum(inside) == 1
+            inside.append(-1)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(list(pool.map(take, range(20)))) == 20
+    with patient.turn(paths):
+        begun = time.monotonic()
+        with hasty.turn(paths):
+            assert 0.05 <= time.monotonic() - begun < 5
 
 
 def test_clock_names_and_chance(monkeypatch) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from s3_server import BUCKET, losing_replies, s3_server, storage_of
 
@@ -142,45 +139,3 @@ def test_lost_reply_of_a_won_put_is_not_taken_for_a_success_of_another(endpoint:
             assert first in (PutOutcome.CREATED, PutOutcome.EXISTS, PutOutcome.UNKNOWN)
             assert files.put_if_absent(path, b"2") is not PutOutcome.CREATED
             assert files.read(path) == b"1"
-
-
-def _append(location: str, endpoint: str, writer: int, commits: int, lines: str) -> None:
-    table = paimon.open_table(location, storage=storage_of(endpoint))
-    for i in range(commits):
-        table.write(pa.table({"writer": pa.array([writer], pa.int32()), "i": pa.array([i], pa.int32())}))
-        with Path(lines).open("a") as log:
-            log.write(f"{writer} {i}\n")
-
-
-@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
-@pytest.mark.parametrize(
-    ("processes", "commits"),
-    [
-        pytest.param(3, 3, id="some"),
-        pytest.param(6, 10, id="sixty", marks=pytest.mark.long),
-        pytest.param(8, 25, id="two hundred", marks=pytest.mark.long),
-    ],
-)
-def test_processes_append_through_a_proxy_that_loses_replies(
-    endpoint: str, tmp_path: Path, processes: int, commits: int, keyed: bool
-) -> None:
-    catalog = paimon.connect(f"s3://{BUCKET}/{uuid.uuid4()}", storage=storage_of(endpoint))
-    catalog.create_database("d")
-    keys = {"primary_keys": ["writer", "i"], "options": {"bucket": "1"}} if keyed else {}
-    table = catalog.create_table("d.t", "writer INT NOT NULL, i INT NOT NULL", **keys)
-    with losing_replies(endpoint, 0.3) as lossy:
-        context = multiprocessing.get_context("spawn")
-        log = str(tmp_path / "acknowledged")
-        workers = [
-            context.Process(target=_append, args=(table.location, lossy, w, commits, log)) for w in range(processes)
-        ]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(90 * commits)
-    assert [w.exitcode for w in workers] == [0] * processes
-    acknowledged = sorted(tuple(map(int, line.split())) for line in Path(log).read_text().splitlines())
-    rows = table.scan().to_arrow()
-    read = sorted(zip(rows["writer"].to_pylist(), rows["i"].to_pylist(), strict=True))
-    assert len(acknowledged) == processes * commits
-    assert read == acknowledged

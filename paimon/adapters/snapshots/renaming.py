@@ -6,6 +6,8 @@ acknowledgement that got lost), so the caller compares identities. Source: `Rena
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from attrs import frozen
 
 from paimon.domain.paths import TablePaths
@@ -26,6 +28,10 @@ class FileSnapshotCommit:
     """See `paimon.ports.snapshots.SnapshotCommit`; a StorageError means that nothing was published."""
 
     files: FileIO
+
+    def turn(self, paths: TablePaths) -> AbstractContextManager[None]:
+        """Nobody waits."""
+        return nullcontext()
 
     def publish(self, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
         """Create the snapshot's file."""

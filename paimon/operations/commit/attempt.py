@@ -79,7 +79,8 @@ class Attempts:
         started = self._engine.clock.now_millis()
         retries = 0
         while True:
-            published = self._once(change_on, retries)
+            with self._engine.snapshots.turn(self._table.paths):
+                published = self._once(change_on, retries)
             if published is not None:
                 return published
             self._writer.discard(keep=self._reusable())

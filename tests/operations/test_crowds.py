@@ -1,0 +1,55 @@
+"""Processes that write one table at the same time, on local disk and on a store that loses replies: every row that was
+acknowledged is there once, none is refused.
+
+One small round each in CI; a hundred of 6 x 10 and of 8 x 25 commits, with a key and without, by `--long`. With
+`--progress DIR` each round is noted there, and a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from s3_server import BUCKET, losing_replies, s3_server, storage_of
+
+from paimon.testing.crowd import Crowd, Outcome, one_round, rounds, summary
+
+LOSSES = 0.3
+Play = Callable[[Crowd], Outcome]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Play]]:
+    """How a round is played on each storage."""
+    disk = str(tmp_path_factory.mktemp("crowds"))
+    with s3_server() as endpoint, losing_replies(endpoint, LOSSES) as lossy:
+        store, whole, broken = f"s3://{BUCKET}/{uuid.uuid4()}", storage_of(endpoint), storage_of(lossy)
+        yield {
+            "disk": lambda crowd: one_round(disk, crowd),
+            "store": lambda crowd: one_round(store, crowd, writers=broken, judge=whole),
+        }
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
+@pytest.mark.parametrize("place", ["disk", "store"])
+def test_some_processes_write_one_table(places: dict[str, Play], place: str, keyed: bool) -> None:
+    outcome = places[place](Crowd(3, 3, keyed))
+    assert outcome.acknowledged == 9
+    assert outcome.is_well, outcome
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("writers", "commits"), [(6, 10), (8, 25)])
+@pytest.mark.parametrize("place", ["disk", "store"])
+def test_many_processes_write_one_table_a_hundred_times(
+    places: dict[str, Play], progress: Path, place: str, writers: int, commits: int
+) -> None:
+    crowds = [Crowd(writers, commits, keyed) for keyed in (False, True)]
+    log = progress / f"crowds-{place}-{writers}-{commits}.jsonl"
+    outcomes = list(rounds(crowds, 100, log, places[place]))
+    assert len(outcomes) == 200
+    print(summary(outcomes))
+    assert [o for o in outcomes if not o.is_well] == []
+    assert {o.acknowledged for o in outcomes} == {writers * commits}
