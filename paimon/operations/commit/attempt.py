@@ -1,6 +1,7 @@
 """One change made into one snapshot: check, write, publish, and again after a lost race.
 
-Law: data files and delta manifests are made once; a lost attempt's lists go; an unknown outcome deletes nothing.
+Law: data files, delta manifests and their lists are made once, for what lies between the look at the head and the
+publishing is what others can win by; a lost attempt's base list goes; an unknown outcome deletes nothing.
 Source: `FileStoreCommitImpl.tryCommit`.
 """
 
@@ -11,11 +12,10 @@ from collections.abc import Callable, Mapping
 from attrs import field, frozen
 
 from paimon.domain.commit.entries import Change
-from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, delta_rows, next_snapshot
+from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, WrittenList, delta_rows, next_snapshot
 from paimon.domain.commit.retry import RetryPolicy
 from paimon.domain.commit.row_ids import with_row_ids
 from paimon.domain.errors import CommitConflict, CommitUncertain, CorruptTable, StorageError
-from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.base import CommitBase
@@ -53,6 +53,16 @@ class Published:
     retries: int
 
 
+@frozen(eq=False)
+class _Delta:
+    """What is stored of a change alone, on whatever base it is published; `names` are all of its files."""
+
+    change: Change
+    added: WrittenList
+    changelog: WrittenList | None
+    names: frozenset[str]
+
+
 class Attempts:
     """The attempts to publish one change; keeps what the next attempt can use again."""
 
@@ -62,7 +72,7 @@ class Attempts:
         self._signature = signature
         self._writer = ManifestWriter(engine, table)
         self._merge = BaseMerge(engine, table, self._writer)
-        self._delta: tuple[Change, tuple[ManifestFileMeta, ...], tuple[ManifestFileMeta, ...]] | None = None
+        self._delta: _Delta | None = None
         self._seen: int | None = None
 
     def publish(self, change_on: ChangeOn) -> Published:
@@ -95,6 +105,7 @@ class Attempts:
             retries += 1
 
     def _once(self, change_on: ChangeOn, retries: int) -> Published | None:
+        schema_id = max(schema_ids(self._engine, self._table.paths), default=self._table.schema.id)
         latest = latest_snapshot(self._engine, self._table.paths)
         try:
             base = CommitBase(self._engine, self._table, latest)
@@ -104,7 +115,7 @@ class Attempts:
                 self._writer.discard()
                 return Published(done, change, retries)
             change, next_row_id = self._tracked(base, change)
-            snapshot = self._written(base, change, next_row_id)
+            snapshot = self._written(base, change, next_row_id, schema_id)
         except BaseException as error:
             self._writer.discard()
             if isinstance(error, CorruptTable) and self._expired(latest):
@@ -114,8 +125,9 @@ class Attempts:
         if outcome is PublishOutcome.UNKNOWN:
             signature = self._signature
             raise CommitUncertain(
-                signature.commit_user, signature.identifier, f"whether snapshot {snapshot.id} stands cannot be told"
-            )
+                signature.commit_user, signature.identifier, f"whether snapshot {snapshot.id} stands cannot be told",
+                snapshot_id=snapshot.id, identity=snapshot.identity,
+            )  # fmt: skip
         if outcome is PublishOutcome.LOST:
             return None
         self._writer.discard(keep=self._used(snapshot))
@@ -144,15 +156,15 @@ class Attempts:
         snapshot_id = base.snapshot.id + 1 if base.snapshot else 1
         return with_row_ids(change, base.next_row_id, snapshot_id, options.row_tracking_partition_group)
 
-    def _written(self, base: CommitBase, change: Change, next_row_id: int) -> Snapshot:
+    def _written(self, base: CommitBase, change: Change, next_row_id: int, schema_id: int) -> Snapshot:
         signature = self._signature
-        delta, changelog = self._delta_manifests(change)
+        delta = self._delta_of(change)
         content = SnapshotContent(
             kind=change.kind,
             base_list=self._writer.manifest_list(self._merge.merged(base.manifests)),
-            delta_list=self._writer.manifest_list(delta),
+            delta_list=delta.added,
             delta_rows=delta_rows(change.entries),
-            changelog_list=self._writer.manifest_list(changelog) if changelog else None,
+            changelog_list=delta.changelog,
             changelog_rows=sum(e.file.row_count for e in change.changelog),
             index_manifest=base.index_manifest_after(change, self._writer),
             statistics=signature.statistics,
@@ -164,16 +176,19 @@ class Attempts:
         stamp = Stamp(
             signature.commit_user,
             signature.identifier,
-            max(schema_ids(self._engine, self._table.paths), default=self._table.schema.id),
+            schema_id,
             self._engine.ids.uuid(),
             self._engine.clock.now_millis(),
         )
         return next_snapshot(base.snapshot, content, stamp)
 
-    def _delta_manifests(self, change: Change) -> tuple[tuple[ManifestFileMeta, ...], tuple[ManifestFileMeta, ...]]:
-        if self._delta is None or self._delta[0] != change:
-            self._delta = change, self._writer.manifests(change.entries), self._writer.manifests(change.changelog)
-        return self._delta[1], self._delta[2]
+    def _delta_of(self, change: Change) -> _Delta:
+        if self._delta is None or self._delta.change != change:
+            added, changelog = self._writer.manifests(change.entries), self._writer.manifests(change.changelog)
+            lists = self._writer.manifest_list(added), self._writer.manifest_list(changelog) if changelog else None
+            names = {m.file_name for m in (*added, *changelog)} | {written.name for written in lists if written}
+            self._delta = _Delta(change, *lists, frozenset(names))
+        return self._delta
 
     def _used(self, snapshot: Snapshot) -> set[str]:
         """What the published snapshot names: the rest was made for attempts that lost."""
@@ -181,8 +196,7 @@ class Attempts:
         return {name for name in (*lists, snapshot.index_manifest) if name} | self._reusable()
 
     def _reusable(self) -> set[str]:
-        delta = (*self._delta[1], *self._delta[2]) if self._delta else ()
-        return {m.file_name for m in delta} | self._merge.made
+        return {*(self._delta.names if self._delta else ()), *self._merge.made}
 
     def _hint(self, snapshot_id: int) -> None:
         # A hint that cannot be written only makes the next reader slower.
