@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -117,6 +118,20 @@ def test_stripes_without_a_match_are_skipped(kind: DataType, values: list[Any]) 
 def test_nan_never_hides_behind_stripe_bounds() -> None:
     data, _ = write(dt.DoubleType(), [1.0, float("nan"), 2.0])
     assert len(read(data, dt.DoubleType(), Compare("v", Operator.GT, 100.0))) == 3
+
+
+def test_decimals_of_38_digits_bound_stripes() -> None:
+    kind = dt.DecimalType(38, 10)
+    least, most = Decimal("-9999999999999999999999999999.9999999999"), Decimal("1234567890123456789012345678.1")
+    data, _ = write(kind, [least, most])
+    assert read(data, kind, Compare("v", Operator.LE, Decimal("-1.0000000000"))) == [least, most]
+    assert read(data, kind, Compare("v", Operator.GT, most)) == []
+
+
+def test_decimals_of_38_digits_beside_far_times() -> None:
+    kind = dt.ArrayType(dt.RowType((DataField(1, "t", dt.TimestampType(3)), DataField(2, "d", dt.DecimalType(38, 1)))))
+    rows = [[(YEAR_9999, Decimal("1234567890123456789012345678901234567.8"))]]
+    assert read(write(kind, rows)[0], kind) == rows
 
 
 PARTS = st.one_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import date, datetime, time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,19 @@ def keyed(tmp_path: Path) -> paimon.Table:
     table.write([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
     table.write([{"k": 2, "v": None, "op": "-D"}, {"k": 3, "v": "c", "op": "+U"}], kind_column="op")
     return table
+
+
+def test_keys_are_shown_as_files_hold_them(tmp_path: Path) -> None:
+    """Java's own list: a DATE is a number of days, a TIME one of milliseconds, a TIMESTAMP has a T."""
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    columns = "d DATE NOT NULL, t TIME(3) NOT NULL, at TIMESTAMP(3) NOT NULL, n DECIMAL(30, 2) NOT NULL"
+    table = catalog.create_table("db.t", columns, primary_keys=["d", "t", "at", "n"], options={"bucket": 1})
+    row = {"d": date(2024, 11, 27), "t": time(0, 0, 2), "at": datetime(2500, 12, 6, 20, 28, 29), "n": "1.50"}
+    table.write([row])
+    for name in ("files", "file_key_ranges"):
+        (shown_row,) = table.system_table(name).scan().to_arrow().to_pylist()
+        assert shown_row["min_key"] == shown_row["max_key"] == "[20054, 2000, 2500-12-06T20:28:29, 1.50]"
 
 
 @pytest.mark.parametrize("name", sorted(SYSTEM_TABLES.keys() | DATA_VIEWS.keys()))

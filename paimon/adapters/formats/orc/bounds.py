@@ -7,7 +7,7 @@ Source: ORC specification v1, "Column Statistics".
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from paimon.adapters.formats.orc.protobuf import Part, decode
 from paimon.domain.stats.simple_stats import ColumnStats
@@ -19,6 +19,7 @@ _INT, _STRING, _DECIMAL, _DATE, _TIMESTAMP = 2, 4, 6, 7, 9
 _MIN_MILLIS, _MAX_MILLIS = 3, 4
 _NANOS = 1_000_000
 _NEAR_MILLIS = (-(2**63) // _NANOS + 2, 2**63 // _NANOS - 2)
+_WIDE = Context(prec=76)  # Python's own refuses more than 28 digits
 _INTS = (*dt.INTEGER_TYPES, dt.TimeType)
 
 
@@ -74,5 +75,5 @@ def _bound(inner: list[Part], field: int, data_type: DataType) -> int | str | De
     if isinstance(data_type, dt.VarCharType):
         return part.as_bytes.decode()
     if isinstance(data_type, dt.DecimalType):
-        return Decimal(part.as_bytes.decode()).quantize(Decimal(1).scaleb(-data_type.scale))
+        return Decimal(part.as_bytes.decode()).quantize(Decimal(1).scaleb(-data_type.scale), context=_WIDE)
     return part.as_signed

@@ -9,7 +9,7 @@ loses the last second before 1970.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from io import BytesIO
 from typing import Any
 
@@ -26,6 +26,7 @@ from paimon.domain.types.data_types import DataField, DataType
 
 _NANOS = 1_000_000_000
 _SMALL_NANOS = 999_999
+_WIDE = Context(prec=76)  # Python's own refuses more than 28 digits
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": _NANOS}
 
 
@@ -188,5 +189,5 @@ def _internal(value: Any, data_type: DataType) -> Any:
         case dt.CharType():
             return value.rstrip(" ")
         case dt.DecimalType(scale=scale):
-            return value.quantize(Decimal(1).scaleb(-scale))
+            return value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
     return value

@@ -1,7 +1,7 @@
 """Binary rows as the texts that system tables show.
 
-Law: partitions stand in braces and keys in brackets, written as SQL casts write them; statistics are a map by column
-name, sorted, with values as the format holds them (dates as day numbers, times as milliseconds). Source: `FilesTable`.
+Law: partitions stand in braces, written as SQL casts write them; keys in brackets and statistics, a map by column
+name, sorted, show values as the format holds them (dates as day numbers, times as milliseconds). Source: `FilesTable`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from paimon.domain.row.binary_row import arity, deserialize
 from paimon.domain.types.data_types import BYTES_TYPES, DataField, DataType
 
 
-def row_text(row: bytes, fields: Sequence[DataField], brackets: str = "{}") -> str:
-    """A serialised row as ``{a, b}``."""
-    values = deserialize(row, [f.type for f in fields]) if fields else ()
-    texts = (_shown(plain_text, v, f.type) for v, f in zip(values, fields, strict=False))
-    return f"{brackets[0]}{', '.join(texts)}{brackets[1]}"
+def row_text(row: bytes, fields: Sequence[DataField]) -> str:
+    """A serialised partition as ``{a, b}``."""
+    return f"{{{_values_text(plain_text, row, fields)}}}"
 
 
 def key_text(row: bytes, fields: Sequence[DataField]) -> str | None:
     """A serialised key as ``[a, b]``; None for a table without a primary key."""
-    return row_text(row, fields, "[]") if fields and arity(row) > 0 else None
+    return f"[{_values_text(legacy_text, row, fields)}]" if fields and arity(row) > 0 else None
 
 
 def stats_text(values: Mapping[str, tuple[Any, DataType]]) -> str:
@@ -34,6 +32,11 @@ def stats_text(values: Mapping[str, tuple[Any, DataType]]) -> str:
 def map_text(pairs: Iterable[tuple[str, object]]) -> str:
     """Pairs as Java prints a sorted map; None as ``null``."""
     return "{" + ", ".join(f"{k}={'null' if v is None else v}" for k, v in sorted(pairs)) + "}"
+
+
+def _values_text(render: Any, row: bytes, fields: Sequence[DataField]) -> str:
+    values = deserialize(row, [f.type for f in fields]) if fields else ()
+    return ", ".join(_shown(render, v, f.type) for v, f in zip(values, fields, strict=False))
 
 
 def _shown(render: Any, value: Any, data_type: DataType) -> str:
