@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from paimon.domain.errors import (
         AlreadyExists,
         CommitConflict,
+        CommitOverwritten,
         CommitUncertain,
         CorruptTable,
         InvalidRequest,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from paimon.domain.predicate.build import col
     from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.engines import connect, open_table
+    from paimon.ports.callbacks import CommitEvent
     from paimon.scan import Scan
     from paimon.system_table import SystemTable
     from paimon.table import Table, WriteResult
@@ -42,6 +44,8 @@ _HOMES = {
     "AlreadyExists": "paimon.domain.errors",
     "Catalog": "paimon.catalog",
     "CommitConflict": "paimon.domain.errors",
+    "CommitEvent": "paimon.ports.callbacks",
+    "CommitOverwritten": "paimon.domain.errors",
     "CommitUncertain": "paimon.domain.errors",
     "CorruptTable": "paimon.domain.errors",
     "InvalidRequest": "paimon.domain.errors",
@@ -63,6 +67,8 @@ __all__ = [
     "AlreadyExists",
     "Catalog",
     "CommitConflict",
+    "CommitEvent",
+    "CommitOverwritten",
     "CommitUncertain",
     "CorruptTable",
     "InvalidRequest",

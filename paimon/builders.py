@@ -14,7 +14,7 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 
 from paimon.domain.commit.message import CommitMessage, DataIncrement
-from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.errors import CommitUncertain, InvalidRequest, PaimonError
 from paimon.domain.partition.spec import parse_spec
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.row.binary_row import serialize
@@ -23,7 +23,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.abort import abort
-from paimon.operations.commit.commit import CommitRequest, CommitResult, commit, committed
+from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, commit, committed, tell_again
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
 from paimon.operations.write.source import tables_of
 from paimon.operations.write.writer import TableWriter
@@ -233,6 +233,7 @@ class TableCommit:
     overwrite: Mapping[str, object] | None = None
     dynamic_overwrite: bool = False
     ignore_empty: bool = True
+    _safe: SafeSnapshot = field(factory=SafeSnapshot, init=False, eq=False, repr=False)
 
     def commit(
         self,
@@ -257,8 +258,8 @@ class TableCommit:
             properties=dict(properties or {}),
             ignore_empty=self.ignore_empty,
         )
-        done = commit(self.engine, self.table, request)
-        if done.lost_compaction is not None:
+        done = commit(self.engine, self.table, request, self._safe)
+        if done.lost_compaction is not None and not isinstance(done.lost_compaction, CommitUncertain):
             self._drop_compaction(messages)
         keep_up(self.engine, self.table, done.snapshot_ids, identifier)
         return done
@@ -271,8 +272,12 @@ class TableCommit:
             self.engine.observer.count("commit.orphans", 1)  # what was written stands: this is no failure of the commit
 
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
-        """Those identifiers that this user has not committed yet."""
-        return [i for i in identifiers if not committed(self.engine, self.table, self.commit_user, i)]
+        """Those identifiers that this user has not committed yet; callbacks are called again for the others."""
+        left = [i for i in identifiers if not committed(self.engine, self.table, self.commit_user, i)]
+        for identifier in identifiers:
+            if identifier not in left:
+                tell_again(self.engine, self.table, CommitRequest((), self.commit_user, identifier))
+        return left
 
     def abort(self, messages: Sequence[CommitMessage], identifier: int = BATCH_COMMIT_IDENTIFIER) -> tuple[str, ...]:
         """Remove the files of messages that will never be committed; what a snapshot holds stays. Answers the paths."""
@@ -341,9 +346,12 @@ class StreamTableCommit:
         """Publish the messages under this identifier."""
         if not 0 <= identifier < BATCH_COMMIT_IDENTIFIER:
             raise InvalidRequest(f"commit identifier {identifier} is out of range", subject="identifier")
-        if not self.filter_committed([identifier]):
-            return CommitResult(already_committed=True)
-        return self.inner.commit(messages, identifier=identifier, watermark=watermark)
+        inner = self.inner
+        if committed(inner.engine, inner.table, inner.commit_user, identifier):
+            request = CommitRequest(tuple(messages), inner.commit_user, identifier)
+            told = tell_again(inner.engine, inner.table, request)
+            return CommitResult(already_committed=True, failed_callbacks=told)
+        return inner.commit(messages, identifier=identifier, watermark=watermark)
 
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
         """Those identifiers that this user has not committed yet."""

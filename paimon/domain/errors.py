@@ -1,7 +1,8 @@
 """The errors of the library, by what the caller can do about them.
 
 Law: every error carries the thing at fault as fields, not only as text, and its text is one sentence that says what is
-wrong, followed by a hint that says what to do. Nothing below the public interface leaks a bare third-party exception.
+wrong, followed by a hint that says what to do; a value of megabytes is cut there. Nothing below the public interface
+leaks a bare third-party exception.
 """
 
 from __future__ import annotations
@@ -11,6 +12,13 @@ from difflib import get_close_matches
 
 _RESTORE = "restore the file from a copy, or read a snapshot that does not need it"
 _TRY_AGAIN = "check the path, its permissions and the space left, and try again"
+
+_LONGEST = 4_000
+"""Characters of a message: enough for the difference of two wide schemas."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
 
 
 class PaimonError(Exception):
@@ -25,9 +33,13 @@ class PaimonError(Exception):
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
+        message = _cut(message)
         super().__init__(message if hint is None else f"{message} ({hint})")
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _revived, (type(self), self.args, self.__dict__)
 
 
 class InvalidRequest(PaimonError):
@@ -101,17 +113,58 @@ class CommitConflict(PaimonError):
 class CommitUncertain(PaimonError):
     """Nobody can say whether the commit took place; nothing was deleted.
 
-    Look for a snapshot of `commit_user` with `identifier` before you commit again.
+    `Table.resolve(error)` finds out, or `paimon outcome`, for which `snapshot_id` and `identity` tell the snapshot that
+    it was to become. `request` is what was to be committed.
     """
 
-    def __init__(self, commit_user: str, identifier: int, reason: str) -> None:
+    def __init__(
+        self, commit_user: str, identifier: int, reason: str, *, snapshot_id: int | None = None,
+        identity: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(
-            f"the outcome of commit {identifier} of user {commit_user!r} is unknown: {reason}",
-            hint="look for a snapshot with this user and identifier before committing the same data again",
+            f"the outcome of {_commit_named(identifier)} of user {commit_user!r} is unknown: {reason}",
+            hint="ask Table.resolve(error), or paimon outcome, before committing the same data again",
         )
         self.commit_user = commit_user
         self.identifier = identifier
         self.reason = reason
+        self.snapshot_id = snapshot_id
+        self.identity = identity
+        self.request: object | None = None
+
+
+class CommitOverwritten(PaimonError):
+    """A snapshot that this process published was replaced by another writer's: its rows are not in the table any more.
+
+    Said by the next commit of the process, of which nothing was published. `snapshot_id` is the lost snapshot, of
+    `commit_user` under `identifier`; `other_user` wrote what stands now. Its data files are still there:
+    `Table.resolve(error)` commits them again.
+    """
+
+    def __init__(self, snapshot_id: int, commit_user: str, identifier: int, other_user: str) -> None:
+        super().__init__(
+            f"snapshot {snapshot_id} of user {commit_user!r} was replaced by one of user {other_user!r}, "
+            "and what it brought is not in the table",
+            hint="Table.resolve(error) commits its files again; writers that check and then rename, as Java does "
+            "without a catalog's lock, need a locking catalog (a rollback by others looks the same)",
+        )
+        self.snapshot_id = snapshot_id
+        self.commit_user = commit_user
+        self.identifier = identifier
+        self.other_user = other_user
+        self.request: object | None = None
+
+
+def _commit_named(identifier: int) -> str:
+    return "a batch commit" if identifier == 2**63 - 1 else f"commit {identifier}"
+
+
+def _revived(kind: type[PaimonError], told: tuple[object, ...], fields: dict[str, object]) -> PaimonError:
+    """An error that travelled between processes."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, *told)
+    error.__dict__.update(fields)
+    return error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

@@ -12,6 +12,7 @@ from attrs import field, frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.cache import ObjectCache
+from paimon.ports.callbacks import CommitCallback
 from paimon.ports.effects import Clock, Ids, Random
 from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
@@ -33,7 +34,7 @@ class Engine:
     """The ports; `formats` by identifier (``"parquet"``, ``"orc"``, ``"avro"``).
 
     `recipe` is a picklable function and its arguments that build such an engine in another process; an engine without
-    one does not travel.
+    one does not travel. `callbacks` (by name) stay behind when it does: they are called where a commit is made.
     """
 
     files: FileIO
@@ -48,6 +49,7 @@ class Engine:
     observer: Observer
     cache: ObjectCache
     memory: MemoryBudget = MemoryBudget()
+    callbacks: Mapping[str, CommitCallback] = field(factory=dict, repr=False)
     recipe: tuple[Callable[..., Engine], tuple[Any, ...]] | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., Engine], tuple[Any, ...]]:

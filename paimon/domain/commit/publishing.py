@@ -44,6 +44,18 @@ class Place(Enum):
     UNKNOWN = "unknown"
 
 
+class Fate(Enum):
+    """What became of a commit whose outcome was unknown, asked later."""
+
+    COMMITTED = "committed"
+    NOT_COMMITTED = "not committed"
+    """And it never will be by itself."""
+    OPEN = "open"
+    """Nothing stands so far; a put that is still under way may land. Committing again settles it: one of both wins."""
+    UNKNOWN = "unknown"
+    """The snapshots that would tell have expired, or cannot be read."""
+
+
 def after_put(created: bool, seen: Seen, base_stands: bool) -> Step:
     """What to do once the storage answered a put ("created", or anything else), and the id was looked at."""
     if created or seen is Seen.MINE:
@@ -75,6 +87,49 @@ def place(descends: bool | None, is_oldest: bool, is_newest: bool, next_stands: 
     if next_stands:
         return Place.ASTRAY if descends is False else Place.UNKNOWN
     return Place.ASTRAY if stands else Place.UNKNOWN
+
+
+def fate_at(seen: Seen, id_is_free: bool, where: Place) -> Fate:
+    """What became of a commit that was to stand under one id.
+
+    Parameters
+    ----------
+    seen : Seen
+        What stands there now.
+    id_is_free : bool
+        History has not reached that id.
+    where : Place
+        Where the snapshot belongs, if it is what stands there.
+    """
+    if seen is Seen.MINE:
+        return {Place.IN_HISTORY: Fate.COMMITTED, Place.ASTRAY: Fate.NOT_COMMITTED}.get(where, Fate.UNKNOWN)
+    if seen is Seen.ANOTHERS:
+        return Fate.NOT_COMMITTED
+    return Fate.OPEN if seen is Seen.NOTHING and id_is_free else Fate.UNKNOWN
+
+
+def fate_of_identifier(identifier: int, committed: Iterable[int]) -> Fate:
+    """What became of a user's commit, by the identifiers that its snapshots tell, which rise."""
+    known = set(committed)
+    if identifier in known:
+        return Fate.COMMITTED
+    if all(number < identifier for number in known):
+        return Fate.OPEN
+    return Fate.NOT_COMMITTED if any(number < identifier for number in known) else Fate.UNKNOWN
+
+
+def overwritten(is_head: bool, held_by_next: bool | None) -> bool:
+    """Whether a published snapshot whose id holds another one now is lost.
+
+    Parameters
+    ----------
+    is_head : bool
+        What stands in its place is the newest snapshot.
+    held_by_next : bool, optional
+        Whether the next snapshot holds what it changed (it was built before the replacement); None where there is no
+        next one any more, so that the id may have been used again behind the head, or nobody can tell.
+    """
+    return is_head or held_by_next is False
 
 
 def built_on(

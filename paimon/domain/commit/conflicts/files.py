@@ -1,7 +1,7 @@
 """Whether a change still fits the snapshot that it is to be built on.
 
 Law: a conflict is named by the first rule that is broken and the files at fault; a pure APPEND of level-0 files
-breaks none. Source: `ConflictDetection`, `StrictModeChecker`.
+breaks none. Source: `ConflictDetection`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
 from paimon.domain.lsm.keys import comparable
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, ManifestEntry
-from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.data_types import DataType
 
 _Identity = tuple[object, ...]
@@ -55,27 +55,6 @@ def without_known(entries: Iterable[ManifestEntry], base: Iterable[ManifestEntry
     """The entries less the ADDs that the base holds already (`commit.discard-duplicate-files`)."""
     known = {e.identity for e in base}
     return tuple(e for e in entries if e.kind is FileKind.DELETE or e.identity not in known)
-
-
-def check_strict(snapshot: Snapshot, touched: Iterable[ManifestEntry], change: Change, commit_user: str) -> None:
-    """Strict mode's rule for one snapshot after the safe one, whose delta is `touched`.
-
-    Raises
-    ------
-    CommitConflict
-        Another user compacted or overwrote the same partitions, or appended to buckets that this change overwrites.
-    """
-    if snapshot.commit_user == commit_user:
-        return
-    clash = [e for e in touched if e.partition in change.partitions]
-    if snapshot.commit_kind is CommitKind.APPEND:
-        clash = [e for e in clash if e.bucket >= 0] if change.kind is CommitKind.OVERWRITE else []
-    if clash and snapshot.commit_kind is not CommitKind.ANALYZE:
-        raise CommitConflict(
-            f"snapshot {snapshot.id} ({snapshot.commit_kind.value}) of user {snapshot.commit_user!r} touched the same "
-            "partitions since the last safe snapshot",
-            files=_names(clash),
-        )
 
 
 def _check_total_buckets(entries: Iterable[ManifestEntry]) -> None:

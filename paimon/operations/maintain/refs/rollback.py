@@ -14,6 +14,7 @@ from paimon.domain.paths import TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.commit.after.remembered import forget as forget_last_commit
 from paimon.operations.read.changes.history import changelog_ids
 from paimon.operations.read.snapshots import (
     find_snapshot,
@@ -65,6 +66,7 @@ def forget_after(engine: Engine, table: TableDefinition, snapshot_id: int) -> Ro
         The snapshot expired meanwhile; what is left stands at a later one.
     """
     paths = table.paths
+    forget_last_commit(engine, table)
     later = [i for i in snapshot_ids(engine, paths) if i > snapshot_id]
     for place, newest in reversed(list(enumerate(later))):
         if snapshot_id and engine.files.status(paths.snapshot(snapshot_id)) is None:

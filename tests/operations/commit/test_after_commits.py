@@ -1,0 +1,396 @@
+"""What is known of a commit afterwards: one that another writer overwrote, one in doubt, and who is called."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+from collections.abc import Callable
+
+import pytest
+from attrs import evolve
+from commit_world import create, data_file, engine_on, fresh, live_names, memory_table, message, table_at
+
+from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.commit.publishing import Fate
+from paimon.domain.errors import (
+    CommitConflict,
+    CommitOverwritten,
+    CommitUncertain,
+    InvalidRequest,
+    NotFound,
+    StorageError,
+    Unsupported,
+)
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import CommitKind
+from paimon.operations.commit.after.outcome import fate_of, resolve
+from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
+from paimon.operations.maintain.refs.rollback import roll_back
+from paimon.operations.read.snapshots import latest_snapshot
+from paimon.ports.callbacks import CommitEvent
+from paimon.ports.engine import Engine
+from paimon.testing.faulty_files import Fault, FaultyFiles
+from paimon.testing.memory_files import MemoryFiles
+
+
+def put(
+    engine: Engine, table: TableDefinition, *messages: CommitMessage, user: str = "u", **request: object
+) -> CommitResult:
+    return commit(engine, table, CommitRequest(messages, user, **request))  # type: ignore[arg-type]
+
+
+def with_file(engine: Engine, table: TableDefinition, *names: str) -> CommitMessage:
+    """A message whose files are there."""
+    for name in names:
+        engine.files.replace(f"{table.location}/bucket-0/{name}", b"")
+    return message(table, names)
+
+
+class CheckThenRename:
+    """Another client, which looks whether the snapshot is there, and then replaces whatever is."""
+
+    def __init__(self, engine: Engine, table: TableDefinition) -> None:
+        self._seen = fresh(engine, copied(engine.files))
+        self._engine = engine
+        self._table = table
+
+    def publish(self, *names: str) -> int:
+        """What it commits on the table as it was when it looked."""
+        before = set(contents(self._seen))
+        (made,) = put(self._seen, self._table, message(self._table, names), user="java").snapshot_ids
+        for path in sorted(set(contents(self._seen)) - before):
+            self._engine.files.replace(path, contents(self._seen)[path])
+        return made
+
+
+def contents(engine: Engine) -> dict[str, bytes]:
+    assert isinstance(engine.files, MemoryFiles)
+    return engine.files.contents
+
+
+def copied(files: object) -> MemoryFiles:
+    assert isinstance(files, MemoryFiles)
+    copy = MemoryFiles()
+    for path, data in files.contents.items():
+        copy.replace(path, data)
+    return copy
+
+
+def test_a_commit_that_another_writer_overwrote_is_said_by_the_next_one() -> None:
+    engine, table = memory_table()
+    put(engine, table, with_file(engine, table, "a"))
+    other = CheckThenRename(engine, table)
+    mine = put(engine, table, with_file(engine, table, "mine"), user="me", identifier=7)
+    assert other.publish("theirs") == mine.snapshot_ids[0] == 2
+    with pytest.raises(CommitOverwritten, match="snapshot 2 of user 'me' was replaced by one of user 'java'") as lost:
+        put(engine, table, message(table, ["next"]))
+    assert (lost.value.snapshot_id, lost.value.identifier, lost.value.other_user) == (2, 7, "java")
+    assert live_names(engine, table) == ["a", "theirs"]
+    assert resolve(engine, table, lost.value).snapshot_ids == (3,)
+    put(engine, table, message(table, ["next"]))
+    assert live_names(engine, table) == ["a", "mine", "next", "theirs"]
+    snapshot = latest_snapshot(engine, table.paths)
+    assert snapshot is not None and snapshot.id == 4
+
+
+def test_it_is_said_once_and_the_new_commit_may_go_on() -> None:
+    engine, table = memory_table()
+    other = CheckThenRename(engine, table)
+    put(engine, table, message(table, ["mine"]))
+    other.publish("theirs")
+    with pytest.raises(CommitOverwritten):
+        put(engine, table, message(table, ["next"]))
+    put(engine, table, message(table, ["next"]))
+    assert live_names(engine, table) == ["next", "theirs"]
+
+
+def test_it_is_found_below_the_head_too() -> None:
+    engine, table = memory_table()
+    other = CheckThenRename(engine, table)
+    put(engine, table, message(table, ["mine"]))
+    other.publish("theirs")
+    put(fresh(engine), table, message(table, ["later"]), user="third")
+    with pytest.raises(CommitOverwritten, match="'java'"):
+        put(engine, table, message(table, ["next"]))
+
+
+def test_a_snapshot_that_others_built_on_before_it_was_replaced_is_not_lost() -> None:
+    engine, table = memory_table()
+    other = CheckThenRename(engine, table)
+    put(engine, table, message(table, ["mine"]))
+    put(fresh(engine), table, message(table, ["later"]), user="third")
+    other.publish("theirs")
+    put(engine, table, message(table, ["next"]))
+    assert live_names(engine, table) == ["later", "mine", "next"]
+
+
+@pytest.mark.parametrize("then", ["expired", "rolled back by hand", "rolled back by another"])
+def test_what_went_on_purpose_is_not_called_overwritten(then: str) -> None:
+    engine, table = memory_table()
+    for name in ("a", "mine"):
+        put(engine, table, message(table, [name]))
+    if then == "expired":
+        for name in ("b", "c"):
+            put(fresh(engine), table, message(table, [name]), user="third")
+        engine.files.delete([table.paths.snapshot(i) for i in (1, 2, 3)])
+    else:
+        roll_back(engine if "hand" in then else fresh(engine), table, snapshot_id=1)
+        if "hand" in then:
+            put(fresh(engine), table, message(table, ["b"]), user="third")
+    put(engine, table, message(table, ["next"]))
+    assert "next" in live_names(engine, table)
+
+
+def test_a_compaction_that_was_overwritten_loses_no_row() -> None:
+    engine, table = memory_table(keyed=True)
+    put(engine, table, message(table, ["a"]), user="third")
+    other = CheckThenRename(engine, table)
+    upgraded = CompactIncrement((data_file("a"),), (data_file("a", 5),))
+    put(engine, table, message(table, compact=upgraded))
+    other.publish("theirs")
+    put(engine, table, message(table, ["next"]))
+    assert live_names(engine, table) == ["a", "next", "theirs"]
+
+
+def test_looking_back_costs_one_read_where_others_commit_too_and_none_where_not() -> None:
+    memory = MemoryFiles()
+    table = table_at("/lake/t")
+    looked_at: list[str] = []
+
+    def note(operation: str, path: str) -> Fault | None:
+        if operation == "read" and "/snapshot/snapshot-" in path:
+            looked_at.append(path.rpartition("-")[2])
+        return None
+
+    create(engine_on(memory), table)
+    engine = engine_on(FaultyFiles(memory, note))
+    put(engine, table, message(table, ["a"]))
+    looked_at.clear()
+    put(engine, table, message(table, ["b"]))
+    assert looked_at == ["1", "2", "1"]  # the head, that nothing comes after it, and the base once more at the end
+    put(engine_on(memory), table, message(table, ["c"]), user="other")
+    looked_at.clear()
+    put(engine, table, message(table, ["d"]))
+    assert looked_at == ["3", "4", "2", "3"]
+
+
+# --- in doubt
+
+
+def doubtful(lands: str, batch: bool = False) -> tuple[MemoryFiles, TableDefinition, CommitUncertain]:
+    """A commit of which nobody can tell: its put lands or not, and its snapshot cannot be read for a while."""
+    memory = MemoryFiles()
+    table = table_at("/lake/t")
+    calm = engine_on(memory)
+    create(calm, table)
+    put(calm, table, with_file(calm, table, "a"))
+    path = table.paths.snapshot(2)
+
+    def strike(operation: str, where: str) -> Fault | None:
+        if where != path or operation not in ("put_if_absent", "read"):
+            return None
+        if operation == "put_if_absent":
+            return Fault.FAILS_AFTER if lands == "lands" else Fault.FAILS
+        return Fault.FAILS if path in memory.contents or stuck else None
+
+    stuck: list[str] = []
+
+    def late(operation: str, where: str) -> Fault | None:
+        if operation == "put_if_absent" and where == path:
+            stuck.append(where)
+        return strike(operation, where)
+
+    request = {} if batch else {"identifier": 4}
+    with pytest.raises(CommitUncertain) as doubt:
+        put(engine_on(FaultyFiles(memory, late)), table, with_file(calm, table, "mine"), user="me", **request)
+    return memory, table, doubt.value
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["batch", "identifier"])
+@pytest.mark.parametrize("lands", ["lands", "does not"])
+def test_a_commit_in_doubt_is_settled_once(lands: str, batch: bool) -> None:
+    memory, table, doubt = doubtful(lands, batch)
+    engine = engine_on(memory)
+    told = fate_of(engine, table, doubt.commit_user, doubt.identifier, doubt.snapshot_id, doubt.identity)
+    assert told.fate is (Fate.COMMITTED if lands == "lands" else Fate.OPEN)
+    assert told.committed is (True if lands == "lands" else None)
+    done = resolve(engine, table, doubt)
+    assert done.snapshot_ids == (2,)
+    assert done.already_committed is (lands == "lands")
+    assert resolve(engine, table, doubt).already_committed
+    assert live_names(engine, table) == ["a", "mine"]
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["batch", "identifier"])
+def test_a_put_that_lands_while_the_commit_is_made_again_does_not_double_it(batch: bool) -> None:
+    """The old request was still on its way, and arrives just before the new one."""
+    memory, table, doubt = doubtful("lands", batch)
+    path = table.paths.snapshot(2)
+    first = memory.read(path)
+    memory.delete([path])
+
+    def land(operation: str, where: str) -> Fault | None:
+        if operation == "put_if_absent" and where == path:
+            memory.put_if_absent(path, first)
+        return None
+
+    done = resolve(engine_on(FaultyFiles(memory, land)), table, doubt)
+    assert done.snapshot_ids == (2,)
+    assert live_names(engine_on(memory), table) == ["a", "mine"]
+    assert latest_snapshot(engine_on(memory), table.paths).id == 2  # type: ignore[union-attr]
+
+
+def test_where_another_snapshot_stands_it_did_not_take_place() -> None:
+    memory, table, doubt = doubtful("does not")
+    engine = engine_on(memory)
+    put(engine, table, message(table, ["other"]), user="other")
+    assert fate_of(engine, table, "me", 4, doubt.snapshot_id, doubt.identity).fate is Fate.NOT_COMMITTED
+    assert resolve(engine, table, doubt).snapshot_ids == (3,)
+    assert live_names(engine, table) == ["a", "mine", "other"]
+
+
+def test_what_has_expired_stays_unknown_and_is_not_made_again() -> None:
+    memory, table, doubt = doubtful("lands", batch=True)
+    engine = engine_on(memory)
+    for name in ("b", "c"):
+        put(engine, table, message(table, [name]), user="other")
+    memory.delete([table.paths.snapshot(i) for i in (1, 2, 3)])
+    assert fate_of(engine, table, "me", doubt.identifier, 2, doubt.identity).fate is Fate.UNKNOWN
+    with pytest.raises(CommitUncertain):
+        resolve(engine, table, doubt)
+    assert live_names(engine, table) == ["a", "b", "c", "mine"]
+
+
+def test_files_that_are_gone_are_not_committed_again() -> None:
+    memory, table, doubt = doubtful("does not")
+    memory.delete([f"{table.location}/bucket-0/mine"])
+    with pytest.raises(NotFound, match="bucket-0/mine"):
+        resolve(engine_on(memory), table, doubt)
+
+
+def test_a_fate_is_told_by_user_and_identifier_alone() -> None:
+    engine, table = memory_table()
+    for number in (1, 3):
+        put(engine, table, message(table, [f"f{number}"]), user="me", identifier=number)
+    put(engine, table, message(table, ["batch"]), user="job")
+    fates = {n: fate_of(engine, table, "me", n).fate for n in (0, 1, 2, 3, 4)}
+    assert fates == {
+        0: Fate.UNKNOWN, 1: Fate.COMMITTED, 2: Fate.NOT_COMMITTED, 3: Fate.COMMITTED, 4: Fate.OPEN,
+    }
+    assert fate_of(engine, table, "job").snapshot_ids == (3,)
+    assert fate_of(engine, table, "nobody").fate is Fate.OPEN
+    put(engine, table, message(table, ["again"]), user="job")
+    with pytest.raises(InvalidRequest, match="several"):
+        fate_of(engine, table, "job")
+
+
+def test_a_doubt_about_the_compaction_is_no_doubt_about_the_rows() -> None:
+    memory = MemoryFiles()
+    table = table_at("/lake/t", keyed=True)
+    create(engine_on(memory), table)
+    tried: list[str] = []
+
+    def strike(operation: str, path: str) -> Fault | None:
+        if operation == "put_if_absent" and path == table.paths.snapshot(2):
+            tried.append(path)
+        return Fault.FAILS if path in tried else None
+
+    engine = engine_on(FaultyFiles(memory, strike))
+    compact = CompactIncrement((data_file("a"),), (data_file("a", 5),))
+    done = put(engine, table, message(table, ["a"], compact=compact))
+    assert done.snapshot_ids == (1,)
+    assert isinstance(done.lost_compaction, CommitUncertain)
+
+
+def test_errors_travel_between_processes() -> None:
+    doubt = CommitUncertain("u", 3, "the answer got lost", snapshot_id=7, identity="x")
+    for error in (
+        doubt, CommitOverwritten(3, "me", 1, "java"), NotFound("table", "t"), StorageError("p", "full"),
+        CommitConflict("no", files=["f"]), InvalidRequest("no", subject="s", hint="h"),
+    ):  # fmt: skip
+        back = pickle.loads(pickle.dumps(error))
+        assert type(back) is type(error) and str(back) == str(error)
+        assert vars(back) == vars(error)
+
+
+# --- callbacks
+
+
+def told_by(engine: Engine, *more: Callable[[CommitEvent], None]) -> tuple[Engine, list[CommitEvent]]:
+    events: list[CommitEvent] = []
+    callbacks = {"first": events.append, **{f"more{i}": callback for i, callback in enumerate(more)}}
+    return evolve(engine, callbacks=callbacks), events
+
+
+def test_each_snapshot_is_told_once_it_stands() -> None:
+    engine, table = memory_table(partitioned=True, keyed=True)
+    seen: list[int | None] = []
+
+    def look(event: CommitEvent) -> None:
+        latest = latest_snapshot(engine, table.paths)
+        seen.append(latest.id if latest else None)
+
+    calling, events = told_by(engine, look)
+    compact = CompactIncrement((data_file("a"),), (data_file("a", 5),))
+    put(calling, table, message(table, ["a"], part=7, compact=compact), user="me", identifier=3)
+    assert [(e.commit_user, e.identifier, e.repeated) for e in events] == [("me", 3, False)] * 2
+    assert [e.snapshot.commit_kind for e in events if e.snapshot] == [CommitKind.APPEND, CommitKind.COMPACT]
+    assert [e.snapshot.id for e in events if e.snapshot] == seen == [1, 2]
+    assert [e.partitions for e in events] == [({"p": 7},)] * 2
+    assert events[0].change is not None and events[0].change.added_files == 1
+
+
+def test_a_commit_that_took_place_before_is_told_again() -> None:
+    engine, table = memory_table()
+    prepared = message(table, ["a"])
+    put(engine, table, prepared, identifier=3)  # its process died before it could tell
+    calling, events = told_by(engine)
+    assert put(calling, table, prepared, identifier=3).already_committed
+    ((event,),) = (events,)
+    assert event.repeated and event.messages == (prepared,)
+    assert event.snapshot is not None and event.snapshot.id == 1
+
+
+def test_nothing_published_is_nothing_told() -> None:
+    engine, table = memory_table(keyed=True)
+    calling, events = told_by(engine)
+    put(calling, table)
+    with pytest.raises(CommitConflict):
+        put(calling, table, message(table, compact=CompactIncrement((data_file("gone"),), (data_file("x", 5),))))
+    assert events == []
+
+
+@pytest.mark.parametrize("strict_warnings", [False, True])
+def test_a_callback_that_fails_leaves_the_commit_and_the_other_callbacks(strict_warnings: bool) -> None:
+    engine, table = memory_table()
+
+    def broken(event: CommitEvent) -> None:
+        raise ValueError("metastore is away")
+
+    events: list[CommitEvent] = []
+    calling = evolve(engine, callbacks={"broken": broken, "after": events.append})
+    with warnings.catch_warnings(record=not strict_warnings) as caught:
+        warnings.simplefilter("error" if strict_warnings else "always")
+        done = put(calling, table, message(table, ["a"]))
+    assert done.snapshot_ids == (1,)
+    (said,) = done.failed_callbacks
+    assert "snapshot 1" in said and "'broken'" in said and "metastore is away" in said
+    assert len(events) == 1
+    if caught is not None:
+        assert [str(w.message) for w in caught] == [said]
+
+
+def test_names_in_the_option_must_be_bound_and_are_never_loaded() -> None:
+    engine, table = memory_table()
+    wanting = evolve(table, options=TableOptions.of({"commit.callbacks": "org.example.Notify, os.system"}))
+    with pytest.raises(Unsupported, match=r"'org\.example\.Notify', 'os\.system'") as refused:
+        put(engine, wanting, message(table, ["a"]))
+    assert "with_callbacks" in str(refused.value.hint)
+    assert latest_snapshot(engine, table.paths) is None
+    events: list[CommitEvent] = []
+    bound = evolve(engine, callbacks={"org.example.Notify": events.append, "os.system": events.append})
+    put(bound, wanting, message(table, ["a"]))
+    assert len(events) == 2
+    assert json.dumps(dict(events[0].table.options.values)) == json.dumps(dict(wanting.options.values))
