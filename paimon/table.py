@@ -15,8 +15,9 @@ from attrs import evolve, frozen
 
 from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder, TableCommit
 from paimon.changes import Changes
+from paimon.committing import Committing
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict, InvalidRequest, NotFound, PaimonError
+from paimon.domain.errors import CommitConflict, CommitOverwritten, InvalidRequest, NotFound, PaimonError, Unsupported
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
@@ -55,7 +56,7 @@ class WriteResult:
 
 
 @frozen(eq=False, repr=False)
-class Table(Kept):
+class Table(Committing, Kept):
     """One table, seen from one branch with its effective options."""
 
     engine: Engine
@@ -193,8 +194,8 @@ class Table(Kept):
         ------
         InvalidRequest
             The data do not fit the table; nothing was committed.
-        CommitConflict, CommitUncertain
-            See there.
+        CommitConflict, CommitUncertain, CommitOverwritten
+            See there, and `resolve`.
         """
         if merge_schema:
             return self._write_merged(
@@ -375,7 +376,7 @@ def _committed(
     """One commit; where it is refused for certain, or took place before, its files are removed."""
     try:
         done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
-    except (InvalidRequest, CommitConflict):
+    except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported):
         commit.abort(messages, identifier)
         raise
     if done.already_committed:
