@@ -5,7 +5,7 @@ Law: nothing here makes a published commit a failure, or makes a commit twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Self
 
 from attrs import evolve, frozen
@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from paimon.domain.errors import CommitOverwritten, CommitUncertain
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.operations.commit.after.callbacks import with_callbacks
 from paimon.operations.commit.after.outcome import CommitFate, fate_of, resolve
 from paimon.operations.commit.request import CommitResult
 from paimon.ports.callbacks import CommitCallback
@@ -38,10 +39,7 @@ class Committing:
         What a callback raises becomes a RuntimeWarning. It may be called again for a commit that took place before. It
         is called in the process that commits, and does not travel with the table.
         """
-        named: dict[str, CommitCallback] = {}
-        for one in callbacks:
-            named |= one if isinstance(one, Mapping) else {_name_of(one): one}
-        return evolve(self, engine=evolve(self.engine, callbacks={**self.engine.callbacks, **named}))
+        return evolve(self, engine=with_callbacks(self.engine, callbacks))
 
     def resolve(self, error: CommitUncertain | CommitOverwritten) -> CommitResult:
         """Find out what became of the commit that the error tells of, and make it again unless it stands.
@@ -70,9 +68,3 @@ class Committing:
         `CommitUncertain` tells both; the answer changes nothing.
         """
         return fate_of(self.engine, self.definition, commit_user, identifier, snapshot, identity)
-
-
-def _name_of(callback: Callable[..., object]) -> str:
-    module = getattr(callback, "__module__", "")
-    name = getattr(callback, "__qualname__", type(callback).__qualname__)
-    return f"{module}.{name}" if "<" not in name else f"{module}.{name}@{id(callback):x}"

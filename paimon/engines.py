@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from paimon.adapters.arrow_memory import prefer_system_memory
 from paimon.adapters.cache import LruCache
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
@@ -30,6 +32,8 @@ from paimon.catalog import DEFAULT_OPTION, Catalog, option_text
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
+from paimon.operations.commit.after.callbacks import with_callbacks
+from paimon.ports.callbacks import CommitCallback
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine, MemoryBudget
 from paimon.ports.executor import Executor
@@ -44,13 +48,20 @@ _METASTORES = ("filesystem", "jdbc")
 _OF_JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep")
 
 
-def connect(warehouse: str | os.PathLike[str], **options: object) -> Catalog:
+def connect(
+    warehouse: str | os.PathLike[str],
+    *,
+    callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback] = (),
+    **options: object,
+) -> Catalog:
     """The catalog of a warehouse at a path or URL.
 
     Parameters
     ----------
     warehouse : str or path
         A local directory, or a URL of a file system that fsspec knows (``"memory://lake"``, ``"s3://bucket/lake"``).
+    callbacks
+        Called after each commit to its tables; see `Table.with_callbacks`.
     **options
         Catalog options (``table-default.X``), storage options of the file system (``storage={…}``), ``memory-budget``
         (such as ``"512 mb"``) and ``threads``. Underscores in option names may stand for dashes. With
@@ -71,7 +82,8 @@ def connect(warehouse: str | os.PathLike[str], **options: object) -> Catalog:
         raise InvalidRequest("storage must be a mapping of storage options", subject="storage")
     text = {_option_name(key): option_text(value) for key, value in options.items()}
     _check_options(text)
-    return catalog_for(location_of(warehouse), storage, text)
+    catalog = catalog_for(location_of(warehouse), storage, text)
+    return evolve(catalog, engine=_calling(catalog.engine, callbacks))
 
 
 def open_table(
@@ -80,6 +92,7 @@ def open_table(
     *,
     storage: Mapping[str, object] | None = None,
     allowed_roots: Sequence[str] = (),
+    callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback] = (),
 ) -> Table | SystemTable:
     """The table at a path or URL, without a catalog.
 
@@ -93,6 +106,8 @@ def open_table(
         Storage options of the file system.
     allowed_roots : sequence of str
         Roots outside the table that its files may lie under.
+    callbacks
+        Called after each commit; see `Table.with_callbacks`.
 
     Raises
     ------
@@ -106,7 +121,8 @@ def open_table(
     database = parent.rpartition("/")[2]
     identifier = Identifier(database.removesuffix(".db") if database.endswith(".db") else "", table, branch, system)
     roots = tuple(location_of(root) for root in allowed_roots)
-    return open_at(engine_for(location, storage or {}, {}), location, identifier, text, roots)
+    engine = _calling(engine_for(location, storage or {}, {}), callbacks)
+    return open_at(engine, location, identifier, text, roots)
 
 
 def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Catalog:
@@ -134,6 +150,10 @@ def engine_for(location: str, storage: Mapping[str, object], options: Mapping[st
         memory=_memory(options),
         recipe=(engine_for, (location, travelling(storage), travelling(options))),
     )
+
+
+def _calling(engine: Engine, callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback]) -> Engine:
+    return with_callbacks(engine, [callbacks] if isinstance(callbacks, Mapping) else callbacks)
 
 
 def location_of(path: str | os.PathLike[str]) -> str:

@@ -1,6 +1,6 @@
-"""Commands about a table's history: `snapshots`.
+"""Commands about a table's history: `snapshots`, and `outcome` of a commit that was in doubt.
 
-Law: snapshots are told in their order, each with the tags that keep it; times are in UTC.
+Law: snapshots are told in their order, each with the tags that keep it; times are in UTC. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 from paimon.cli.arguments import Commands, add_output, add_table, command, opened_table
 from paimon.cli.output import print_records
 from paimon.domain.partition.text import plain_text
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import TimestampType
 
 
@@ -21,6 +22,26 @@ def add_commands(commands: Commands) -> None:
     add_table(snapshots)
     add_output(snapshots)
     snapshots.set_defaults(run=_snapshots)
+    outcome = command(
+        commands,
+        "outcome",
+        "tell what became of a commit: committed, not committed, open (a put under way may still land), or unknown",
+        "paimon outcome lake/default.db/orders --user job --identifier 7",
+    )
+    add_table(outcome)
+    add_output(outcome)
+    outcome.add_argument("--user", required=True, help="the commit user")
+    outcome.add_argument("--identifier", type=int, help="the commit's identifier; without it, the user's batch commit")
+    outcome.add_argument("--snapshot", type=int, metavar="ID", help="the snapshot that it was to become")
+    outcome.add_argument("--uuid", help="and that snapshot's uuid, as the error told")
+    outcome.set_defaults(run=_outcome)
+
+
+def _outcome(given: argparse.Namespace) -> None:
+    identifier = BATCH_COMMIT_IDENTIFIER if given.identifier is None else given.identifier
+    found = opened_table(given).outcome(given.user, identifier, snapshot=given.snapshot, identity=given.uuid)
+    record = {"outcome": found.fate.value, "snapshots": ", ".join(map(str, found.snapshot_ids))}
+    print_records([record], given.output)
 
 
 def _snapshots(given: argparse.Namespace) -> None:

@@ -123,7 +123,8 @@ class CommitUncertain(PaimonError):
     ) -> None:  # fmt: skip
         super().__init__(
             f"the outcome of {_commit_named(identifier)} of user {commit_user!r} is unknown: {reason}",
-            hint="ask Table.resolve(error), or paimon outcome, before committing the same data again",
+            hint="ask Table.resolve(error), or paimon outcome --user … --snapshot … --uuid …, before committing the "
+            f"same data again{f'; its uuid is {identity}' if identity else ''}",
         )
         self.commit_user = commit_user
         self.identifier = identifier

@@ -23,6 +23,9 @@ ALIASES: Mapping[str, str] = {alias: option.key for option in OPTIONS.values() f
 FORMAT_PREFIXES = ("parquet.", "orc.", "avro.")
 """Options that are handed to the file writer."""
 
+CALLBACK_PREFIXES = ("commit.callback.", "tag.callback.")
+"""What parameters of callbacks begin with."""
+
 TABLE_DEFAULT_PREFIX = "table-default."
 """Catalog options that are copied into new tables."""
 

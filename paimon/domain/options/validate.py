@@ -24,6 +24,7 @@ from paimon.domain.options.parse import (
 )
 from paimon.domain.options.registry import (
     ALIASES,
+    CALLBACK_PREFIXES,
     FIELD_OPTIONS,
     FILE_INDEX_OPTIONS,
     FILE_INDEX_TYPES,
@@ -75,10 +76,15 @@ def _check_option(key: str, value: str, allow_unknown: bool) -> None:
         _check_index_option(key, value, allow_unknown)
     elif key.startswith(TABLE_DEFAULT_PREFIX):
         _check_option(key.removeprefix(TABLE_DEFAULT_PREFIX), value, allow_unknown)
-    elif not allow_unknown and not key.startswith(FORMAT_PREFIXES):
+    elif not allow_unknown and not key.startswith(FORMAT_PREFIXES) and not _is_callback_parameter(key):
         raise InvalidRequest(
             f"option {key!r} is unknown", subject=key, hint=did_you_mean(key, [*OPTIONS, *ALIASES])
         )
+
+
+def _is_callback_parameter(key: str) -> bool:
+    """`commit.callback.<name>.param`: the callback reads it itself."""
+    return key.startswith(CALLBACK_PREFIXES) and key.endswith(".param")
 
 
 def check_form(key: str, value: str, kind: Kind) -> None:

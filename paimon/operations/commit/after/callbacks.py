@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Iterable, Mapping
 
-from paimon.domain.errors import Unsupported
+from attrs import evolve
+
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.ports.callbacks import CommitEvent
+from paimon.ports.callbacks import CommitCallback, CommitEvent
 from paimon.ports.engine import Engine
 
 OPTION = "commit.callbacks"
+
+
+def with_callbacks(engine: Engine, callbacks: Iterable[CommitCallback | Mapping[str, CommitCallback]]) -> Engine:
+    """The engine with these callbacks beside those it has; one without a name goes by that of its function."""
+    named = dict(engine.callbacks)
+    for one in callbacks:
+        named |= one if isinstance(one, Mapping) else {_name_of(one): one}
+    return evolve(engine, callbacks=named)
 
 
 def check_callbacks(engine: Engine, table: TableDefinition) -> None:
@@ -49,6 +60,14 @@ def tell(engine: Engine, event: CommitEvent) -> tuple[str, ...]:
         with contextlib.suppress(RuntimeWarning):  # where warnings are errors
             warnings.warn(failure, RuntimeWarning, stacklevel=2)
     return tuple(failures)
+
+
+def _name_of(callback: CommitCallback) -> str:
+    if not callable(callback):
+        raise InvalidRequest(f"{callback!r} cannot be called", subject="callbacks", hint="give a function of one event")
+    name = getattr(callback, "__qualname__", type(callback).__qualname__)
+    named = f"{getattr(callback, '__module__', '')}.{name}"
+    return f"{named}@{id(callback):x}" if "<" in name else named
 
 
 def _failure(name: str, event: CommitEvent, error: Exception) -> str:
