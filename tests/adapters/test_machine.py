@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from paimon.adapters.observers import CountingObserver, LoggingObserver
 from paimon.adapters.snapshots.queued import QueuedSnapshotCommit
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
-from paimon.domain.errors import AlreadyExists, NotFound, StorageError
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, StorageError
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.ports.files import FileIO
@@ -87,6 +88,47 @@ def test_spilled_tables_come_back_in_batches(tmp_path) -> None:
     del store
     gc.collect()
     assert not directory.exists()
+
+
+def test_kept_batches_are_mapped_as_they_were(tmp_path) -> None:
+    store = LocalTempStore(str(tmp_path))
+<<<<<<< /work/main/tests/adapters/test_machine.py
+    batches = [pa.record_batch({"a": range(n), "s": pa.array(["x", None] * (n // 2), pa.string())}) for n in (1_000, 0, 2_000)]
+=======
+    whole = pa.record_batch({"a": range(3_000), "s": ["x", None] * 1_500})
+    batches = [whole.slice(0, 1_000), whole.slice(0, 0), whole.slice(1_000)]
+>>>>>>> tests/adapters/test_machine.py
+    kept = store.keep(iter(batches), batches[0].schema, 1 << 20)
+    assert kept is not None and kept.bytes == Path(kept.handle).stat().st_size
+    before = pa.total_allocated_bytes()
+    mapped = store.mapped(kept.handle)
+    assert [b.num_rows for b in mapped] == [1_000, 0, 2_000]
+    assert pa.total_allocated_bytes() - before < 1_000
+    store.drop(kept.handle)
+    assert list(mapped) == batches
+    with pytest.raises(StorageError):
+        store.mapped(kept.handle)
+
+
+def test_what_is_larger_than_it_may_be_is_not_kept(tmp_path) -> None:
+    store = LocalTempStore(str(tmp_path))
+    batch = pa.record_batch({"a": range(1_000)})
+    taken: list[int] = []
+
+    def endless() -> Iterator[pa.RecordBatch]:
+        while True:
+            taken.append(1)
+            yield batch
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield batch
+        raise InvalidRequest("no more")
+
+    assert store.keep(endless(), batch.schema, 10_000) is None
+    assert len(taken) == 2
+    with pytest.raises(InvalidRequest):
+        store.keep(broken(), batch.schema, 10_000)
+    assert not list(tmp_path.rglob("*.arrow"))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 60)), max_size=30))

@@ -142,6 +142,9 @@ class TableOptions:
     force_lookup = required("force-lookup", parse_bool)
     lookup_wait = required("lookup-wait", parse_bool)
     lookup_compact = required("lookup-compact", as_word)
+    lookup_cache_retention_millis = required("lookup.cache-file-retention", parse_duration_millis)
+    lookup_cache_disk_bytes = optional("lookup.cache-max-disk-size", parse_memory)
+    lookup_cache_memory_bytes = required("lookup.cache-max-memory-size", parse_memory)
     dynamic_bucket_target_rows = required("dynamic-bucket.target-row-num", parse_long)
     dynamic_bucket_initial_buckets = optional("dynamic-bucket.initial-buckets", parse_int)
     dynamic_bucket_max_buckets = required("dynamic-bucket.max-buckets", parse_int)
@@ -199,7 +202,11 @@ class TableOptions:
     streaming_read_overwrite = required("streaming-read-overwrite", parse_bool)
     streaming_read_append_overwrite = required("streaming-read-append-overwrite", parse_bool)
     table_read_sequence_number = required("table-read.sequence-number.enabled", parse_bool)
+    streaming_read_delay_millis = optional("streaming.read.snapshot.delay", parse_duration_millis)
+    continuous_discovery_interval_millis = required("continuous.discovery-interval", parse_duration_millis)
+    scan_bounded_watermark = optional("scan.bounded.watermark", parse_long)
     consumer_id = optional("consumer-id", as_text)
+    consumer_ignore_progress = required("consumer.ignore-progress", parse_bool)
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> TableOptions:

@@ -14,6 +14,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.deletion.index_files import BucketVectors, held_vectors
 from paimon.operations.deletion.working import WorkingVectors
+from paimon.operations.maintain.rewriting.local_copies import LocalCopies
 from paimon.operations.maintain.rewriting.made import MadeFiles
 from paimon.operations.maintain.rewriting.read import rows_in_order
 from paimon.operations.maintain.rewriting.unit import UnitWork
@@ -24,10 +25,13 @@ from paimon.operations.undo import undone_on_failure
 from paimon.ports.engine import Engine
 
 
-def compact_bucket(engine: Engine, table: TableDefinition, work: BucketWork) -> CommitMessage:
+def compact_bucket(
+    engine: Engine, table: TableDefinition, work: BucketWork, copies: LocalCopies | None = None
+) -> CommitMessage:
     """Do the work; its message says which files replace which, and which changelog files tell what changed.
 
     Rows of files that stay, of which newer ones were written, are marked in deletion vectors where the table has them.
+    `copies` serve the lookups of whoever compacts the same buckets again and again.
 
     Raises
     ------
@@ -48,7 +52,8 @@ def compact_bucket(engine: Engine, table: TableDefinition, work: BucketWork) -> 
                 for rows in rows_in_order(bucket, pack, vectors):
                     data.write(rows)
         if work.unit is not None:
-            UnitWork.of(bucket, work.unit, made, vectors).run()
+            own = copies.of((work.partition, work.bucket)) if copies is not None else None
+            UnitWork.of(bucket, work.unit, made, vectors, own).run()
         index = vectors.write({f.file_name for f in work.rewritten})
     upgrades = work.unit.upgrades if work.unit else ()
     moved = tuple(evolve(f, level=work.unit.output_level) for f in upgrades) if work.unit else ()

@@ -95,6 +95,11 @@ class Buckets:
         self.numbers_of([address], np.zeros(0, np.int64))
         return self.states[self._numbers[address]]
 
+    def known(self, address: Address) -> BucketState | None:
+        """The state of one bucket; None where it is not met, or forgotten."""
+        number = self._numbers.get(address)
+        return None if number is None else self.states[number]
+
     def order_of(self, codes: Codes) -> Codes:
         """The rows by bucket, in each bucket as they came."""
         if not codes.any():

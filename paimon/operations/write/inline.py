@@ -23,6 +23,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.deletion.index_files import BucketVectors, held_vectors
 from paimon.operations.maintain.bucket_work import compact_bucket
 from paimon.operations.maintain.compactable import check_compactable
+from paimon.operations.maintain.rewriting.local_copies import LocalCopies
 from paimon.operations.maintain.work import BucketWork, work_of
 from paimon.operations.write.buckets import Buckets, BucketState
 from paimon.operations.write.committed import CommittedFiles
@@ -54,6 +55,12 @@ class InlineCompaction:
         self._asked: dict[Address, bool] = {}
         self._dirty: set[Address] = set()
         self._vectors: Mapping[BucketKey, BucketVectors] = {}
+        self._copies = LocalCopies(engine, table) if self._table.options.needs_lookup else None
+
+    def close(self) -> None:
+        """Leaves no local copies."""
+        if self._copies is not None:
+            self._copies.close()
 
     def ask(self, address: Address, full: bool) -> None:
         """Compact this bucket at the next `run`, whatever else happens."""
@@ -112,7 +119,10 @@ class InlineCompaction:
         # A writer that was opened before the schema changed leaves newer files to those who know all of their columns.
         mine = self._table.schema.id
         todo = {address: w for address, w in work.items() if not w.is_empty and not w.outdates(mine)}
-        done = self._engine.executor.map(partial(compact_bucket, self._engine, self._table), todo.values())
+        if self._copies is not None and todo:
+            self._copies.begin([(w.partition, w.bucket) for w in todo.values()], self._live_names)
+        compacting = partial(compact_bucket, self._engine, self._table, copies=self._copies)
+        done = self._engine.executor.map(compacting, todo.values())
         try:
             for address, message in zip(todo, done, strict=True):
                 state = self._buckets.state_of(address)
@@ -127,6 +137,10 @@ class InlineCompaction:
             # removed. The next flush looks again.
             self._committed.give_up()
             self._engine.observer.count("write.compaction_skipped", 1)
+
+    def _live_names(self, key: BucketKey) -> Collection[str]:
+        state = self._buckets.known(Address(*key))
+        return {f.file_name for f in self._buckets.live_files(state)} if state is not None else ()
 
     def _stand(self, work: Collection[BucketWork], committed: CommittedFiles) -> bool:
         """Whether all files to be rewritten are the table's, or were just written."""

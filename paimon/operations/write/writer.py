@@ -133,6 +133,8 @@ class TableWriter:
         """Forgets what is buffered and removes the files that were not handed out."""
         self._rows.abort()
         self._buckets.abort()
+        if self._compaction is not None:
+            self._compaction.close()
 
     def close(self) -> None:
         """Like `abort`; after `prepare_commit` there is nothing left to remove."""

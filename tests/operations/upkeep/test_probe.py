@@ -18,7 +18,8 @@ from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DataFileMeta, FileSource
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
-from paimon.operations.maintain.rewriting.probe import Above, Probe
+from paimon.operations.maintain.rewriting.probe import Probe
+from paimon.operations.maintain.rewriting.probed_file import Above
 from paimon.operations.read.data_file import Bucket
 from paimon.operations.write.files.data_files import RollingFiles
 from paimon.operations.write.files.layout import FileLayout

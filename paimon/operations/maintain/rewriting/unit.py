@@ -25,8 +25,10 @@ from paimon.domain.merge.columnar.ordering.order import retracts
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.deletion.working import WorkingVectors
+from paimon.operations.maintain.rewriting.local_copies import BucketCopies
 from paimon.operations.maintain.rewriting.made import MadeFiles
-from paimon.operations.maintain.rewriting.probe import Above, Probe, Probed
+from paimon.operations.maintain.rewriting.probe import Probe, Probed
+from paimon.operations.maintain.rewriting.probed_file import Above
 from paimon.operations.maintain.rewriting.read import SectionRead
 from paimon.operations.read.data_file import Bucket
 
@@ -35,18 +37,28 @@ Group = tuple[Section, ...]
 
 @frozen(eq=False)
 class UnitWork:
-    """One unit of one bucket, the files that it makes, and the rows above its output that it deletes."""
+    """One unit of one bucket, the files that it makes, the rows above its output that it deletes, and the local
+    copies of files in which it looks keys up.
+    """
 
     bucket: Bucket
     plan: UnitPlan
     rules: CompactionRules
     made: MadeFiles
     vectors: WorkingVectors
+    copies: BucketCopies | None = None
 
     @classmethod
-    def of(cls, bucket: Bucket, plan: UnitPlan, made: MadeFiles, vectors: WorkingVectors) -> UnitWork:
+    def of(
+        cls,
+        bucket: Bucket,
+        plan: UnitPlan,
+        made: MadeFiles,
+        vectors: WorkingVectors,
+        copies: BucketCopies | None = None,
+    ) -> UnitWork:
         """The work by the table's options."""
-        return cls(bucket, plan, CompactionRules.of(bucket.table.options), made, vectors)
+        return cls(bucket, plan, CompactionRules.of(bucket.table.options), made, vectors, copies)
 
     def run(self) -> None:
         """Does all of it."""
@@ -124,6 +136,7 @@ class UnitWork:
             rows,
             tells_positions=rules.marks,
             vector_of=self.vectors.of,
+            copies=self.copies,
         )
 
     def _kept(self, rows: pa.Table) -> pa.Table:
