@@ -14,7 +14,6 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder, TableCommit
-from paimon.changes import Changes
 from paimon.committing import Committing
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitConflict, CommitOverwritten, InvalidRequest, NotFound, PaimonError, Unsupported
@@ -28,6 +27,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.types.arrow import arrow_schema
+from paimon.follow import Followed
 from paimon.maintain import Kept
 from paimon.operations.evolve import alter_table, merge_schema
 from paimon.operations.maintain.compact import CompactResult, compact
@@ -56,7 +56,7 @@ class WriteResult:
 
 
 @frozen(eq=False, repr=False)
-class Table(Committing, Kept):
+class Table(Committing, Kept, Followed):
     """One table, seen from one branch with its effective options."""
 
     engine: Engine
@@ -136,27 +136,6 @@ class Table(Committing, Kept):
             tag=tag,
             timestamp=timestamp,
         )
-
-    def changes(
-        self,
-        after: int | None = None,
-        through: int | None = None,
-        columns: Sequence[str] | None = None,
-        where: str | Predicate | None = None,
-    ) -> Changes:
-        """A lazy read of what changed: `_snapshot_id`, `_row_kind` (``+I``, ``-U``, ``+U``, ``-D``), then the columns.
-
-        Parameters
-        ----------
-        after, through : int
-            Snapshot ids: changes after the one, which does not count, through the other, which does. By default all
-            that a stream from the earliest snapshot or long-lived changelog gets.
-        columns : sequence of str
-            Columns of the table wanted after the two first; all by default.
-        where : str or Predicate
-            Only changes of rows where this is true; it may name `_row_kind`.
-        """
-        return Changes(self.engine, self.definition, after=after, through=through, columns=columns, where=where)
 
     def write(
         self,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from paimon import __version__
-from paimon.cli import changes, demo, history, rows, tables
+from paimon.cli import changes, demo, follow, history, rows, tables
 from paimon.cli.upkeep import branches, compact, consumers, expire, fsck, orphans, rollback, tags
 from paimon.domain.errors import PaimonError
 
@@ -64,6 +64,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     upkeep = (compact, tags, branches, consumers, expire, orphans, rollback, fsck)
-    for noun in (tables, rows, changes, history, *upkeep, demo):
+    for noun in (tables, rows, changes, follow, history, *upkeep, demo):
         noun.add_commands(commands)
     return parser

@@ -121,6 +121,7 @@ def _print_csv(reader: pa.RecordBatchReader) -> None:
     with csv.CSVWriter(sys.stdout.buffer, reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)
+            sys.stdout.buffer.flush()
 
 
 def _print_table(reader: pa.RecordBatchReader) -> None:

@@ -124,3 +124,15 @@ def test_help_teaches(words: list[str], capsys: pytest.CaptureFixture[str]) -> N
         main([*words, "--help"])
     assert left.value.code == 0
     assert f"example:\n  paimon {words[0]}" in capsys.readouterr().out
+
+
+def test_follow(run: Run, orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    changes = run("follow", "--from", "earliest", "--idle-timeout", "0", "--consumer", "c", "--columns", "day")
+    assert [(c["_snapshot_id"], c["_row_kind"], c["day"]) for c in changes] == [
+        (1, "+I", "20200101"), (2, "+I", "20200101"), (3, "+I", "29990101")
+    ]  # fmt: skip
+    assert orders.consumers["c"] == 4
+    assert run("follow", "--idle-timeout", "0", "--consumer", "c") == []
+    assert "'earliest' or 'latest'" in run("follow", "--from", "first", code=1)
+    assert main(["follow", orders.location, "--until", "3", "--columns", "id", "-o", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines() == ['"_snapshot_id","_row_kind","id"', '3,"+I",1', '3,"+I",1']

@@ -40,6 +40,8 @@ class ScanRequest:
         filtered by statistics of other files.
     min_level : int
         Leave out files of lower levels.
+    shows_level_0 : bool
+        Merge level 0 in, also where batch reads leave it out until it is compacted.
     """
 
     snapshot: Snapshot | None
@@ -47,6 +49,7 @@ class ScanRequest:
     buckets: frozenset[int] | None = None
     kind: ScanKind = ScanKind.ALL
     min_level: int = 0
+    shows_level_0: bool = False
 
 
 @frozen

@@ -117,7 +117,8 @@ def _live_entries(asked: _Asked, manifests: tuple[ManifestFileMeta, ...]) -> Ent
         entries = asked.kept("partitions", entries, partition_mask(entries, partitions, fields))
     entries = _of_buckets(asked, entries)
     entries = asked.kept("live files", entries, live_mask(entries))
-    lowest = max(request.min_level, 1 if asked.rules.hides_level_0 else 0)
+    hidden = asked.rules.hides_level_0 and not request.shows_level_0
+    lowest = max(request.min_level, 1 if hidden else 0)
     if lowest:
         entries = asked.kept("levels", entries, entries.number("_LEVEL") >= lowest)
     return entries

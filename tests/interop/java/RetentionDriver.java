@@ -16,6 +16,7 @@ import org.apache.paimon.reader.RecordReaderIterator;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.FileStoreTableFactory;
+import org.apache.paimon.table.source.EndOfScanException;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.table.source.StreamTableScan;
@@ -63,6 +64,8 @@ public final class RetentionDriver {
                 return orphans(table, asked);
             case "changes":
                 return changes(table, asked.get("from").asLong());
+            case "follow":
+                return follow(table, asked);
             case "names":
                 return names(table);
             default:
@@ -120,6 +123,49 @@ public final class RetentionDriver {
                     }
                 }
             }
+        }
+        return String.join("\n", lines);
+    }
+
+    /**
+     * What a stream with these options reads in so many plans: a line for each that had something, with the snapshot
+     * that it would read next. With a consumer id, that is recorded after the last one.
+     */
+    private static String follow(FileStoreTable table, JsonNode asked) throws Exception {
+        Map<String, String> options = new TreeMap<>();
+        asked.get("options").fields().forEachRemaining(option -> options.put(option.getKey(), option.getValue().asText()));
+        FileStoreTable following = table.copy(options);
+        ReadBuilder builder = following.newReadBuilder();
+        StreamTableScan scan = builder.newStreamScan();
+        List<String> lines = new ArrayList<>();
+        for (int turn = 0; turn < asked.get("plans").asInt(); turn++) {
+            List<Split> splits;
+            try {
+                splits = scan.plan().splits();
+            } catch (EndOfScanException end) {
+                break;
+            }
+            List<Map<String, Object>> rows = new ArrayList<>();
+            for (Split split : splits) {
+                try (RecordReaderIterator<InternalRow> read =
+                        new RecordReaderIterator<>(builder.newRead().createReader(split))) {
+                    while (read.hasNext()) {
+                        InternalRow row = read.next();
+                        Map<String, Object> out = Rendering.row(row, following.rowType());
+                        out.put("_row_kind", row.getRowKind().shortString());
+                        rows.add(out);
+                    }
+                }
+            }
+            if (!rows.isEmpty()) {
+                Map<String, Object> line = new TreeMap<>();
+                line.put("next", scan.checkpoint());
+                line.put("rows", rows);
+                lines.add(Rendering.write(line));
+            }
+        }
+        if (asked.path("record").asBoolean(false)) {
+            scan.notifyCheckpointComplete(scan.checkpoint());
         }
         return String.join("\n", lines);
     }

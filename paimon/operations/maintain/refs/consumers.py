@@ -18,6 +18,8 @@ from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
 
 _PREFIX = "consumer-"
+STATE_HOLDER = ".state"
+"""What follows a consumer's name in that of a second one, which keeps a state that the first needs besides."""
 _TRIES, _WAIT_MILLIS = 5, 100
 """Java writes these files in place, so a reader may see half of one for a moment."""
 
@@ -50,12 +52,26 @@ def reset_consumer(engine: Engine, paths: TablePaths, name: str, next_snapshot: 
             subject=name,
             hint=f"take one from {first} to {last}",
         )
-    path = _path(paths, name)
-    with engine.files.create(path) as file:
-        file.write(dump_json({"nextSnapshot": next_snapshot}))
+    record_consumer(engine, paths, name, next_snapshot)
     # Expiry looks for consumers and then removes snapshots: whoever comes in between must learn of it.
     if next_snapshot < last and engine.files.status(paths.snapshot(next_snapshot)) is None:
         raise NotFound("snapshot", str(next_snapshot), hint=f"it expired just now; consumer {name!r} waits for it")
+
+
+def consumer(engine: Engine, paths: TablePaths, name: str) -> int | None:
+    """The snapshot that a consumer reads next; None where there is none of this name."""
+    return _next_snapshot(engine, _path(paths, name))
+
+
+def record_consumer(engine: Engine, paths: TablePaths, name: str, next_snapshot: int) -> None:
+    """Write how far a consumer has come, whatever was said of it before."""
+    with engine.files.create(_path(paths, name)) as file:
+        file.write(dump_json({"nextSnapshot": next_snapshot}))
+
+
+def forget_consumer(engine: Engine, paths: TablePaths, name: str) -> None:
+    """Remove a consumer, if it is there."""
+    engine.files.delete([_path(paths, name)])
 
 
 def delete_consumer(engine: Engine, paths: TablePaths, name: str) -> None:
@@ -64,7 +80,7 @@ def delete_consumer(engine: Engine, paths: TablePaths, name: str) -> None:
     if engine.files.status(path) is None:
         known = [_name(s) for s in _files(engine, paths)]
         raise NotFound("consumer", name, hint=did_you_mean(name, known))
-    engine.files.delete([path])
+    engine.files.delete([path, path + STATE_HOLDER])
 
 
 def clear_consumers(

@@ -51,7 +51,9 @@ def _replaced(
     # Only by key: what is left out of a merge on one side must be left out on the other.
     keys = None if predicate is None else only_columns(predicate, table.schema.primary_keys)
     earlier = load_snapshot(engine, table.paths, snapshot.id - 1) if snapshot.id > 1 else None
-    before, after = (plan(engine, table, ScanRequest(state, keys)) for state in (earlier, snapshot))
+    # Level 0 that batches do not see yet was shown to followers, and goes too.
+    asked = (ScanRequest(state, keys, shows_level_0=True) for state in (earlier, snapshot))
+    before, after = (plan(engine, table, request) for request in asked)
     return replaced_splits(before.splits, after.splits, snapshot.id)
 
 

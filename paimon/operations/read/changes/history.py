@@ -6,8 +6,6 @@ its changes are lost. Source: `SnapshotManager`, `ChangelogManager`, `NextSnapsh
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -78,14 +76,19 @@ def _nothing(after: int | None, through: int | None) -> tuple[Snapshot, ...]:
     return ()
 
 
-def _any(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot:
-    """A snapshot, also where it expires into a changelog while we look."""
-    ways: tuple[Callable[[Engine, TablePaths, int], Snapshot | None], ...]
-    ways = (find_snapshot, find_changelog, find_snapshot)
-    for find in ways:
+def find_any(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
+    """A snapshot or the long-lived changelog of one, also where it expires into that while we look; None for neither.
+    """
+    for find in (find_snapshot, find_changelog, find_snapshot):
         found = find(engine, paths, snapshot_id)
         if found is not None:
             return found
-    raise NotFound(
-        "snapshot or changelog", str(snapshot_id), hint=f"it has expired; changes begin at {first_id(engine, paths)}"
-    )
+    return None
+
+
+def _any(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot:
+    found = find_any(engine, paths, snapshot_id)
+    if found is None:
+        hint = f"it has expired; changes begin at {first_id(engine, paths)}"
+        raise NotFound("snapshot or changelog", str(snapshot_id), hint=hint)
+    return found

@@ -1,0 +1,1 @@
+"""Following a table: its changes as they are committed."""
