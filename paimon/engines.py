@@ -186,12 +186,11 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def _store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
-    files = files_at(location, storage, _memory(options).bytes)
     if options.get(_METASTORE) != "jdbc":
-        return FileSystemCatalogStore(files, location)
+        return FileSystemCatalogStore(files_at(location, storage, _memory(options).bytes), location)
     from paimon.adapters.catalogs.jdbc_options import jdbc_store
 
-    return jdbc_store(files, location, options)
+    return jdbc_store(files_at(location, _locked(location, storage), _memory(options).bytes), location, options)
 
 
 def _files(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> FileIO:
@@ -202,10 +201,13 @@ def _files(location: str, storage: Mapping[str, object], options: Mapping[str, s
     except ImportError as error:
         hint = f'pip install "paimon-lake[catalog]" ({error})'
         raise Unsupported("JDBC catalogs without SQLAlchemy", hint=hint) from None
-    # Under the lock, a storage that has no conditional create need not prove one.
-    storage = {**storage, SINGLE_WRITER: True} if "://" in location else storage
-    inner = files_at(location, storage, _memory(options).bytes)
+    inner = files_at(location, _locked(location, storage), _memory(options).bytes)
     return locked_files(inner, location, options)
+
+
+def _locked(location: str, storage: Mapping[str, object]) -> Mapping[str, object]:
+    """Under the catalog's lock, a storage that has no conditional create need not prove one."""
+    return {**storage, SINGLE_WRITER: True} if "://" in location else storage
 
 
 def _memory(options: Mapping[str, str]) -> MemoryBudget:

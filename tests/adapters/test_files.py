@@ -13,6 +13,7 @@ from multiprocessing.synchronize import Barrier
 import pytest
 from object_store import ObjectStore, register
 
+from paimon.adapters.files.exclusive import judged, prove_exclusive
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.domain.errors import AlreadyExists, NotFound, StorageError
@@ -187,6 +188,81 @@ def test_a_store_that_ignores_exclusive_create_fails_the_trial() -> None:
     with pytest.raises(StorageError, match="trial"):
         files.put_if_absent(f"{root}/y", b"1")
     assert list(files.list(root)) == []
+
+
+CREATED, EXISTS, UNKNOWN = PutOutcome
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept", "answer"),
+    [
+        (CREATED, EXISTS, b"1", True),
+        (EXISTS, EXISTS, b"1", True),  # the first answer was that of the client's own second try
+        (UNKNOWN, EXISTS, b"1", True),
+        (CREATED, CREATED, b"2", False),
+        (CREATED, UNKNOWN, b"2", False),
+        (EXISTS, CREATED, b"2", False),
+        (CREATED, CREATED, b"1", False),
+        (UNKNOWN, CREATED, b"2", None),  # perhaps the first never arrived
+        (CREATED, UNKNOWN, b"1", None),  # perhaps the second never arrived
+        (UNKNOWN, UNKNOWN, None, None),
+    ],
+)
+def test_what_a_trial_proves(first: PutOutcome, second: PutOutcome, kept: bytes | None, answer: bool | None) -> None:
+    assert judged(first, second, kept) is answer
+
+
+@pytest.mark.parametrize("silent", [1, 2, 3])
+def test_a_trial_that_proves_nothing_is_made_three_times(silent: int) -> None:
+    kept: dict[str, bytes] = {}
+    names: list[str] = []
+
+    def put(path: str, data: bytes) -> PutOutcome:
+        if path not in names:
+            names.append(path)
+        if len(names) <= silent:
+            return PutOutcome.UNKNOWN
+        outcome = PutOutcome.EXISTS if path in kept else PutOutcome.CREATED
+        kept.setdefault(path, data)
+        return outcome
+
+    def read(path: str) -> bytes:
+        if path not in kept:
+            raise NotFound("file", path)
+        return kept[path]
+
+    def prove() -> None:
+        prove_exclusive("x://b/d/f", put, read, lambda paths: [kept.pop(p, None) for p in paths])  # type: ignore
+
+    if silent < 3:
+        prove()
+    else:
+        with pytest.raises(StorageError, match="cannot be told"):
+            prove()
+    assert kept == {}
+    assert all(name.startswith("x://b/d/.") for name in names)
+
+
+def test_errors_of_fsspec_clients_show_no_secret(monkeypatch) -> None:
+    root = f"az://{uuid.uuid4()}"
+    files = FsspecFiles(root, {"account_key": "hush-hush-hush"})
+
+    def tells(self, *args, **options):
+        raise OSError("signature of hush-hush-hush does not match")
+
+    for name in ("cat_file", "pipe_file", "ls", "info", "rm_file"):
+        monkeypatch.setattr(ObjectStore, name, tells)
+    for call in (
+        lambda: files.read(f"{root}/x"),
+        lambda: files.replace(f"{root}/x", b""),
+        lambda: files.list(root),
+        lambda: files.status(f"{root}/x"),
+        lambda: files.delete([f"{root}/x"]),
+    ):
+        with pytest.raises(StorageError) as told:
+            call()
+        chain = [told.value, told.value.__cause__]
+        assert "hush" not in "".join(map(str, chain)) and told.value.__suppress_context__
 
 
 def test_an_error_of_a_put_is_an_unknown_outcome(monkeypatch) -> None:

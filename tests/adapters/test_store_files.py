@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from s3_server import BUCKET, losing_replies, s3_server, storage_of
+from s3_server import BUCKET, losing_replies, overwriting, s3_server, storage_of
 
 import paimon
 from paimon.adapters.files.store_files import StoreFiles
@@ -139,3 +141,51 @@ def test_lost_reply_of_a_won_put_is_not_taken_for_a_success_of_another(endpoint:
             assert first in (PutOutcome.CREATED, PutOutcome.EXISTS, PutOutcome.UNKNOWN)
             assert files.put_if_absent(path, b"2") is not PutOutcome.CREATED
             assert files.read(path) == b"1"
+
+
+def test_a_store_without_conditional_puts_is_refused_for_several_writers(endpoint: str) -> None:
+    with overwriting(endpoint) as careless:
+        root = f"s3://{BUCKET}/{uuid.uuid4()}"
+        catalog = paimon.connect(root, storage=storage_of(careless))
+        with pytest.raises(StorageError, match=r"a trial showed.*metastore='jdbc'.*'single-writer'"):
+            catalog.create_database("d")
+            catalog.create_table("d.t", "a INT")
+        assert not list(StoreFiles(root, storage_of(endpoint)).list(f"{root}/d.db/t/schema"))
+
+
+def test_one_writer_may_use_a_store_without_conditional_puts(endpoint: str) -> None:
+    with overwriting(endpoint) as careless:
+        root = f"s3://{BUCKET}/{uuid.uuid4()}"
+        catalog = paimon.connect(root, storage={**storage_of(careless), "single-writer": True})
+        catalog.create_database("d")
+        table = catalog.create_table("d.t", "a INT")
+        assert table.write({"a": [1]}).snapshot_ids == (1,)
+        path = f"{table.location}/snapshot/snapshot-1"
+        assert table.engine.files.put_if_absent(path, b"") is PutOutcome.EXISTS
+        assert table.write({"a": [2]}).snapshot_ids == (2,)
+        assert sorted(table.scan().to_arrow()["a"].to_pylist()) == [1, 2]
+
+
+def test_the_lock_of_a_catalog_makes_a_store_without_conditional_puts_safe(endpoint: str, tmp_path: Path) -> None:
+    with overwriting(endpoint) as careless:
+        root = f"s3://{BUCKET}/{uuid.uuid4()}"
+        options = {"metastore": "jdbc", "uri": f"sqlite:///{tmp_path}/catalog.db", "storage": storage_of(careless)}
+        catalog = paimon.connect(root, **options)
+        catalog.create_database("d")
+        catalog.create_table("d.t", "a INT")
+
+        def write(number: int) -> None:
+            paimon.connect(root, **options).table("d.t").write({"a": [number]})
+
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(write, range(6)))
+        assert sorted(catalog.table("d.t").scan().to_arrow()["a"].to_pylist()) == list(range(6))
+
+
+def test_a_trial_whose_answers_get_lost_is_made_again(endpoint: str) -> None:
+    with losing_replies(endpoint, 0.4, seed=5) as lossy:
+        for _ in range(6):
+            root = f"s3://{BUCKET}/{uuid.uuid4()}"
+            files = StoreFiles(root, storage_of(lossy))
+            assert files.put_if_absent(f"{root}/x", b"1") is not None
+            assert files.read(f"{root}/x") == b"1"

@@ -1,4 +1,4 @@
-"""An S3 server for tests, and a proxy before it that loses replies."""
+"""An S3 server for tests, and proxies before it: one loses replies, one makes it a store that overwrites."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import http.client
 import logging
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -46,9 +46,28 @@ def s3_server() -> Iterator[str]:
 @contextmanager
 def losing_replies(endpoint: str, share: float, seed: int = 7) -> Iterator[str]:
     """The endpoint of a proxy: every request reaches the server, of the replies to writes this share gets lost."""
-    host, _, port = endpoint.removeprefix("http://").partition(":")
     drawn = random.Random(seed)
     lock = threading.Lock()
+
+    def lost(command: str) -> bool:
+        with lock:
+            return command in ("PUT", "POST", "DELETE") and drawn.random() < share
+
+    with _proxy(endpoint, lost, _HOP) as url:
+        yield url
+
+
+@contextmanager
+def overwriting(endpoint: str) -> Iterator[str]:
+    """The endpoint of a proxy that makes of the server a store which does not know conditional puts."""
+    with _proxy(endpoint, lambda _: False, _HOP | {"if-none-match"}) as url:
+        yield url
+
+
+@contextmanager
+def _proxy(endpoint: str, lost: Callable[[str], bool], dropped: Collection[str]) -> Iterator[str]:
+    """A proxy that loses the replies to some commands, and leaves out some headers of requests."""
+    host, _, port = endpoint.removeprefix("http://").partition(":")
 
     class Proxy(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -56,14 +75,12 @@ def losing_replies(endpoint: str, share: float, seed: int = 7) -> Iterator[str]:
         def _pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             upstream = http.client.HTTPConnection(host, int(port), timeout=60)
-            headers = {k: v for k, v in self.headers.items() if k.lower() not in _HOP}
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in dropped}
             upstream.request(self.command, self.path, body, headers)
             answer = upstream.getresponse()
             data = answer.read()
             upstream.close()
-            with lock:
-                lost = self.command in ("PUT", "POST", "DELETE") and drawn.random() < share
-            if lost:
+            if lost(self.command):
                 self.close_connection = True
                 self.connection.close()
                 return

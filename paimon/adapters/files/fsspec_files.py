@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import fsspec
 import pyarrow as pa
 import pyarrow.fs
 
+from paimon.adapters.files.exclusive import prove_exclusive, refusal
 from paimon.adapters.files.fsspec_output import BufferedOutputFile, StagedOutputFile
 from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
 from paimon.domain.secrets import redacted
@@ -55,6 +56,7 @@ class FsspecFiles:
         except (ValueError, TypeError) as error:
             reason = redacted(str(error), options)
             raise InvalidRequest(f"{location!r} cannot be opened: {reason}", subject=location) from None
+        self._told = options
         self._in_memory = self._scheme == "memory"
         self._trusted = False
 
@@ -66,12 +68,12 @@ class FsspecFiles:
 
     def read(self, path: str) -> bytes:
         """The whole file."""
-        with storage_errors(path):
+        with self._errors(path):
             return bytes(self._fs.cat_file(self._key(path)))
 
     def open(self, path: str) -> pa.NativeFile:
         """The file as a seekable Arrow file; ranges go to the storage as they are asked for."""
-        with storage_errors(path):
+        with self._errors(path):
             if self._in_memory:  # its open file would be shared by all readers, position included
                 return pa.BufferReader(self._fs.cat_file(self._key(path)))
             handler = pyarrow.fs.FSSpecHandler(self._fs)
@@ -79,22 +81,23 @@ class FsspecFiles:
 
     def create(self, path: str) -> OutputFile:
         """A new file, visible at its `close`."""
-        with storage_errors(path, missing_is_error=True):
+        with self._errors(path, missing_is_error=True):
             if self._in_memory:
                 return BufferedOutputFile(lambda data: self.replace(path, data))
             self._make_parent(path)
-            return StagedOutputFile(self._fs.open(self._key(path), "wb", autocommit=False))
+            staged = self._fs.open(self._key(path), "wb", autocommit=False)
+        return StagedOutputFile(staged, partial(self._errors, path, missing_is_error=True))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with this content unless it is there."""
         self._check_exclusive(path)
-        with storage_errors(path, missing_is_error=True):
+        with self._errors(path, missing_is_error=True):
             self._make_parent(path)
         return self._put_new(self._key(path), path, data)
 
     def replace(self, path: str, data: bytes) -> None:
         """Create the file or replace its content."""
-        with storage_errors(path, missing_is_error=True):
+        with self._errors(path, missing_is_error=True):
             self._make_parent(path)
             with self._memory_lock():
                 self._fs.pipe_file(self._key(path), data)
@@ -102,7 +105,7 @@ class FsspecFiles:
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries of a directory by name; none where it is missing."""
         key = self._key(path)
-        with storage_errors(path):
+        with self._errors(path):
             self._fs.invalidate_cache(key)
             try:
                 entries = self._fs.ls(key, detail=True)
@@ -113,7 +116,7 @@ class FsspecFiles:
 
     def status(self, path: str) -> FileStatus | None:
         """What is at the path, None where nothing is."""
-        with storage_errors(path):
+        with self._errors(path):
             self._fs.invalidate_cache(self._key(path))
             try:
                 return _status(path, self._fs.info(self._key(path)))
@@ -146,21 +149,16 @@ class FsspecFiles:
     def _check_exclusive(self, path: str) -> None:
         if self._trusted or self._in_memory or self._single_writer:
             return
-        reason = f"{self._scheme}:// has no exclusive create that this library trusts"
-        if self._scheme in _EXCLUSIVE:
-            trial = f"{path.rpartition('/')[0]}/.{uuid.uuid4()}.trial"
-            with storage_errors(path, missing_is_error=True):
-                self._make_parent(trial)
-            outcomes = [self._put_new(self._key(trial), trial, b"1"), self._put_new(self._key(trial), trial, b"2")]
-            self.delete([trial])
-            self._trusted = outcomes == [PutOutcome.CREATED, PutOutcome.EXISTS]
-            reason = "a trial showed that creating a file twice does not fail the second time"
-        if not self._trusted:
-            raise StorageError(path, reason, hint=f"set the storage option {SINGLE_WRITER!r} if nobody else writes")
+        if self._scheme not in _EXCLUSIVE:
+            raise refusal(path, self._scheme)
+        prove_exclusive(path, lambda trial, data: self._put_new(self._key(trial), trial, data), self.read, self.delete)
+        self._trusted = True
 
     def _put_new(self, key: str, path: str, data: bytes) -> PutOutcome:
         try:
             with self._memory_lock():
+                if self._single_writer:
+                    self._fs.invalidate_cache()  # under a lock others write too
                 if (self._in_memory or self._single_writer) and self._fs.exists(key):
                     return PutOutcome.EXISTS
                 if self._in_memory or (self._single_writer and self._scheme not in _EXCLUSIVE):
@@ -170,14 +168,14 @@ class FsspecFiles:
         except FileExistsError:
             return PutOutcome.EXISTS
         except (PermissionError, NotImplementedError, TypeError) as error:
-            raise StorageError(path, str(error) or type(error).__name__) from error
+            raise self._storage_error(path, error) from None
         except Exception:  # clients have errors of their own; whatever it was, the bytes may have arrived
             return PutOutcome.UNKNOWN
         return PutOutcome.CREATED
 
     def _delete(self, path: str) -> None:
         key = self._key(path)
-        with storage_errors(path):
+        with self._errors(path):
             try:
                 self._fs.rm_file(key)
             except (FileNotFoundError, IsADirectoryError, PermissionError, KeyError):
@@ -186,18 +184,20 @@ class FsspecFiles:
                 elif self._fs.isfile(key):
                     raise
 
+    @contextlib.contextmanager
+    def _errors(self, path: str, *, missing_is_error: bool = False) -> Iterator[None]:
+        """Turn every error of a client into NotFound or StorageError, without secrets and without its inner story."""
+        try:
+            yield
+        except PaimonError:
+            raise
+        except Exception as error:  # the border to clients of many makes
+            if isinstance(error, FileNotFoundError) and not missing_is_error:
+                raise NotFound("file", path) from None
+            raise self._storage_error(path, error) from None
 
-@contextlib.contextmanager
-def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-    """Turn every error of a client into NotFound or StorageError."""
-    try:
-        yield
-    except PaimonError:
-        raise
-    except Exception as error:  # the border to clients of many makes
-        if isinstance(error, FileNotFoundError) and not missing_is_error:
-            raise NotFound("file", path) from error
-        raise StorageError(path, str(error) or type(error).__name__) from error
+    def _storage_error(self, path: str, error: Exception) -> StorageError:
+        return StorageError(path, redacted(str(error) or type(error).__name__, self._told))
 
 
 def _name(key: str) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from paimon.adapters.files.output import Output
-from paimon.domain.errors import StorageError
 
 
 class BufferedOutputFile(Output):
@@ -42,19 +41,18 @@ class BufferedOutputFile(Output):
 
 
 class StagedOutputFile(Output):
-    """An upload of fsspec that is committed at the close."""
+    """An upload of fsspec that is committed at the close; `guard` turns the client's errors into ours."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, guard: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
         self._file = file
+        self._guard = guard
         self._size = 0
         self.closed = False
 
     def write(self, data: bytes) -> int:
         """Append bytes."""
-        try:
+        with self._guard():
             self._file.write(data)
-        except Exception as error:  # the border to clients of many makes
-            raise StorageError(str(self._file.path), str(error) or type(error).__name__) from error
         self._size += len(data)
         return len(data)
 
@@ -67,11 +65,9 @@ class StagedOutputFile(Output):
         if self.closed:
             return
         self.closed = True
-        try:
+        with self._guard():
             self._file.close()
             self._file.commit()
-        except Exception as error:  # as above
-            raise StorageError(str(self._file.path), str(error) or type(error).__name__) from error
 
     def abort(self) -> None:
         """Throw the upload away."""

@@ -3,7 +3,7 @@
 Law: a file is written under a hidden temporary name in its own directory, flushed to the disk, and only then given
 its name; a directory entry is flushed too before the call returns. Only `replace`, for hints, flushes nothing.
 `put_if_absent` gives the name with a hard link, which the kernel refuses where the name is taken: a check followed by a
-rename would replace silently. Source: `LocalFileIO`, `AtomicFsOutput`.
+rename would replace silently. Symbolic links lead nowhere beyond the fence. Source: `LocalFileIO`, `AtomicFsOutput`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from paimon.adapters.files.fence import Fence
 from paimon.adapters.files.local_output import (
     LocalOutputFile,
     make_durable,
@@ -27,6 +28,7 @@ from paimon.domain.errors import AlreadyExists, StorageError
 from paimon.ports.files import FileStatus, OutputFile, PutOutcome
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
+_NO_FENCE = Fence()
 
 
 class LocalFiles:
@@ -36,20 +38,23 @@ class LocalFiles:
     ----------
     mapped_bytes : int
         Files up to this size are memory-mapped; of larger ones what was read would count as memory of the process.
+    fence : Fence
+        The roots that links may not leave.
     """
 
-    def __init__(self, mapped_bytes: int = 16 * 1024 * 1024) -> None:
+    def __init__(self, mapped_bytes: int = 16 * 1024 * 1024, fence: Fence = _NO_FENCE) -> None:
         self._mapped_bytes = mapped_bytes
+        self._fence = fence
 
     def read(self, path: str) -> bytes:
         """The whole file."""
-        with storage_errors(path), open(local_path(path), "rb") as file:
+        with storage_errors(path), open(self._inside(path), "rb") as file:
             return file.read()
 
     def open(self, path: str) -> pa.NativeFile:
         """The file, mapped if it is small: reading copies nothing, and a map stays valid, because no file changes."""
         with storage_errors(path):
-            name = local_path(path)
+            name = self._inside(path)
             size = os.stat(name).st_size
             if size > self._mapped_bytes:
                 return pa.OSFile(name)
@@ -58,11 +63,11 @@ class LocalFiles:
     def create(self, path: str) -> OutputFile:
         """A new file, visible at its `close`."""
         with storage_errors(path, missing_is_error=True):
-            return LocalOutputFile(path, local_path(path))
+            return LocalOutputFile(path, self._place(path))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with this content unless it is there; a StorageError means that nothing was created."""
-        final = local_path(path)
+        final = self._place(path)
         if os.path.lexists(final):
             return PutOutcome.EXISTS
         with storage_errors(path, missing_is_error=True):
@@ -74,7 +79,7 @@ class LocalFiles:
 
     def replace(self, path: str, data: bytes) -> None:
         """Create the file or replace its content, in one step; a crash may lose it."""
-        final = local_path(path)
+        final = self._place(path)
         with storage_errors(path, missing_is_error=True), LocalOutputFile(path, final, durable=False) as file:
             file.write(data)
 
@@ -82,8 +87,8 @@ class LocalFiles:
         """Entries of a directory by name; none where it is missing."""
         with storage_errors(path):
             try:
-                with os.scandir(local_path(path)) as entries:
-                    found = [s for e in entries if (s := _entry_status(e, path)) is not None]
+                with os.scandir(self._inside(path)) as entries:
+                    found = [s for e in entries if (s := self._entry_status(e, path)) is not None]
             except (FileNotFoundError, NotADirectoryError):
                 return []
         return sorted(found, key=lambda s: s.name)
@@ -92,7 +97,7 @@ class LocalFiles:
         """What is at the path, None where nothing is."""
         with storage_errors(path):
             try:
-                stat = os.stat(local_path(path))
+                stat = os.stat(self._inside(path))
             except (FileNotFoundError, NotADirectoryError):
                 return None
         return _status(path, stat, os.path.isdir(local_path(path)))
@@ -101,7 +106,7 @@ class LocalFiles:
         """Remove files, and directories that are empty; what is missing is no error."""
         for path in paths:
             with storage_errors(path):
-                name = local_path(path)
+                name = self._place(path)
                 if os.path.isdir(name) and not os.path.islink(name):
                     _remove_if_empty(name)
                 else:
@@ -110,11 +115,11 @@ class LocalFiles:
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents."""
         with storage_errors(path, missing_is_error=True):
-            make_durable(local_path(path))
+            make_durable(self._inside(path))
 
     def move_directory(self, source: str, target: str) -> None:
         """Rename a directory in one step; AlreadyExists where the target is."""
-        old, new = local_path(source), local_path(target)
+        old, new = self._place(source), self._place(target)
         if os.path.lexists(new):
             raise AlreadyExists("directory", target)
         with storage_errors(source):
@@ -125,7 +130,22 @@ class LocalFiles:
     def delete_directory(self, path: str) -> None:
         """Remove a directory with all that it holds; links are removed, not followed."""
         with storage_errors(path), contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(local_path(path))
+            shutil.rmtree(self._place(path))
+
+    def _inside(self, path: str) -> str:
+        return self._fence.inside(local_path(path), path)
+
+    def _place(self, path: str) -> str:
+        return self._fence.place(local_path(path), path)
+
+    def _entry_status(self, entry: os.DirEntry[str], directory: str) -> FileStatus | None:
+        path = f"{directory.rstrip('/')}/{entry.name}"
+        try:
+            if entry.is_symlink() and self._fence.leaves(local_path(path)):  # a name, with nothing behind it
+                return _status(path, entry.stat(follow_symlinks=False), False)
+            return _status(path, entry.stat(), entry.is_dir())
+        except FileNotFoundError:  # deleted meanwhile
+            return None
 
 
 def local_path(path: str) -> str:
@@ -178,13 +198,6 @@ def _remove_if_empty(directory: str) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-
-
-def _entry_status(entry: os.DirEntry[str], directory: str) -> FileStatus | None:
-    try:
-        return _status(f"{directory.rstrip('/')}/{entry.name}", entry.stat(), entry.is_dir())
-    except FileNotFoundError:  # deleted meanwhile
-        return None
 
 
 def _status(path: str, stat: os.stat_result, is_directory: bool) -> FileStatus:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from paimon.adapters.files.fence import Fence
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.files.store_options import STORES
 from paimon.domain.errors import InvalidRequest
@@ -22,10 +23,15 @@ _MAPPED_SHARE = 32
 """A local file up to this part of the memory is mapped: a merge holds many open."""
 
 
-def files_at(location: str, storage: Mapping[str, object], memory_bytes: int) -> FileIO:
-    """The adapter of a path or URL; `memory_bytes` is what an operation may take."""
+def files_at(
+    location: str, storage: Mapping[str, object], memory_bytes: int, allowed_roots: Sequence[str] = ()
+) -> FileIO:
+    """The adapter of a path or URL; `memory_bytes` is what an operation may take.
+
+    On local disk links do not lead out of the location and the allowed roots.
+    """
     if "://" not in location:
-        return LocalFiles(memory_bytes // _MAPPED_SHARE)
+        return LocalFiles(memory_bytes // _MAPPED_SHARE, Fence((location, *allowed_roots)))
     if has_password(location) or "?" in location:
         what = location.partition("://")[0]
         hint = "put user, password and signatures into the storage options; they are kept out of paths and messages"

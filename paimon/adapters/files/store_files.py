@@ -8,7 +8,6 @@ the caller compares identities. Secrets stay in the client: nothing else shows t
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -26,6 +25,7 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
+from paimon.adapters.files.exclusive import prove_exclusive
 from paimon.adapters.files.store_options import client_config
 from paimon.adapters.files.store_streams import PART_BYTES, PARTS_AT_ONCE, TAIL_BYTES, StoreInput, StoreOutput
 from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, StorageError
@@ -97,7 +97,11 @@ class StoreFiles:
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with this content unless it is there."""
-        self._check_conditional(path)
+        if self._single_writer:
+            return self._put_alone(path, data)
+        if not self._trusted:
+            prove_exclusive(path, self._put_new, self.read, self.delete)
+            self._trusted = True
         return self._put_new(path, data)
 
     def replace(self, path: str, data: bytes) -> None:
@@ -160,20 +164,6 @@ class StoreFiles:
         except (BaseError, OSError):
             return False
 
-    def _check_conditional(self, path: str) -> None:
-        if self._trusted or self._single_writer:
-            return
-        trial = f"{path.rpartition('/')[0]}/.{uuid.uuid4()}.trial"
-        # An acknowledgement that gets lost makes the first put look lost as well; the second must lose in any case.
-        outcomes = [self._put_new(trial, b"1"), self._put_new(trial, b"2")]
-        with self._errors(trial, missing_is_error=True):
-            kept = bytes(obstore.get(self._store, self._key(trial)).bytes())
-        self.delete([trial])
-        if outcomes[1] is PutOutcome.CREATED or kept != b"1":
-            reason = "a trial showed that creating a file twice does not fail the second time"
-            raise StorageError(path, reason, hint="set the storage option 'single-writer' if nobody else writes")
-        self._trusted = True
-
     def _put_new(self, path: str, data: bytes) -> PutOutcome:
         try:
             obstore.put(self._store, self._key(path), data, mode="create", use_multipart=False)
@@ -182,6 +172,18 @@ class StoreFiles:
         except _REFUSALS as error:
             raise self._storage_error(path, error) from None
         except (BaseError, OSError):  # whatever it was, the bytes may have arrived
+            return PutOutcome.UNKNOWN
+        return PutOutcome.CREATED
+
+    def _put_alone(self, path: str, data: bytes) -> PutOutcome:
+        """Nobody else writes, or a lock is held: looking first will do, on stores that overwrite as well."""
+        if self.status(path) is not None:
+            return PutOutcome.EXISTS
+        try:
+            obstore.put(self._store, self._key(path), data, use_multipart=False)
+        except _REFUSALS as error:
+            raise self._storage_error(path, error) from None
+        except (BaseError, OSError):
             return PutOutcome.UNKNOWN
         return PutOutcome.CREATED
 
