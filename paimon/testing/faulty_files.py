@@ -30,6 +30,7 @@ class Fault(Enum):
     SAYS_EXISTS = "put_if_absent took effect, answers EXISTS"
     DIES = "the process dies before it"
     DIES_AFTER = "the process dies after it"
+    TEARS = "the process dies in the midst of it"
 
 
 class ProcessDied(BaseException):
@@ -82,6 +83,8 @@ class FaultyFiles:
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See the port."""
         fault = self._plan("put_if_absent", path)
+        if fault is Fault.TEARS:
+            self._torn("put_if_absent", path, data)
         outcome = self._struck(fault, path, lambda: self._inner.put_if_absent(path, data))
         if fault is Fault.TELLS_NOTHING:
             return PutOutcome.UNKNOWN
@@ -89,7 +92,10 @@ class FaultyFiles:
 
     def replace(self, path: str, data: bytes) -> None:
         """See the port."""
-        self._do("replace", path, lambda: self._inner.replace(path, data))
+        fault = self._plan("replace", path)
+        if fault is Fault.TEARS:
+            self._torn("replace", path, data)
+        self._struck(fault, path, lambda: self._inner.replace(path, data))
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """See the port."""
@@ -108,11 +114,14 @@ class FaultyFiles:
         """Whether the simulated process is gone."""
         return self._dead
 
+    def _torn(self, operation: str, path: str, data: bytes) -> None:
+        """What a write leaves whose process dies in the midst of it: nothing, unless a storage knows better."""
+
     def _do(self, operation: str, path: str, act: Callable[[], T]) -> T:
         return self._struck(self._plan(operation, path), path, act)
 
     def _struck(self, fault: Fault | None, path: str, act: Callable[[], T]) -> T:
-        if fault is Fault.DIES:
+        if fault in (Fault.DIES, Fault.TEARS):
             self._dead = True
             raise ProcessDied
         if fault is Fault.FAILS:

@@ -20,7 +20,10 @@ class Turns:
 
     def __init__(self) -> None:
         self._here = threading.local()
-        self._back = threading.Semaphore(0)
+        self._done = threading.Semaphore(0)
+        self._gates: dict[str, threading.Semaphore] = {}
+        self._left: set[str] = set()
+        self._choose: Choose = min
 
     @property
     def actor(self) -> str | None:
@@ -28,10 +31,14 @@ class Turns:
         return getattr(self._here, "name", None)
 
     def pause(self) -> None:
-        """Give way, and go on when chosen again."""
-        if self.actor is not None:
-            self._back.release()
-            self._here.go.acquire()
+        """Give way, and go on when chosen again; whoever is chosen at once goes on without another thread waking."""
+        name = self.actor
+        if name is None:
+            return
+        following = self._choose(sorted(self._left))
+        if following != name:
+            self._gates[following].release()
+            self._gates[name].acquire()
 
     def run(self, actors: Mapping[str, Callable[[], object]], choose: Choose) -> dict[str, object]:
         """Run all actors; answers what each returned, or the exception that ended it.
@@ -39,27 +46,34 @@ class Turns:
         Actors whose process died answer `ProcessDied`.
         """
         outcomes: dict[str, object] = {}
-        gates = {name: threading.Semaphore(0) for name in actors}
+        self._choose, self._left = choose, set(actors)
+        self._gates = {name: threading.Semaphore(0) for name in actors}
 
         def live(name: str) -> None:
-            self._here.name, self._here.go = name, gates[name]
-            gates[name].acquire()
+            self._here.name = name
+            self._gates[name].acquire()
             try:
                 outcomes[name] = actors[name]()
             except (Exception, ProcessDied) as error:
                 outcomes[name] = error
-            self._back.release()
+            self._left.discard(name)
+            self._go_on()
 
         threads = [threading.Thread(target=live, args=(name,), daemon=True) for name in actors]
         for thread in threads:
             thread.start()
-        while len(outcomes) < len(actors):
-            name = choose(sorted(actors.keys() - outcomes.keys()))
-            gates[name].release()
-            self._back.acquire()
+        self._go_on()
+        self._done.acquire()
         for thread in threads:
             thread.join()
         return outcomes
+
+    def _go_on(self) -> None:
+        """Wake who is next, or who waits for all."""
+        if self._left:
+            self._gates[self._choose(sorted(self._left))].release()
+        else:
+            self._done.release()
 
 
 class TurnClock:

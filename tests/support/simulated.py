@@ -13,9 +13,12 @@ import paimon.maintain
 import paimon.operations.commit.attempt as attempt
 import paimon.operations.commit.commit as commits
 import paimon.operations.commit.publish as publishing
+import paimon.operations.maintain.compact as compacting
+import paimon.operations.maintain.retention.expire_snapshots as expiry
 import paimon.operations.maintain.retention.holders as holders
 import paimon.operations.maintain.retention.leavings as leavings
 import paimon.operations.maintain.retention.orphans as orphans
+import paimon.operations.maintain.work as work
 import paimon.operations.write.restore as restoring
 from paimon.adapters.cache import LruCache
 from paimon.adapters.executors.serial import SerialExecutor
@@ -24,11 +27,13 @@ from paimon.adapters.formats.records import AvroRecordIO
 from paimon.adapters.observers import SilentObserver
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
-from paimon.domain.errors import NotFound, StorageError
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import CorruptTable, NotFound, StorageError
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.json import snapshot_to_json
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.snapshots import find_snapshot
+from paimon.operations.read.manifests import data_manifests, live_entries
+from paimon.operations.read.snapshots import find_snapshot, find_tag, latest_snapshot, tag_names
 from paimon.ports.effects import Clock, Ids, Random
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileIO
@@ -165,6 +170,95 @@ def _cleans_what_tags_hold() -> Patches:
     return [(orphans, "all_holders", lambda *given: [h for h in right(*given) if "/snapshot/" in h.path])]
 
 
+def _skipping(right: Callable[..., Any]) -> Callable[..., Any]:
+    """What names or holds, one by one, without those that cannot be read."""
+
+    def tolerant(engine: Engine, paths: TablePaths) -> list[Any]:
+        found = []
+        for name in tag_names(engine, paths):
+            try:
+                found.append(right(engine, paths, name))
+            except (StorageError, CorruptTable):
+                continue
+        return [tag for tag in found if tag is not None]
+
+    return tolerant
+
+
+def _takes_unreadable_tags_for_none() -> Patches:
+    return [(holders, "tags", _skipping(find_tag))]
+
+
+def _cleans_on_after_errors() -> Patches:
+    right = orphans.held_files
+
+    def held_files(engine: Engine, found: Any, names: Any, partitions: Any = None) -> Any:
+        held = np.zeros(len(names), dtype=bool)
+        for holder in found:
+            try:
+                held |= right(engine, [holder], names, partitions)
+            except (StorageError, CorruptTable):
+                continue
+        return held
+
+    return [(orphans, "held_files", held_files)]
+
+
+def _drops_deletes_early() -> Patches:
+    right = work.unit_plan
+    return [(work, "unit_plan", lambda *given: evolve(right(*given), drop_deletes=True))]
+
+
+def _replaces_what_it_did_not_read() -> Patches:
+    right = compacting.compact_bucket
+
+    def compact_bucket(engine: Engine, table: Any, todo: Any) -> CommitMessage:
+        message = right(engine, table, todo)
+        head = latest_snapshot(engine, table.paths)
+        assert head is not None
+        known = {f.file_name for f in message.compact.compact_before}
+        live = live_entries(engine, table, data_manifests(engine, table, head))
+        place = message.partition, message.bucket
+        meanwhile = [e.file for e in live if (e.partition, e.bucket) == place and e.file.file_name not in known]
+        before = (*message.compact.compact_before, *meanwhile)
+        return evolve(message, compact=evolve(message.compact, compact_before=before))
+
+    return [(compacting, "compact_bucket", compact_bucket)]
+
+
+def _deletes_data_before_snapshots() -> Patches:
+    """The order of deletions is turned round: what expiry deletes of metadata waits until its data are gone."""
+    right = expiry._expire
+
+    def expire(engine: Engine, table: Any, ids: range, staying: Any) -> Any:
+        return right(evolve(engine, files=_DataFirst(engine.files)), table, ids, staying)
+
+    return [(expiry, "_expire", expire)]
+
+
+class _DataFirst:
+    """Holds deletions of snapshots back until data were deleted, or the end of them is plain by the hint."""
+
+    def __init__(self, files: FileIO) -> None:
+        self._files = files
+        self._late: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+    def delete(self, paths: Any) -> None:
+        if all("/snapshot/" in path for path in paths):
+            self._late += paths
+            return
+        self._files.delete(paths)
+        self._files.delete(self._late)
+
+    def read(self, path: str) -> bytes:
+        if path in self._late:
+            raise NotFound("file", path)
+        return self._files.read(path)
+
+
 MISTAKES: Mapping[str, Callable[[], Patches]] = {
     "a snapshot is overwritten": _overwrites,
     "a lost answer is a lost race": _exists_is_lost,
@@ -179,4 +273,9 @@ MISTAKES: Mapping[str, Callable[[], Patches]] = {
     "later snapshots do not hold": _expires_what_is_held,
     "young files are cleaned": _cleans_what_is_young,
     "the cleaner knows no tags": _cleans_what_tags_hold,
+    "an unreadable tag is none": _takes_unreadable_tags_for_none,
+    "the cleaner goes on after errors": _cleans_on_after_errors,
+    "deletes are dropped too early": _drops_deletes_early,
+    "a compactor replaces what it did not read": _replaces_what_it_did_not_read,
+    "data go before their snapshot": _deletes_data_before_snapshots,
 }

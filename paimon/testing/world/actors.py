@@ -1,170 +1,174 @@
-"""What the processes of the simulated world do: the public verbs of a table, and what they were told.
+"""The processes of the simulated world: each does its work turn by turn, may die, and comes back.
 
-Law: an actor believes only what it was told. A writer owns its keys: each of its commits raises all of them to a new
-version, so that every state of the table says up to which commit of each writer it goes.
+Law: an actor believes only what it was told. A writer does a commit again, under the same identifier, until it is told
+that it is done, and after a death goes on from what it was told last, as a job does from its checkpoint.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
 
-import pyarrow as pa
-from attrs import field, frozen
+from attrs import define, field
 
-from paimon.domain.errors import AlreadyExists, CommitUncertain, NotFound, PaimonError
-from paimon.domain.schema.changes import AddColumn
-from paimon.domain.types.data_types import IntType
+from paimon.builders import TableWrite
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import CommitUncertain, PaimonError
 from paimon.table import Table
-from paimon.testing.world.plan import HOUR_MILLIS, Role
+from paimon.testing.faulty_files import ProcessDied
+from paimon.testing.world.deeds import Deed, Done, Told
+from paimon.testing.world.plan import WRITERS, Role
+from paimon.testing.world.rows import commit_rows
+from paimon.testing.world.upkeep import WORK
 
-KEYS = 3
-"""Keys of each writer; one of them is deleted in every third commit."""
-COLUMNS = "id INT NOT NULL, version INT, writer INT"
-
-
-class Told(Enum):
-    """What an actor was told of its work."""
-
-    DONE = "done"
-    REFUSED = "refused"
-    UNCERTAIN = "uncertain"
-    DIED = "died"
+_LIVES = 4
+"""How often a process that died comes back."""
+_TRIES = 5
+"""How often a writer asks for the same commit before it gives up."""
 
 
-@frozen
-class Deed:
-    """One piece of work: who, its number from 1, what was told, and what of."""
+class Stage(Protocol):
+    """What the world gives its actors; `begin` and `end` enclose a turn, and each moment is later than the last."""
 
-    actor: str
-    number: int
-    told: Told
-    detail: str = ""
+    def open(self, actor: str) -> Table: ...
+    def begin(self, actor: str) -> int: ...
+    def end(self, actor: str) -> None: ...
+    def moment(self) -> int: ...
+    def note(self, deed: Deed) -> None: ...
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Actor:
-    """One process that may die and come back.
-
-    Parameters
-    ----------
-    open_table : callable
-        A fresh process: nothing is remembered.
-    note : callable
-        Keeps deeds for the judgement.
-    """
+    """One process; `done` is what it knows across its deaths: the number of its last work that was told done."""
 
     name: str
     number: int
     role: Role
     turns: int
-    open_table: Callable[[], Table]
-    note: Callable[[Deed], None]
+    stage: Stage = field(repr=False)
     chance: random.Random = field(repr=False)
+    done: int = 0
 
-    def run(self) -> None:
-        """All of its work."""
-        for turn in range(1, self.turns + 1):
+    def live(self) -> None:
+        """All of its lives."""
+        for _ in range(_LIVES):
             try:
-                detail = _WORK[self.role](self, turn)
-            except CommitUncertain as error:
-                self.note(Deed(self.name, turn, Told.UNCERTAIN, str(error)))
-            except PaimonError as error:
-                self.note(Deed(self.name, turn, Told.REFUSED, f"{type(error).__name__}: {error}"))
+                _stream(self) if self.role is Role.STREAMER else self._run()
+                return
+            except ProcessDied:
+                continue
+
+    def _run(self) -> None:
+        tries = 0
+        while self.done < self.turns and tries < _TRIES:
+            told = self._turn(self.done + 1)
+            if told is Told.DONE or self.role not in WRITERS:
+                self.done, tries = self.done + 1, 0
             else:
-                self.note(Deed(self.name, turn, Told.DONE, detail))
+                tries += 1
+
+    def _turn(self, number: int) -> Told:
+        with self.telling([number]) as told:
+            table = self.stage.open(self.name)
+            told.done(number, WORK[self.role](table, self, number))
+        return told.last
+
+    @contextmanager
+    def telling(self, numbers: Sequence[int]) -> Iterator[Telling]:
+        """One turn, for these works; what goes wrong is told of those that are not done by then."""
+        telling = Telling(self, list(numbers), self.stage.begin(self.name))
+        try:
+            yield telling
+        except CommitUncertain as error:
+            telling.rest(Told.UNCERTAIN, str(error))
+        except PaimonError as error:
+            telling.rest(Told.REFUSED, f"{type(error).__name__}: {error}")
+        except ProcessDied:
+            telling.rest(Told.DIED, "")
+            raise
+        finally:
+            if not telling.goes_on:
+                self.stage.end(self.name)
 
 
-def version_rows(writer: int, version: int) -> dict[int, int]:
-    """What the keys of a writer say after its commit of this number: versions by key, without the deleted."""
-    keys = range(writer * KEYS, (writer + 1) * KEYS)
-    return {key: version for key in keys if not _deletes(key, version)} if version else {}
+@define(eq=False)
+class Telling:
+    """What is told of the works of a turn: `left` are those of which nothing was.
+
+    A turn that `goes_on` has files that are not committed yet; the next one takes it up.
+    """
+
+    actor: Actor
+    left: list[int]
+    began: int
+    last: Told = Told.DONE
+    goes_on: bool = False
+
+    def done(self, number: int, done: Done) -> None:
+        """This work is done."""
+        self.left.remove(number)
+        self._note(number, Told.DONE, done)
+
+    def rest(self, told: Told, text: str) -> None:
+        """Something went wrong: with the first work that is left; the others were not begun."""
+        self.last = told
+        for number in self.left[:1]:
+            self._note(number, told, Done(text))
+        self.left.clear()
+
+    def _note(self, number: int, told: Told, done: Done) -> None:
+        actor = self.actor
+        ended = actor.stage.moment()
+        actor.stage.note(
+            Deed(actor.name, actor.role, number, told, self.began, ended, done.text, done.seen, done.named)
+        )
 
 
-def _deletes(key: int, version: int) -> bool:
-    return version % 3 == 2 and key % KEYS == 0
+def _stream(actor: Actor) -> None:
+    """A job that keeps its writer over many commits, and now and then prepares one before the last is committed."""
+    failures = 0
+    while actor.done < actor.turns and failures < _TRIES:
+        failures += not _streamed(actor)
 
 
-def _rows(actor: Actor, version: int, table: Table) -> pa.Table:
-    keys = list(range(actor.number * KEYS, (actor.number + 1) * KEYS))
-    kinds = ["-D" if _deletes(key, version) else "+I" for key in keys]
-    columns: Mapping[str, pa.Array] = {
-        "id": pa.array(keys, pa.int32()),
-        "version": pa.array([version] * KEYS, pa.int32()),
-        "writer": pa.array([actor.number] * KEYS, pa.int32()),
-        "kind": pa.array(kinds),
-    }
-    return pa.table(dict(columns))
-
-
-def _write(actor: Actor, turn: int) -> str:
-    """One commit; what an earlier life of the process was not told is asked for again, under the same identifier."""
-    table = actor.open_table()
-    done = table.write(_rows(actor, turn, table), kind_column="kind", commit_user=actor.name, identifier=turn)
-    return f"snapshots {done.snapshot_ids}"
-
-
-def _stream(actor: Actor, turn: int) -> str:
-    table = actor.open_table()
-    builder = table.new_stream_write_builder(actor.name)
-    with builder.new_write() as writer:
-        writer.write(_rows(actor, turn, table), "kind")
-        done = builder.new_commit().commit(turn, writer.prepare_commit())
-    return f"snapshots {done.snapshot_ids}"
-
-
-def _compact(actor: Actor, turn: int) -> str:
-    done = actor.open_table().compact(full=actor.chance.random() < 0.7)
-    return f"snapshots {done.snapshot_ids}"
-
-
-def _expire(actor: Actor, turn: int) -> str:
-    most = actor.chance.randint(1, 3)
-    table = actor.open_table()
-    gone = table.maintain.expire_snapshots(retain_min=1, retain_max=most, older_than=table.engine.clock.now_millis())
-    return f"{gone.snapshots} snapshots"
-
-
-def _clean(actor: Actor, turn: int) -> str:
-    table = actor.open_table()
-    gone = table.maintain.remove_orphans(table.engine.clock.now_millis() - 25 * HOUR_MILLIS)
-    return f"{gone.num_rows} files"
-
-
-def _tag(actor: Actor, turn: int) -> str:
-    table = actor.open_table()
-    if turn > 1 and actor.chance.random() < 0.5:
-        table.tags.delete(f"{actor.name}-{turn - 1}")
-        return "deleted one"
+def _streamed(actor: Actor) -> bool:
+    """One life of the job's writer; False where it failed."""
+    writer: TableWrite | None = None
+    pending: list[tuple[int, list[CommitMessage]]] = []
+    number = actor.done
     try:
-        made = table.tags.create(f"{actor.name}-{turn}")
-    except (NotFound, AlreadyExists) as error:
-        return str(error)
-    return f"of snapshot {made.snapshot.id}"
+        while actor.done < actor.turns:
+            fresh = [number + 1] if number < actor.turns else []
+            with actor.telling([*(n for n, _ in pending), *fresh]) as told:
+                table = actor.stage.open(actor.name)
+                builder = table.new_stream_write_builder(actor.name)
+                writer = writer or builder.new_write()
+                for number in fresh:
+                    writer.write(commit_rows(actor.number, number), "kind")
+                    pending.append((number, writer.prepare_commit(number)))
+                if number < actor.turns and len(pending) < 2 and actor.chance.random() < 0.3:
+                    told.goes_on = True
+                    continue
+                for identifier, messages in pending:
+                    made = builder.new_commit().commit(identifier, messages)
+                    actor.done = identifier
+                    told.done(identifier, Done(f"snapshots {made.snapshot_ids}"))
+                pending.clear()
+            if told.last is not Told.DONE:
+                return False
+        return True
+    finally:
+        actor.stage.end(actor.name)
+        _closed(writer)
 
 
-def _change(actor: Actor, turn: int) -> str:
-    actor.open_table().alter(AddColumn(f"c{actor.number}_{turn}", IntType()))
-    return "one column more"
+def _closed(writer: TableWrite | None) -> None:
+    if writer is not None:
+        try:
+            writer.close()
+        except PaimonError:
+            return  # what it leaves is found by the cleaner
 
 
-def _read(actor: Actor, turn: int) -> str:
-    table = actor.open_table()
-    scan = table.scan(["id", "version"])
-    snapshot = scan.plan().snapshot
-    rows = scan.to_arrow()
-    versions = dict(zip(rows["id"].to_pylist(), rows["version"].to_pylist(), strict=True))
-    return f"{0 if snapshot is None else snapshot.id} {sorted(versions.items())} {rows.num_rows - len(versions)}"
-
-
-_WORK: Mapping[Role, Callable[[Actor, int], str]] = {
-    Role.WRITER: _write,
-    Role.STREAMER: _stream,
-    Role.COMPACTOR: _compact,
-    Role.EXPIRER: _expire,
-    Role.CLEANER: _clean,
-    Role.TAGGER: _tag,
-    Role.CHANGER: _change,
-    Role.READER: _read,
-}

@@ -1,6 +1,7 @@
 """A history to be: who acts, how often, in which order, and what goes wrong where.
 
-Law: a plan is drawn from its seed alone; a smaller plan is one with less of something.
+Law: a plan is drawn from its seed alone; a smaller plan is one with less of something. Clocks stay within half a day
+of the true time, and turns are short beside `FLOOR_MILLIS`: what a cleaner is told to leave alone.
 """
 
 from __future__ import annotations
@@ -8,12 +9,18 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Any
 
 from attrs import evolve, field, frozen
 
 from paimon.testing.faulty_files import Fault
 
 HOUR_MILLIS = 3_600_000
+FLOOR_MILLIS = 48 * HOUR_MILLIS
+"""Files younger than this may belong to somebody who is about to commit them."""
+NIGHT_MILLIS = 80 * HOUR_MILLIS
+_SKEW_MILLIS = 12 * HOUR_MILLIS
+_OPERATIONS = 1_200
 
 
 class Role(Enum):
@@ -29,9 +36,11 @@ class Role(Enum):
     READER = "reader"
 
 
-STORE_FAULTS = tuple(Fault)
-"""An object store's client tries again by itself, and may lose an answer."""
-LOCAL_FAULTS = (Fault.FAILS, Fault.FAILS_AFTER, Fault.DIES, Fault.DIES_AFTER)
+WRITERS = (Role.WRITER, Role.STREAMER)
+STORE_FAULTS = tuple(f for f in Fault if f is not Fault.TEARS)
+"""An object store's client tries again by itself, and may lose an answer; a put is there whole or not at all."""
+LOCAL_FAULTS = (Fault.FAILS, Fault.FAILS_AFTER, Fault.TELLS_NOTHING, Fault.DIES, Fault.DIES_AFTER, Fault.TEARS)
+_KEEPS_FEW = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
 _TABLES: tuple[Mapping[str, str], ...] = (
     {"write-only": "true"},
     {"num-sorted-run.compaction-trigger": "2"},
@@ -43,16 +52,34 @@ _TABLES: tuple[Mapping[str, str], ...] = (
         "deletion-vectors.merge-on-read": "true",
     },
     {"write-only": "true", "manifest.merge-min-count": "2", "manifest.target-file-size": "1 b"},
+    {"write-only": "true", "num-sorted-run.compaction-trigger": "2", "bucket": "2"},
+    {
+        "write-only": "true",
+        "num-sorted-run.compaction-trigger": "2",
+        "compaction.max-size-amplification-percent": "100000",
+    },
+    {"num-sorted-run.compaction-trigger": "2", **_KEEPS_FEW},
+    {
+        "write-only": "true",
+        "changelog-producer": "input",
+        "changelog.num-retained.min": "1",
+        "changelog.num-retained.max": "3",
+        **_KEEPS_FEW,
+    },
 )
 
 
-def _tuple(values: Iterable[Role]) -> tuple[Role, ...]:
+def _roles(values: Iterable[Role]) -> tuple[Role, ...]:
     return tuple(values)
 
 
-@frozen
+def _numbers(values: Iterable[int]) -> tuple[int, ...]:
+    return tuple(values)
+
+
+@frozen(hash=False)
 class Plan:
-    """One history.
+    """One history. Operations of storage are counted from 1, over all processes.
 
     Parameters
     ----------
@@ -63,46 +90,106 @@ class Plan:
     turns : int
         How often each does its work.
     faults : mapping
-        By the number of an operation of storage, what goes wrong with it.
-    clock_steps : mapping
-        By the number of an operation, milliseconds by which the clock jumps.
+        By the number of an operation, what goes wrong with it.
+    put_faults : mapping
+        By the number of a put of a snapshot's file, counted from 1 over all processes, what goes wrong with it: these
+        are the operations on which everything hangs.
+    delays : mapping
+        By the number of an operation, for how many steps of others it waits before it takes effect.
+    clocks : mapping
+        By the number of an operation, how many milliseconds the clock of who does it is off from then on. On a local
+        disk all processes have the same clock, and files their times from it; on a store each process has its own.
+    nights : tuple of int
+        After so many operations, as soon as nobody is in the midst of a turn, days pass.
+    flaky : mapping
+        By the number of a process (its place in `roles`), which share of its reads fails.
     is_store : bool
         Object-store semantics rather than those of a local disk.
+    loaded : int
+        Rows that are there, compacted, before anybody begins.
     options : mapping
         Options of the table.
     """
 
     seed: int
-    roles: tuple[Role, ...] = field(converter=_tuple)
+    roles: tuple[Role, ...] = field(converter=_roles)
     turns: int = 2
     faults: Mapping[int, Fault] = field(factory=dict)
-    clock_steps: Mapping[int, int] = field(factory=dict)
+    put_faults: Mapping[int, Fault] = field(factory=dict)
+    delays: Mapping[int, int] = field(factory=dict)
+    clocks: Mapping[int, int] = field(factory=dict)
+    nights: tuple[int, ...] = field(converter=_numbers, default=())
+    flaky: Mapping[int, float] = field(factory=dict)
     is_store: bool = False
+    loaded: int = 0
     options: Mapping[str, str] = field(factory=dict)
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether nothing fails."""
+        return not (self.faults or self.put_faults or self.flaky)
+
     def smaller(self) -> Iterator[Plan]:
-        """Plans with one thing less, those that take most away first."""
+        """Plans with less of one thing, those that take most away first."""
         for place in range(len(self.roles)):
-            yield evolve(self, roles=self.roles[:place] + self.roles[place + 1 :])
+            flaky = {n - (n > place): share for n, share in self.flaky.items() if n != place}
+            yield evolve(self, roles=self.roles[:place] + self.roles[place + 1 :], flaky=flaky)
         if self.turns > 1:
             yield evolve(self, turns=self.turns - 1)
-        if self.faults:
-            yield evolve(self, faults={})
-        for number in self.faults:
-            yield evolve(self, faults={n: f for n, f in self.faults.items() if n != number})
-        if self.clock_steps:
-            yield evolve(self, clock_steps={})
+        if self.loaded:
+            yield evolve(self, loaded=0)
+        for name in ("faults", "put_faults", "delays", "clocks", "flaky"):
+            for fewer in _fewer(getattr(self, name)):
+                less: dict[str, Any] = {name: fewer}
+                yield evolve(self, **less)
+        for night in self.nights:
+            yield evolve(self, nights=[n for n in self.nights if n != night])
+
+
+def _fewer(held: Mapping[int, Any]) -> Iterator[Mapping[int, Any]]:
+    """Halves, quarters … left out, at last single ones."""
+    numbers = sorted(held)
+    size = len(numbers)
+    while size:
+        for start in range(0, len(numbers), size):
+            gone = set(numbers[start : start + size])
+            yield {n: what for n, what in held.items() if n not in gone}
+        size //= 2
 
 
 def drawn(seed: int) -> Plan:
-    """The plan of a seed: two writers at least, some of the others, a few faults."""
+    """The plan of a seed: two writers at least, some of the others, and what goes wrong."""
     chance = random.Random(seed)
     others = [r for r in Role if r is not Role.WRITER]
-    roles = [Role.WRITER, chance.choice((Role.WRITER, Role.STREAMER)), *chance.sample(others, chance.randint(1, 4))]
+    roles = [Role.WRITER, chance.choice(WRITERS), *chance.sample(others, chance.randint(1, 5))]
     is_store = chance.random() < 0.5
     kinds = STORE_FAULTS if is_store else LOCAL_FAULTS
     rate = chance.choice((0.0, 0.01, 0.03, 0.03))
-    faults = {n: chance.choice(kinds) for n in range(1, 1500) if chance.random() < rate}
-    steps = {chance.randrange(600): chance.randrange(1, 24 * HOUR_MILLIS)} if chance.random() < 0.3 else {}
+    faults = {n: chance.choice(kinds) for n in range(1, _OPERATIONS) if chance.random() < rate}
     options = {"bucket": "1", "file.format": "avro", "commit.max-retries": "60", **chance.choice(_TABLES)}
-    return Plan(seed, roles, chance.randint(1, 3), faults, steps, is_store, options)
+    return Plan(
+        seed,
+        roles,
+        turns=chance.choice((1, 2, 2, 3, 3, 4)),
+        faults=faults,
+        put_faults={chance.randint(1, 20): chance.choice(kinds) for _ in range(chance.choice((0, 0, 1, 3)))},
+        delays={n: chance.randrange(20, 400) for n in _some(chance, 0.4, 4)},
+        clocks={n: chance.randint(-_SKEW_MILLIS, _SKEW_MILLIS) for n in _some(chance, 0.4, 6)},
+        nights=sorted(_some(chance, 0.7, 3)),
+        flaky=_flaky(chance, roles),
+        is_store=is_store,
+        loaded=200 if chance.random() < 0.3 else 0,
+        options=options,
+    )
+
+
+def _some(chance: random.Random, share: float, most: int) -> list[int]:
+    """Numbers of operations, in that share of the plans."""
+    count = chance.randint(1, most) if chance.random() < share else 0
+    return [chance.randrange(1, _OPERATIONS // 3) for _ in range(count)]
+
+
+def _flaky(chance: random.Random, roles: list[Role]) -> dict[int, float]:
+    """Bad connections: mostly of those who keep the table, because writers would do nothing else than try again."""
+    upkeep = [n for n, role in enumerate(roles) if role not in WRITERS]
+    return {n: chance.choice((0.03, 0.1)) for n in upkeep if chance.random() < 0.35}

@@ -1,28 +1,44 @@
 """The storage of the simulated world, as each of its processes sees it.
 
-Law: each operation is a step of the schedule, before which others may run and after which its fault strikes. A process
-that dies while it writes a file on a local disk leaves a hidden part of it behind; on an object store it leaves
-nothing.
+Law: each operation is a step of the schedule, before which others may run and after which its fault strikes. On a local
+disk a file is written under a hidden name and gets its own at the end: whoever dies before leaves the hidden part, and
+a hint, which nobody flushes, may be found cut short. On an object store a put is there whole or not at all, and the
+parts of an upload that was never completed are in no listing: whoever dies leaves nothing.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 from attrs import evolve
 
-from paimon.ports.files import FileStatus, OutputFile, PutOutcome
-from paimon.testing.faulty_files import FaultPlan, FaultyFiles, ProcessDied
-from paimon.testing.memory_files import MemoryFiles
+from paimon.domain.errors import StorageError
+from paimon.ports.files import FileIO, FileStatus, PutOutcome
+from paimon.testing.faulty_files import FaultPlan, FaultyFiles
+from paimon.testing.memory_files import MemoryFiles, MemoryOutput
 
 
 class TimedFiles(MemoryFiles):
     """Files that know when they were last written."""
 
-    def __init__(self, now_millis: Callable[[], int]) -> None:
+    def __init__(self, now_millis: Callable[[], int], leaves_parts: bool) -> None:
         super().__init__()
         self._now_millis = now_millis
         self._written: dict[str, int] = {}
+        self._leaves_parts = leaves_parts
+        self._parts = 0
+
+    def create(self, path: str) -> MemoryOutput:
+        """See the port."""
+        return _PartOutput(self, path, self.part_of(path)) if self._leaves_parts else super().create(path)
+
+    def part_of(self, path: str) -> str:
+        """A hidden name beside a path."""
+        self._parts += 1
+        directory, _, name = path.rpartition("/")
+        return f"{directory}/.{name}.{self._parts}.part"
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """See the port."""
@@ -49,59 +65,80 @@ class TimedFiles(MemoryFiles):
         return evolve(status, modified_millis=self._written.get(status.path))
 
 
-class ProcessFiles(FaultyFiles):
-    """One process's view; on a local disk a death tears the file that was being written."""
+class _PartOutput(MemoryOutput):
+    """A file that is written under a hidden name; the part holds what came first."""
 
-    def __init__(self, inner: MemoryFiles, plan: FaultPlan, leaves_parts: bool) -> None:
-        super().__init__(inner, plan)
-        self._memory = inner
-        self._leaves_parts = leaves_parts
-
-    def create(self, path: str) -> OutputFile:
-        """See the port."""
-        output = super().create(path)
-        return _Torn(output, self._memory, path) if self._leaves_parts else output
-
-
-class _Torn:
-    """Leaves a hidden part where the process dies at the close."""
-
-    def __init__(self, inner: OutputFile, memory: MemoryFiles, path: str) -> None:
-        self._inner, self._memory, self._path = inner, memory, path
-        self._first = b""
+    def __init__(self, files: MemoryFiles, path: str, part: str) -> None:
+        super().__init__(files, path)
+        self._part = part
+        files.replace(part, b"")
 
     def write(self, data: bytes) -> int:
-        self._first = self._first or bytes(memoryview(data))[:10]
-        return self._inner.write(data)
-
-    def tell(self) -> int:
-        return self._inner.tell()
-
-    def flush(self) -> None:
-        self._inner.flush()
+        if not self.tell():
+            self._files.replace(self._part, bytes(memoryview(data))[:10])
+        return super().write(data)
 
     def close(self) -> None:
-        try:
-            self._inner.close()
-        except ProcessDied:
-            directory, _, name = self._path.rpartition("/")
-            if self._path not in self._memory.contents:
-                self._memory.replace(f"{directory}/.{name}.part", self._first)
-            raise
+        super().close()
+        self._files.delete([self._part])
 
     def abort(self) -> None:
-        self._inner.abort()
+        super().abort()
+        self._files.delete([self._part])
 
-    @property
-    def closed(self) -> bool:
-        return self._inner.closed
 
-    def __enter__(self) -> _Torn:
-        return self
+class ProcessFiles(FaultyFiles):
+    """One process's view: what its death tears, and reads over a bad connection.
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
+    Parameters
+    ----------
+    flaky : float
+        The share of its reads that fails.
+    chance : random.Random
+        Decides which reads fail, and where a write is torn.
+    """
 
+    def __init__(self, inner: TimedFiles, plan: FaultPlan, flaky: float, chance: random.Random) -> None:
+        super().__init__(_BadConnection(inner, flaky, chance) if flaky else inner, plan)
+        self._storage = inner
+        self._chance = chance
+
+    def _torn(self, operation: str, path: str, data: bytes) -> None:
+        if operation == "replace":
+            if self._chance.random() < 0.5:  # the new name survived, and not all of the bytes
+                self._storage.replace(path, data[: self._chance.randrange(len(data))])
+            return
+        part = self._storage.part_of(path)
+        whole = self._chance.random() < 0.5
+        self._storage.replace(part, data if whole else data[: len(data) // 2])
+        if whole:  # the file has its name, and the hidden one too
+            self._storage.put_if_absent(path, data)
+
+
+class _BadConnection:
+    """Reads fail now and then, and work when they are tried again."""
+
+    def __init__(self, inner: FileIO, share: float, chance: random.Random) -> None:
+        self._inner, self._share, self._chance = inner, share, chance
+        self.create, self.put_if_absent, self.replace = inner.create, inner.put_if_absent, inner.replace
+        self.delete = inner.delete
+
+    def read(self, path: str) -> bytes:
+        self._fail(path)
+        return self._inner.read(path)
+
+    def open(self, path: str) -> pa.NativeFile:
+        self._fail(path)
+        return self._inner.open(path)
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        self._fail(path)
+        return self._inner.list(path)
+
+    def status(self, path: str) -> FileStatus | None:
+        self._fail(path)
+        return self._inner.status(path)
+
+    def _fail(self, path: str) -> None:
+        if self._chance.random() < self._share:
+            raise StorageError(path, "simulated bad connection")
