@@ -1,7 +1,8 @@
 """JSON as the format's metadata files hold it: printed as Java's Jackson prints it, read with every member checked.
 
 Law: `load_object(dump_json(v))` is `v`; whatever bytes are given, reading answers a value or raises CorruptTable naming
-the file.
+the file, in time proportional to their number: size, nesting and digits have limits. Of a member that stands twice the
+last one counts, as in Java.
 Source: `JsonSerdeUtil` (Jackson's default pretty printer).
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NoReturn, TypeVar
 
@@ -20,6 +21,11 @@ from paimon.domain.errors import CorruptTable
 V = TypeVar("V")
 INT_MAX = 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+MAX_BYTES = 64 * 1024 * 1024
+"""A table of a hundred thousand columns takes a quarter of it."""
+MAX_NESTING = 200
+"""A type may nest 64 levels deep, and takes two or three brackets for each."""
+_MAX_DIGITS = 400
 _LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
 
 
@@ -51,6 +57,8 @@ def _string(text: str) -> str:
 
 def load_object(data: bytes, path: str) -> Members:
     """The JSON object that the file `path` holds."""
+    if len(data) > MAX_BYTES:
+        raise CorruptTable(path, f"has {len(data)} bytes, more than the {MAX_BYTES} that JSON is read up to")
     try:
         text = data.decode("utf-8")
         value = load_json(text)
@@ -64,8 +72,41 @@ def load_object(data: bytes, path: str) -> Members:
 
 
 def load_json(text: str) -> Any:
-    """Any JSON value; numbers with a fraction are Decimals (ValueError for what is no JSON)."""
-    return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+    """Any JSON value; numbers with a fraction are Decimals (ValueError for what is no JSON, or beyond the limits)."""
+    value = json.loads(text, parse_int=_integer, parse_float=_fraction, parse_constant=_refuse_constant)
+    if text.count("{") + text.count("[") > MAX_NESTING:
+        _check_nesting(value)
+    return value
+
+
+def _integer(text: str) -> int:
+    return int(_short_enough(text))
+
+
+def _fraction(text: str) -> Decimal:
+    return Decimal(_short_enough(text))
+
+
+def _short_enough(digits: str) -> str:
+    if len(digits) > _MAX_DIGITS:  # the time to read an integer grows with the square of its digits
+        raise ValueError(f"a number of {len(digits)} digits")
+    return digits
+
+
+def _check_nesting(value: object) -> None:
+    """ValueError where values nest deeper than what else walks them could follow."""
+    level: list[object] = [value]
+    for _ in range(MAX_NESTING):
+        level = [inner for held in level for inner in _inside(held)]
+        if not level:
+            return
+    raise ValueError(f"it nests deeper than {MAX_NESTING} levels")
+
+
+def _inside(value: object) -> Iterable[object]:
+    """The lists and objects right inside of a value."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in parts if isinstance(part, dict | list)]
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -16,6 +16,7 @@ import fastavro
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.adapters.formats.avro.bounded_schema import block_schema
 from paimon.adapters.formats.avro.codecs import avro_codec
 from paimon.adapters.formats.avro.columns import BlockData, decode_columns
 from paimon.adapters.formats.avro.container import (
@@ -28,14 +29,16 @@ from paimon.adapters.formats.avro.container import (
     read_blocks,
     read_header,
 )
-from paimon.adapters.formats.avro.records import decode, encode, parsed_schema
+from paimon.adapters.formats.avro.records import decode, encode
 from paimon.adapters.formats.records_arrow import read_arrow_records, write_arrow_records
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.manifest.records.columns import HeldColumns, RecordColumns, joined
 
 _BLOCK_RECORDS = 256
-_SLACK_BYTES = 16 * 1024 * 1024
+_SLACK_BYTES = 8 * 1024 * 1024
 _MAX_RATIO = 200
+_LEAST_RECORD_BYTES = 24
+"""Each kind of record holds a row, which takes 13 bytes, a file's name, and numbers."""
 
 
 @frozen
@@ -45,7 +48,7 @@ class AvroRecordIO:
     Parameters
     ----------
     max_decoded_bytes : int
-        Most bytes that one file may decompress to. Small files have a smaller bound: 16 MiB and 200 times their size.
+        Most bytes that one file may decompress to. Small files have a smaller bound: 8 MiB and 200 times their size.
     """
 
     max_decoded_bytes: int = 512 * 1024 * 1024
@@ -88,7 +91,7 @@ class AvroRecordIO:
                 header = Header(header.metadata, bytes(source.read(SYNC_BYTES)))
             else:
                 header = read_header(source, path)
-                parsed_schema(header.schema, path)
+                block_schema(header.schema, path)
                 known = data[: source.tell() - SYNC_BYTES]
             yield _Opened(path, data, header.schema, self._blocks(source, header, path, len(data)))
 
@@ -120,7 +123,7 @@ class AvroRecordIO:
     def _read_avro(self, data: bytes, path: str) -> list[dict[str, Any]]:
         source = pa.BufferReader(data)
         header = read_header(source, path)
-        schema = parsed_schema(header.schema, path)
+        schema = block_schema(header.schema, path)
         blocks = self._blocks(source, header, path, len(data))
         return [record for block in blocks for record in decode(block, schema, path)]
 
@@ -130,6 +133,8 @@ class AvroRecordIO:
             decoded += len(block.data)
             if decoded > limit:
                 raise CorruptTable(path, f"decompresses to more than {limit} bytes")
+            if block.record_count * _LEAST_RECORD_BYTES > len(block.data):
+                raise CorruptTable(path, f"has {block.record_count} records in {len(block.data)} bytes")
             yield block
 
     def _limit(self, size: int) -> int:

@@ -86,7 +86,7 @@ def decode_vector(data: bytes, length: int, path: str) -> DeletionVector:
     body = data[2 * INT_BYTES : end]
     try:
         return DeletionVector((BitMap.deserialize(body),) if magic == MAGIC_32 else _words(body))
-    except (ValueError, MemoryError, OverflowError) as error:
+    except (ValueError, IndexError, MemoryError, OverflowError) as error:
         raise CorruptTable(path, "holds a deletion vector that is no bitmap") from error
 
 

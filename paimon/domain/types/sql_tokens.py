@@ -1,8 +1,8 @@
 """Cuts the text of types and column lists into tokens.
 
 Law: tokens are words, back-quoted names, numbers, quoted literals and single symbols; anything else is an
-InvalidRequest that shows where the text goes wrong. Source: `DataTypeJsonParser`'s tokenizer; the words are those
-of SQL.
+InvalidRequest that shows where the text goes wrong; the time is proportional to the text. Source:
+`DataTypeJsonParser`'s tokenizer; the words are those of SQL.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     """All tokens of the text, closed by one of kind ``end``."""
     found: list[Token] = []
     position = 0
-    while text[position:].strip():
+    end = len(text.rstrip())
+    while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
             rest = text[position : position + 20].strip()

@@ -34,6 +34,7 @@ from paimon.ports.engine import Engine
 from paimon.ports.formats import ReadRequest
 
 BATCH_ROWS = 65_536
+_BELIEVED_ROWS = 100_000_000
 _COMPRESSED = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst", "lzo"})
 
 
@@ -124,7 +125,8 @@ def _constants(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) 
 def _batches(
     bucket: Bucket, file: DataFileMeta, sources: tuple[DataField, ...], skip: Predicate | None, batch_rows: int
 ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
-    if not sources:  # nothing but constants and nulls is wanted: the row count is all there is to know
+    # Nothing but constants and nulls is wanted: the row count is all there is to know, unless it is past belief.
+    if not sources and file.row_count <= _BELIEVED_ROWS:
         for start in range(0, file.row_count, batch_rows):
             yield min(batch_rows, file.row_count - start), None
         return
@@ -133,23 +135,31 @@ def _batches(
     named = tuple(f for f in _file_fields(bucket, file) if any(p.startswith(f"{f.name}.") for p in paths))
     request = ReadRequest(path, sources, skip, named, batch_rows)
     rows = 0
-    with _opened(bucket.engine, path) as source:
+    with _opened(bucket.engine, path, file.file_size) as source:
         try:
             for batch in bucket.engine.format(file_format(file.file_name)).read(source, request):
                 rows += batch.num_rows
+                if rows > file.row_count:
+                    break
                 yield batch.num_rows, batch
         except Unsupported as error:
             raise error.within(path) from None
-    if skip is None and rows != file.row_count:
+    if rows > file.row_count:
+        raise CorruptTable(path, f"holds {rows} rows or more, and {file.row_count} are said of it")
+    if skip is None and rows < file.row_count:
         raise CorruptTable(path, f"holds {rows} rows, and {file.row_count} are said of it")
 
 
-def _opened(engine: Engine, path: str) -> pa.NativeFile:
+def _opened(engine: Engine, path: str, size: int) -> pa.NativeFile:
     try:
-        return engine.files.open(path)
+        source = engine.files.open(path)
     except NotFound as error:
         hint = "its snapshot may have expired while it was read; plan again"
         raise CorruptTable(path, "is named by a manifest but does not exist", hint=hint) from error
+    if source.size() != size:
+        with source:
+            raise CorruptTable(path, f"has {source.size()} bytes, and {size} are said of it")
+    return source
 
 
 def _assemble(

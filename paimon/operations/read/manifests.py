@@ -1,12 +1,13 @@
 """Reading manifest lists, manifests and index manifests.
 
 Law: these files are immutable, so what was decoded is kept by path and never read twice; a missing or damaged one is
-CorruptTable naming it. Source: `ManifestList`, `ManifestFile`, `IndexManifestFile`.
+CorruptTable naming it, and so is one of another size than is said of it. Source: `ManifestList`, `ManifestFile`,
+`IndexManifestFile`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from paimon.domain.errors import CorruptTable, NotFound
@@ -23,13 +24,16 @@ from paimon.ports.engine import Engine
 T = TypeVar("T")
 
 _KINDS = tuple(FileKind)
+_UNTOLD: Mapping[str, int] = {}
 _OBJECT_BYTES = 1_000
 """What one decoded record weighs in the cache, roughly."""
 
 
-def read_manifest_list(engine: Engine, table: TableDefinition, name: str) -> tuple[ManifestFileMeta, ...]:
-    """The manifests that a manifest list names, in its order."""
-    return _decoded(engine, table, name, manifest_from_record)
+def read_manifest_list(
+    engine: Engine, table: TableDefinition, name: str, size: int | None = None
+) -> tuple[ManifestFileMeta, ...]:
+    """The manifests that a manifest list names, in its order; `size` is what a snapshot says of the file."""
+    return _decoded(engine, table, name, manifest_from_record, size)
 
 
 def remember_manifest_list(
@@ -51,8 +55,13 @@ def read_index_manifest(engine: Engine, table: TableDefinition, name: str) -> tu
 
 def data_manifests(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
     """The manifests of a snapshot's whole content: base, then delta."""
-    base = read_manifest_list(engine, table, snapshot.base_manifest_list)
-    return base + read_manifest_list(engine, table, snapshot.delta_manifest_list)
+    base = read_manifest_list(engine, table, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+    return base + read_delta_list(engine, table, snapshot)
+
+
+def read_delta_list(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
+    """The manifests of what a snapshot changed."""
+    return read_manifest_list(engine, table, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
 
 def live_entries(
@@ -64,7 +73,8 @@ def live_entries(
 
 def live_columns(engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]) -> EntryColumns:
     """Like `live_entries`, as columns."""
-    columns = entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests]))
+    sizes = {m.file_name: m.file_size for m in manifests}
+    columns = entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests], sizes))
     live = columns.where(live_mask(columns))
     check_once(live)
     return live
@@ -80,16 +90,21 @@ def entries_at(columns: EntryColumns) -> list[ManifestEntry]:
     ]
 
 
-def read_manifest_columns(engine: Engine, table: TableDefinition, names: Sequence[str]) -> list[ManifestRecords]:
+def read_manifest_columns(
+    engine: Engine, table: TableDefinition, names: Sequence[str], sizes: Mapping[str, int] = _UNTOLD
+) -> list[ManifestRecords]:
     """The entries of manifests as columns; not yet checked.
 
-    Manifests that are read together are decoded, kept and answered as one piece.
+    Manifests that are read together are decoded, kept and answered as one piece. A file whose size differs from what
+    its manifest list says, by name in `sizes`, is corrupt.
     """
+    told = {table.paths.manifest(name): sizes.get(name) for name in names}
     paths = [table.paths.manifest(name) for name in names]
     kept = {path: _kept(engine, path) for path in paths}
     missing = [path for path in paths if kept[path] is None]
     if missing:
-        records, counts = engine.records.read_columns([(path, _bytes_of(engine, path)) for path in missing], ENTRY_TYPE)
+        files = [(path, _bytes_of(engine, path, told[path])) for path in missing]
+        records, counts = engine.records.read_columns(files, ENTRY_TYPE)
         piece = ManifestRecords(tuple(missing), tuple(counts), records)
         size = records.weight // len(missing)
         for position, path in enumerate(missing):
@@ -115,20 +130,23 @@ def _runs(places: Sequence[tuple[ManifestRecords, int]]) -> list[ManifestRecords
 
 
 def _decoded(
-    engine: Engine, table: TableDefinition, name: str, decode: Callable[[Record, str], T]
+    engine: Engine, table: TableDefinition, name: str, decode: Callable[[Record, str], T], size: int | None = None
 ) -> tuple[T, ...]:
     path = table.paths.manifest(name)
     kept = engine.cache.get(path)
     if isinstance(kept, tuple):
         return kept
-    found = tuple(decode(record, path) for record in engine.records.read_records(_bytes_of(engine, path), path))
+    found = tuple(decode(record, path) for record in engine.records.read_records(_bytes_of(engine, path, size), path))
     engine.cache.put(path, found, _OBJECT_BYTES * len(found))
     return found
 
 
-def _bytes_of(engine: Engine, path: str) -> bytes:
+def _bytes_of(engine: Engine, path: str, size: int | None) -> bytes:
     try:
-        return engine.files.read(path)
+        data = engine.files.read(path)
     except NotFound as error:
         hint = "its snapshot may have expired while it was read; plan again"
         raise CorruptTable(path, "is named by the table but does not exist", hint=hint) from error
+    if size is not None and size != len(data):
+        raise CorruptTable(path, f"has {len(data)} bytes, and {size} are said of it")
+    return data

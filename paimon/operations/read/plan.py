@@ -33,7 +33,12 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.deletion.index_manifest import deletion_files
-from paimon.operations.read.manifests import data_manifests, read_manifest_columns, read_manifest_list
+from paimon.operations.read.manifests import (
+    data_manifests,
+    read_delta_list,
+    read_manifest_columns,
+    read_manifest_list,
+)
 from paimon.operations.read.schemas import load_schemas
 from paimon.ports.engine import Engine
 
@@ -101,15 +106,16 @@ def _listed(asked: _Asked) -> tuple[ManifestFileMeta, ...]:
     if asked.request.kind is ScanKind.ALL:
         return data_manifests(engine, table, snapshot)
     if asked.request.kind is ScanKind.DELTA:
-        return read_manifest_list(engine, table, snapshot.delta_manifest_list)
-    name = snapshot.changelog_manifest_list
-    return () if name is None else read_manifest_list(engine, table, name)
+        return read_delta_list(engine, table, snapshot)
+    name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
+    return () if name is None else read_manifest_list(engine, table, name, size)
 
 
 def _live_entries(asked: _Asked, manifests: tuple[ManifestFileMeta, ...]) -> EntryColumns:
     """The live files of selected partitions and buckets; what deletes a file lies in the same partition and bucket."""
     table, request = asked.table, asked.request
-    entries = entry_columns(read_manifest_columns(asked.engine, table, [m.file_name for m in manifests]))
+    sizes = {m.file_name: m.file_size for m in manifests}
+    entries = entry_columns(read_manifest_columns(asked.engine, table, [m.file_name for m in manifests], sizes))
     fields = table.schema.partition_fields
     check_partitions(entries.partition_rows, len(fields), table.paths.manifests)
     partitions = asked.only(table.schema.partition_keys)

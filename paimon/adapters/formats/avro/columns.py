@@ -27,7 +27,11 @@ _VERSION = 4
 _SHORTEST_ROW = 24
 """The length of a row without fields, 12, as an Avro number."""
 _MAX_ITEMS = 10_000
+_MOST_GUESSES = 8
+"""Candidates for each record that the blocks say they hold."""
 _PIECE_BYTES = 1 << 16
+_FEW = 64
+"""So many records are made whole at once and kept: the steps cost more than the rows."""
 
 
 class _RowWiseOnly(Exception):
@@ -176,9 +180,17 @@ class DecodedColumns:
     def take(self, rows: Integers) -> pa.StructArray:
         """Whole records."""
         try:
+            if len(self) <= _FEW:
+                return self._whole().take(pa.array(rows))
             return self.found.taken(rows).arrow(self.data, self.kind)
         except pa.ArrowException:
             return HeldColumns(self.row_wise()).take(rows)
+
+    def _whole(self) -> pa.StructArray:
+        made = self._made.get(())
+        if made is None:
+            made = self._made[()] = self.found.arrow(self.data, self.kind)
+        return made
 
 
 class BlockData:
@@ -218,8 +230,10 @@ def decode_columns(
         return HeldColumns(pa.array([], kind))
     blocks.data += PADDING
     data = np.frombuffer(blocks.data, dtype=np.uint8)
-    cursors = Cursors.at(data, _candidates(data))
-    starts = cursors.places
+    starts = _candidates(data)
+    if len(starts) > _MOST_GUESSES * sum(blocks.counts):  # bytes made to look like records, which would take memory
+        return None
+    cursors = Cursors.at(data, starts)
     try:
         found = _decoded(schema, cursors, None, {})
     except _RowWiseOnly:

@@ -20,6 +20,10 @@ from paimon.domain.errors import CorruptTable, Unsupported
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
+_SLACK_BYTES = 4 * 1024 * 1024
+_MAX_RATIO = 200
+"""A block of more than the slack, 60 times of what writers make, may not be packed tighter than this."""
+_MAX_BLOCK_RECORDS = 1 << 20
 
 
 @frozen
@@ -67,7 +71,7 @@ def read_header(source: pa.NativeFile, path: str) -> Header:
 
 
 def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) -> Iterator[Block]:
-    """The blocks after the header, each decompressed to at most `limit` bytes."""
+    """The blocks after the header, each decompressed to at most `limit` bytes, and to less where it is small."""
     try:
         codec = header.codec
         while (first := source.read(1)) != b"":
@@ -78,8 +82,8 @@ def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) ->
             packed = _exactly(source, size, path)
             if _exactly(source, SYNC_BYTES, path) != header.sync:
                 raise CorruptTable(path, "has an Avro block without the file's sync marker")
-            data = decompress(codec, packed, limit)
-            if count > len(data):
+            data = decompress(codec, packed, min(limit, _SLACK_BYTES + _MAX_RATIO * size))
+            if count > min(len(data), _MAX_BLOCK_RECORDS):
                 raise CorruptTable(path, f"has an Avro block of {count} records in {len(data)} bytes")
             yield Block(count, data)
     except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:

@@ -14,8 +14,9 @@ import fastavro
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.adapters.formats.avro.bounded_schema import checked_schema
 from paimon.adapters.formats.avro.container import Block
-from paimon.adapters.formats.avro.records import checked_schema, decode
+from paimon.adapters.formats.avro.records import decode
 from paimon.adapters.formats.avro.stored import as_stored, decoding_schema, number_type, position, stored_type
 from paimon.adapters.formats.nested import rebuild
 from paimon.domain.errors import CorruptTable

@@ -73,13 +73,15 @@ def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatc
     names = _selection(request.fields, stored, far)
     start, end = request.row_range or (0, sum(tail.stripe_rows))
     chosen = _stripes_that_match(tail, request)
+    stripes, rows_of_stripes = tail.stripes, tail.stripe_rows
     first = 0
-    for stripe, rows in enumerate(tail.stripe_rows):
+    for stripe, rows in enumerate(rows_of_stripes):
         low, high = max(start - first, 0), min(end - first, rows)
         first += rows
+        if far or (low < high and chosen[stripe]):
+            check_stripe(source, stripe, stripes[stripe], tail.compression, len(request.fields))
         slow = {name: next(column) for name, column in far.items()}
         if low < high and chosen[stripe]:
-            check_stripe(source, tail, stripe)
             columns = slow | (_arrow_columns(file, stripe, names, rows) if names else {})
             batch = _canonical(columns, request.fields, rows)
             for at in range(low, high, request.batch_rows):
@@ -89,8 +91,9 @@ def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatc
 def _stripes_that_match(tail: OrcTail, request: ReadRequest) -> list[bool]:
     """For each stripe, whether its statistics leave room for a row that the predicate selects."""
     stripes, predicate, spans = tail.stripe_statistics, request.predicate, tail.spans
-    if predicate is None or len(stripes) != len(tail.stripe_rows):
-        return [True] * len(tail.stripe_rows)
+    stripe_rows = tail.stripe_rows
+    if predicate is None or len(stripes) != len(stripe_rows):
+        return [True] * len(stripe_rows)
     types = {f.name: f.type for f in request.predicate_fields if f.name in spans}
 
     def matches(statistics: Sequence[bytes], rows: int) -> bool:
@@ -100,7 +103,7 @@ def _stripes_that_match(tail: OrcTail, request: ReadRequest) -> list[bool]:
 
         return may_match(predicate, stats_of, types, rows)
 
-    return [matches(s, rows) for s, rows in zip(stripes, tail.stripe_rows, strict=True)]
+    return [matches(s, rows) for s, rows in zip(stripes, stripe_rows, strict=True)]
 
 
 def _arrow_columns(file: orc.ORCFile, stripe: int, names: list[str], rows: int) -> dict[str, pa.Array]:

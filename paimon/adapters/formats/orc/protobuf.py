@@ -7,10 +7,12 @@ Source: the protocol buffers encoding guide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from attrs import frozen
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_MAX_PARTS = 1_000_000
 
 
 class Malformed(ValueError):
@@ -47,7 +49,10 @@ class Part:
 
 def decode(data: bytes) -> list[Part]:
     """The fields of a message, in order."""
-    return list(_parts(data))
+    found = list(islice(_parts(data), _MAX_PARTS + 1))
+    if len(found) > _MAX_PARTS:
+        raise Malformed(f"a message has more than {_MAX_PARTS} fields")
+    return found
 
 
 def encode(parts: Iterable[Part]) -> bytes:

@@ -24,7 +24,10 @@ _TYPE_KIND, _TYPE_SUBTYPES, _TYPE_NAMES, _TYPE_LENGTH = 1, 2, 3, 4
 _EXPAND: Mapping[int, Callable[[bytes, int], bytes]] = {_ZLIB: inflate, _SNAPPY: unsnappy, _LZ4: unlz4, _ZSTD: unzstd}
 _MAX_CHUNK_BYTES = 1 << 23
 _FIRST_READ_BYTES = 16 * 1024
-_MAX_TAIL_BYTES = 256 * 1024 * 1024
+_MAX_TAIL_BYTES = 128 * 1024 * 1024
+_TAIL_SLACK_BYTES = 4 * 1024 * 1024
+_MAX_TAIL_RATIO = 100
+_MAX_VARINT_BYTES = 10
 VARCHAR_KIND, CHAR_KIND = 16, 17
 TIMESTAMP_KINDS = (9, 18)
 
@@ -155,6 +158,7 @@ def unframe(data: bytes, compression: int) -> bytes:
     """The bytes behind ORC's compression chunks: three bytes of length and "is original" in front of each."""
     if compression == _NONE:
         return data
+    most = min(_MAX_TAIL_BYTES, _TAIL_SLACK_BYTES + _MAX_TAIL_RATIO * len(data))
     out: list[bytes] = []
     at = total = 0
     while at < len(data):
@@ -164,7 +168,7 @@ def unframe(data: bytes, compression: int) -> bytes:
             raise Malformed("a chunk ends after its section")
         out.append(chunk if head & 1 else _expand(chunk, compression))
         total += len(out[-1])
-        if total > _MAX_TAIL_BYTES:
+        if total > most:
             raise Malformed("the tail decompresses to too much")
         at += 3 + len(chunk)
     return b"".join(out)
@@ -205,6 +209,8 @@ def packed(part: Part) -> list[int]:
         return [part.value]
     numbers, start = [], 0
     for at, byte in enumerate(part.value):
+        if at - start >= _MAX_VARINT_BYTES:
+            raise Malformed("a number does not end")
         if byte < 0x80:
             numbers.append(sum((b & 0x7F) << 7 * i for i, b in enumerate(part.value[start : at + 1])))
             start = at + 1

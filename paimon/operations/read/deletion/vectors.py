@@ -40,8 +40,9 @@ def _range(engine: Engine, deletion: DeletionFile) -> bytes:
     try:
         with engine.files.open(deletion.path) as source:
             left = source.size() - deletion.range.offset
-            return bytes(source.read_at(max(0, min(stored_bytes(deletion.range.length), left)), deletion.range.offset))
+            wanted = min(stored_bytes(deletion.range.length), left)
+            return bytes(source.read_at(wanted, deletion.range.offset)) if wanted > 0 else b""
     except NotFound as error:
         raise CorruptTable(deletion.path, "is named by the index manifest but does not exist") from error
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise CorruptTable(deletion.path, f"cannot be read: {error}") from error

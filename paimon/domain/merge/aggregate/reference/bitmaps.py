@@ -17,6 +17,9 @@ from paimon.domain.merge.aggregate.reference import roaring64, sketches
 from paimon.domain.merge.aggregate.reference.fold import Folding
 from paimon.domain.merge.aggregate.rule import Aggregate
 
+# RecursionError is a RuntimeError, and so is what the sketches' library raises.
+_DAMAGES = (ValueError, RuntimeError, IndexError, KeyError, MemoryError, OverflowError, struct.error)
+
 
 def _united(unite: Callable[[bytes, bytes], bytes]) -> Folding:
     def add(state: Any, value: Any, aggregate: Aggregate) -> Any:
@@ -24,7 +27,7 @@ def _united(unite: Callable[[bytes, bytes], bytes]) -> Folding:
             return value if state is None else state
         try:
             return unite(state, value)
-        except (ValueError, RuntimeError, IndexError, KeyError, struct.error) as error:
+        except _DAMAGES as error:
             name = aggregate.column.name
             raise InvalidRequest(
                 f"column {name!r} holds bytes that aggregate function {aggregate.function!r} cannot read: {error}",

@@ -1,0 +1,271 @@
+"""Every kind of stored file has limits: what is deep, long, huge or claims too much is refused, by name and at once."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import cramjam
+import pyarrow as pa
+import pytest
+
+from paimon.adapters.formats.avro import AvroFormat
+from paimon.adapters.formats.avro.container import header_bytes, long_bytes
+from paimon.adapters.formats.orc import OrcFormat
+from paimon.adapters.formats.orc.checks import check_stripe, check_types
+from paimon.adapters.formats.orc.protobuf import BYTES, VARINT, Malformed, Part, decode, encode
+from paimon.adapters.formats.orc.tail import OrcTail, packed, unframe
+from paimon.adapters.formats.records import AvroRecordIO
+from paimon.domain.commit.codec import decode as decode_messages
+from paimon.domain.deletion.codec import MAGIC_64, decode_vector
+from paimon.domain.errors import CorruptTable, PaimonError
+from paimon.domain.json_text import MAX_BYTES, load_object
+from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
+from paimon.domain.manifest.columns import ENTRY_TYPE
+from paimon.domain.row import binary_row
+from paimon.domain.schema.json import schema_from_json
+from paimon.domain.snapshot.json import parse_hint, snapshot_from_json, tag_from_json
+from paimon.domain.types.data_types import ArrayType, IntType, RowType, VarCharType
+from paimon.domain.types.ddl import parse_columns
+from paimon.domain.types.text import parse_type
+from paimon.ports.formats import ReadRequest
+
+SECONDS = 3.0
+RECORDS = AvroRecordIO()
+COLUMN = parse_columns("a BOOLEAN NOT NULL")
+SNAPSHOT = {
+    "version": 3,
+    "id": 1,
+    "schemaId": 0,
+    "baseManifestList": "a",
+    "deltaManifestList": "b",
+    "commitUser": "u",
+    "commitIdentifier": 1,
+    "commitKind": "APPEND",
+    "timeMillis": 0,
+}
+FIELD = {"id": 0, "name": "a", "type": "INT"}
+SCHEMA = {"version": 3, "id": 0, "fields": [FIELD], "highestFieldId": 0, "partitionKeys": [], "primaryKeys": []}
+
+
+def nested(depth: int, open_: str, close: str, inner: str = "1") -> bytes:
+    return (open_ * depth + inner + close * depth).encode()
+
+
+HOSTILE_MEMBERS = {
+    "deep list": nested(500, "[", "]"),
+    "deeper list": nested(100_000, "[", "]"),
+    "deep object": nested(500, '{"a":', "}"),
+    "deeper object": nested(100_000, '{"a":', "}"),
+    "long integer": b"9" * 3_000_000,
+    "long fraction": b"0." + b"9" * 3_000_000,
+    "huge exponent": b"1e99999999999999999999",
+    "NaN": b"NaN",
+    "Infinity": b"-Infinity",
+    "half a surrogate": b'"\\ud800"',
+}
+HOSTILE_NUMBERS = {"1e400": b"1e400", "10**30": b"1" + b"0" * 30, "negative": b"-1", "text": b'"1"', "true": b"true"}
+
+
+def json_readers() -> dict[str, tuple[Callable[[bytes], object], dict[str, Any], str]]:
+    """By kind of file: its reader, a sound file, and a member that must be a number."""
+    return {
+        "snapshot and changelog": (lambda data: snapshot_from_json(data, "f-7"), SNAPSHOT, "id"),
+        "tag": (lambda data: tag_from_json("t", data, "f-7"), SNAPSHOT, "id"),
+        "schema": (lambda data: schema_from_json(data, "f-7"), SCHEMA, "highestFieldId"),
+        "consumer": (lambda d: load_object(d, "f-7").integer("nextSnapshot", 1), {"nextSnapshot": 3}, "nextSnapshot"),
+    }
+
+
+@pytest.mark.parametrize("kind", json_readers())
+@pytest.mark.parametrize("damage", [*HOSTILE_MEMBERS, *HOSTILE_NUMBERS])
+def test_json_files_have_limits(kind: str, damage: str) -> None:
+    read, sound, member = json_readers()[kind]
+    read(json.dumps(sound).encode())
+    values = {**sound, "stranger" if damage in HOSTILE_MEMBERS else member: "HERE"}
+    data = json.dumps(values).encode().replace(b'"HERE"', (HOSTILE_MEMBERS | HOSTILE_NUMBERS)[damage])
+    if (kind, damage) == ("schema", "negative"):
+        data = data.replace(b"-1", b"-2")  # a schema without columns has the highest id -1
+    refused(lambda: read(data), "f-7")
+
+
+def test_a_huge_json_file_is_refused_before_it_is_parsed() -> None:
+    refused(lambda: load_object(b'{"a":' + b" " * MAX_BYTES + b"1}", "f-7"), "f-7")
+
+
+def test_of_a_member_that_stands_twice_the_last_counts_as_in_java() -> None:
+    assert load_object(b'{"a": 1, "a": 2}', "f").integer("a") == 2
+
+
+def test_whatever_was_read_can_be_written() -> None:
+    for depth in (1, 150, 199):
+        data = b'{"a":' * depth + b"1" + b"}" * depth
+        assert load_object(data, "f").values
+
+
+def test_hints_are_small_numbers_or_nothing() -> None:
+    for text in (b"", b"-1", b"0", b"1e5", b"9" * 10_000_000, b"\xff", "٣".encode(), b"1\n2"):
+        assert parse_hint(text) is None
+    assert parse_hint(b"12\n") == 12
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ROW<a " * 10_000 + "INT" + ">" * 10_000, "ARRAY<" * 10_000, "X" * 1_000_000, "INT " * 20_000, "'" * 99_999]
+    + ["DECIMAL(" + "9" * 100_000 + ")", "`" * 99_999, "CHAR(" + " " * 100_000],
+    ids=["rows", "arrays", "word", "words", "quotes", "digits", "back quotes", "blanks"],
+)
+def test_types_as_text_have_limits(text: str) -> None:
+    message = refused(lambda: parse_type(text))
+    assert len(message) < 5_000
+
+
+def test_types_are_read_in_time_proportional_to_their_text() -> None:
+    def seconds(columns: int) -> float:
+        text = "ROW<" + ", ".join(f"column_{i} VARCHAR({i + 1}) NOT NULL" for i in range(columns)) + ">"
+        begun = time.process_time()
+        parse_type(text)
+        return time.process_time() - begun
+
+    assert min(seconds(8_000) for _ in range(3)) < 12 * max(min(seconds(2_000) for _ in range(3)), 0.02)
+
+
+def avro(schema: Any, blocks: list[tuple[int, bytes]], codec: str = "zstandard") -> bytes:
+    head = header_bytes(schema if isinstance(schema, str) else json.dumps(schema), codec)
+    return head + b"".join(long_bytes(count) + long_bytes(len(p)) + p + head[-16:] for count, p in blocks)
+
+
+def record(*fields: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "top", "fields": [{"name": f"f{i}", "type": t} for i, t in enumerate(fields)]}
+
+
+def doubling(leaf: str) -> dict[str, Any]:
+    """Thirty records, each of which holds the one before twice."""
+    parts: list[Any] = [{"type": "record", "name": "r0", "fields": [{"name": "n", "type": leaf}]}]
+    for i in range(1, 31):
+        twice = [{"name": name, "type": f"r{i - 1}"} for name in "pq"]
+        parts.append({"type": "record", "name": f"r{i}", "fields": twice})
+    return record("boolean", *parts)
+
+
+def zeros(count: int) -> bytes:
+    return bytes(cramjam.zstd.compress(bytes(count), 3))
+
+
+MILLION = 1 << 20
+ONE = record("boolean")
+AVRO_BOMBS = {
+    "a block of 820 MiB": avro(ONE, [(820 * MILLION, zeros(820 * MILLION))]),
+    "small records": avro(ONE, [(4 * MILLION, zeros(4 * MILLION))]),
+    "records of nulls": avro(record("boolean", *["null"] * 2000), [(MILLION, zeros(MILLION))]),
+    "doubling nulls": avro(doubling("null"), [(1, b"\0" * 10)], "null"),
+    "doubling numbers": avro(doubling("int"), [(1, b"\0" * 10)], "null"),
+    "a fixed of -1 bytes": avro(record({"type": "fixed", "name": "x", "size": -1}), [(1, bytes(10))], "null"),
+    "a fixed of 10**12 bytes": avro(record({"type": "fixed", "name": "x", "size": 10**12}), [(1, bytes(99))], "null"),
+    "a deep schema": avro('{"type":"array","items":' * 100_000 + '"int"' + "}" * 100_000, [], "null"),
+    "deep types": avro(record(json.loads('{"type":"array","items":' * 40 + '"int"' + "}" * 40)), [], "null"),
+    "2**62 items": avro(record({"type": "array", "items": "int"}), [(1, long_bytes(2**62) + bytes(99))], "null"),
+    "-2**62 items": avro(record({"type": "array", "items": "int"}), [(1, long_bytes(-(2**62)) + bytes(99))], "null"),
+    "2**62 characters": avro(record("string"), [(1, long_bytes(2**62) + bytes(99))], "null"),
+    "2**62 records": avro(ONE, [(2**62, bytes(99))], "null"),
+    "a size of 2**62": avro(ONE, [], "null") + long_bytes(1) + long_bytes(2**62),
+    "an unknown codec": avro(ONE, [(1, b"\0")], "lz9"),
+}
+LIKE_ENTRIES = b"\x04\0\x18\0\0\0" * 300_000
+"""What begins like an entry at every sixth byte."""
+
+
+@pytest.mark.parametrize("name", AVRO_BOMBS)
+def test_avro_files_have_limits(name: str) -> None:
+    data = AVRO_BOMBS[name]
+    refused(lambda: RECORDS.read_records(data, "f-7"), "f-7")
+    refused(lambda: RECORDS.read_columns([("f-7", data)], ENTRY_TYPE), "f-7")
+    refused(lambda: list(AvroFormat().read(pa.BufferReader(data), ReadRequest("f-7", COLUMN))), "f-7")
+
+
+def test_bytes_that_look_like_entries_take_no_more_than_their_share() -> None:
+    packed_entries = bytes(cramjam.zstd.compress(LIKE_ENTRIES, 3))
+    data = avro(MANIFEST_ENTRY, [(len(LIKE_ENTRIES) // 24, packed_entries)])
+    refused(lambda: RECORDS.read_columns([("f-7", data)], ENTRY_TYPE), "f-7")
+
+
+def test_orc_tails_have_limits() -> None:
+    with pytest.raises(Malformed, match="end"):
+        packed(Part(2, BYTES, b"\x80" * 1_000_000))
+    with pytest.raises(Malformed, match="fields"):
+        decode(b"\x08\x01" * 1_000_001)
+    chunk = bytes(cramjam.zstd.compress(bytes(MILLION), 3))
+    framed = (len(chunk) << 1).to_bytes(3, "little") + chunk
+    with pytest.raises(Malformed, match="too much"):
+        unframe(framed * 30, 5)
+
+
+def test_orc_types_do_not_nest_without_end() -> None:
+    lists = [encode([Part(1, VARINT, 10), Part(2, VARINT, i + 2)]) for i in range(50_000)]
+    root = encode([Part(1, VARINT, 12), Part(2, VARINT, 1), Part(3, BYTES, b"a")])
+    types = [Part(4, BYTES, t) for t in (root, *lists, encode([Part(1, VARINT, 3)]))]
+    with pytest.raises(Malformed, match="nest"):
+        check_types(OrcTail((), (*types,)))
+
+
+def test_orc_stripes_do_not_claim_more_rows_than_they_hold() -> None:
+    told = [Part(n, VARINT, v) for n, v in ((1, 3), (2, 0), (3, 100), (4, 0), (5, 2**40))]
+    with pytest.raises(Malformed, match="rows"):
+        check_stripe(pa.BufferReader(bytes(200)), 0, told, 0, 1)
+    check_stripe(pa.BufferReader(bytes(200)), 0, [*told[:4], Part(5, VARINT, 1_000_000)], 0, 1)
+
+
+@pytest.mark.parametrize("data", [b"", b"ORC", b"ORC" + bytes(100), b"\xff" * 300], ids=["empty", "magic", "0", "255"])
+def test_what_is_no_orc_file_is_refused(data: bytes) -> None:
+    refused(lambda: list(OrcFormat().read(pa.BufferReader(data), ReadRequest("f-7", COLUMN))), "f-7")
+
+
+def test_deletion_vectors_have_limits() -> None:
+    many = MAGIC_64 + (2**62).to_bytes(8, "little")
+    far = MAGIC_64 + (1).to_bytes(8, "little") + (2**31).to_bytes(4, "little") + bytes(8)
+    for body in (many, far, b"\x5e\x43\xf2\xd0" + b"\x3b\x30" + b"\xff" * 60):
+        data = len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+        length = len(body) if body[:1] == b"\x5e" else len(body) + 8
+        refused(lambda data=data, length=length: decode_vector(data, length, "f-7"), "f-7")
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, -1, 10**6])
+def test_rows_and_arrays_in_binary_rows_have_limits(count: int) -> None:
+    kind = RowType((parse_columns("a ARRAY<INT>")[0],))
+    whole = binary_row.encode(([1, 2],), [ArrayType(IntType())])
+    at = whole.rindex((2).to_bytes(4, "little"))
+    broken = whole[: at - 8] + (count & 0xFFFFFFFF).to_bytes(4, "little") + whole[at - 4 :]
+    refused(lambda: binary_row.decode(broken[:16] + (count & 0xFFFFFFFF).to_bytes(4, "little") + broken[20:],
+                                      [ArrayType(IntType())]))  # fmt: skip
+    refused(lambda: binary_row.deserialize((count & 0xFFFFFFFF).to_bytes(4, "big") + whole, [kind, VarCharType(3)]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [nested(100_000, "[", "]"), b"9" * 3_000_000, b'{"format":"paimon-commit-messages","version":1,"messages":[[1]]}']
+    + [b'{"format":"paimon-commit-messages","version":1,"messages":' + nested(400, "[", "]") + b"}"],
+    ids=["deep", "digits", "short", "nested"],
+)
+def test_commit_messages_have_limits(data: bytes) -> None:
+    refused(lambda: decode_messages(data))
+
+
+def refused(read: Callable[[], object], named: str | None = None) -> str:
+    """The text of the typed error, which comes soon."""
+    begun = time.process_time()
+    with pytest.raises(PaimonError, match=named) as caught:
+        read()
+    assert time.process_time() - begun < SECONDS
+    return str(caught.value)
+
+
+def test_a_fraction_keeps_its_digits() -> None:
+    assert load_object(b'{"a": 0.1234567890123456789012345}', "f").get("a") == Decimal("0.1234567890123456789012345")
+
+
+def test_messages_are_cut() -> None:
+    assert len(str(CorruptTable("f", "x" * 10**6))) < 5_000
