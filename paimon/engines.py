@@ -121,7 +121,7 @@ def open_table(
     database = parent.rpartition("/")[2]
     identifier = Identifier(database.removesuffix(".db") if database.endswith(".db") else "", table, branch, system)
     roots = tuple(location_of(root) for root in allowed_roots)
-    engine = _calling(engine_for(location, storage or {}, {}), callbacks)
+    engine = _calling(engine_for(location, storage or {}, {}, roots), callbacks)
     return open_at(engine, location, identifier, text, roots)
 
 
@@ -131,10 +131,12 @@ def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[s
     return Catalog(engine_for(location, storage, options), _store(location, storage, options), options, recipe)
 
 
-def engine_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Engine:
+def engine_for(
+    location: str, storage: Mapping[str, object], options: Mapping[str, str], allowed_roots: Sequence[str] = ()
+) -> Engine:
     """An engine with the adapters that a location needs; it pickles as this call."""
     prefer_system_memory()
-    files = _files(location, storage, options)
+    files = _files(location, storage, options, allowed_roots)
     return Engine(
         files=files,
         formats={f.identifier: f for f in (ParquetFormat(), OrcFormat(), AvroFormat())},
@@ -148,7 +150,7 @@ def engine_for(location: str, storage: Mapping[str, object], options: Mapping[st
         observer=SilentObserver(),
         cache=LruCache(),
         memory=_memory(options),
-        recipe=(engine_for, (location, travelling(storage), travelling(options))),
+        recipe=(engine_for, (location, travelling(storage), travelling(options), tuple(allowed_roots))),
     )
 
 
@@ -193,9 +195,11 @@ def _store(location: str, storage: Mapping[str, object], options: Mapping[str, s
     return jdbc_store(files_at(location, _locked(location, storage), _memory(options).bytes), location, options)
 
 
-def _files(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> FileIO:
+def _files(
+    location: str, storage: Mapping[str, object], options: Mapping[str, str], allowed_roots: Sequence[str]
+) -> FileIO:
     if options.get(_METASTORE) != "jdbc":
-        return files_at(location, storage, _memory(options).bytes)
+        return files_at(location, storage, _memory(options).bytes, allowed_roots)
     try:
         from paimon.adapters.catalogs.jdbc_options import locked_files
     except ImportError as error:

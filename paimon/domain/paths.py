@@ -16,13 +16,13 @@ from attrs import frozen
 from paimon.domain.errors import CorruptTable, InvalidRequest
 
 MAIN_BRANCH = "main"
-_BAD_CHARACTER = re.compile(r"[/\\\x00-\x1f\x7f]")
+_BAD_CHARACTER = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def segment(name: str, what: str = "name") -> str:
     """The name itself, if it is one non-empty path segment; else InvalidRequest.
 
-    Refused: empty, ``.``, ``..``, a slash or backslash, control characters, a NUL.
+    Refused: empty, ``.``, ``..``, a slash or backslash, control characters, a NUL, half a character.
     """
     if not name or name in (".", "..") or _BAD_CHARACTER.search(name):
         raise InvalidRequest(
@@ -160,4 +160,9 @@ class TablePaths:
     def bucket_directory(self, partition_path: str, bucket: int, data_directory: str = "") -> str:
         """The directory of a bucket; `partition_path` is ``"k=v/…"`` or empty, bucket -2 is ``bucket-postpone``."""
         name = "bucket-postpone" if bucket == -2 else f"bucket-{bucket}"
-        return join(self.root, data_directory, partition_path, name)
+        return join(self.data_root(data_directory), partition_path, name)
+
+    def data_root(self, data_directory: str = "") -> str:
+        """Where partitions and buckets lie: the table, or what `data-file.path-directory` names below it."""
+        parts = [part for part in data_directory.split("/") if part]
+        return join(self.root, *(segment(part, "data-file.path-directory") for part in parts))

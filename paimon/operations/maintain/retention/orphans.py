@@ -87,7 +87,7 @@ def _listings(
     root = table.location
     for name in ("manifest", "index", "statistics"):
         yield _files(engine, join(root, name))
-    data = [join(root, table.options.data_file_path_directory or ""), *_external_roots(table)]
+    data = [table.paths.data_root(table.options.data_file_path_directory or ""), *_external_roots(table)]
     for directory in dict.fromkeys(data):
         for bucket in _bucket_directories(engine, directory, len(table.schema.partition_keys)):
             yield _files(engine, bucket)

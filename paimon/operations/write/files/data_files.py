@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.paths import join
+from paimon.domain.paths import join, segment
 from paimon.domain.row.columnar import serialize_rows
 from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.stats.file_stats import key_stats, value_stats
@@ -88,7 +88,8 @@ class RollingFiles:
             self._engine.files.delete([join(self._directory, name) for name in names])
 
     def _begin(self) -> _OpenFile:
-        name = f"{self._stem}{self._number}{self._layout.suffix}"
+        # Prefix and suffix come from options, which a schema file may hold unchecked.
+        name = segment(f"{self._stem}{self._number}{self._layout.suffix}", "data file name")
         self._number += 1
         return _OpenFile(self._engine, self._layout, self._directory, name, self._sequence)
 
