@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cached_property
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, PRIMARY_KEY, Aggregate, function_of
 from paimon.domain.merge.sequence_groups import SequenceGroup, sequence_groups
+from paimon.domain.merge.sort_keys import wholly_ordered
 from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
@@ -47,6 +48,9 @@ class MergeSpec:
         Of one key only records of level 0 (or less) and the one of the smallest level above take part.
     options : TableOptions
         The table's options, for engines that have their own.
+    ordered_floats : frozenset of str
+        Floating sequence columns that are ordered as keys are, NaN last and -0.0 before 0.0; in others NaN equals
+        everything, and the zeros are one.
     partition_keys : tuple of str
         The value columns that belong to the primary key: nothing is aggregated in them, nor taken back.
     """
@@ -61,11 +65,20 @@ class MergeSpec:
     lookup: bool = False
     options: TableOptions = field(factory=TableOptions)
     partition_keys: tuple[str, ...] = ()
+    ordered_floats: frozenset[str] = frozenset()
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """Names of the key columns."""
         return tuple(f.name for f in self.key_fields)
+
+    def buffered(self, bucket: DataField) -> MergeSpec:
+        """The spec of a write buffer, with a column for the bucket before the key: no level is known there."""
+        by_name = {f.name: f for f in self.fields}
+        ordered = wholly_ordered(self.key_fields, [by_name[name] for name in self.sequence_fields])
+        # Dropped deletes never come.
+        keys = (bucket, *self.key_fields)
+        return evolve(self, key_fields=keys, lookup=False, ignore_delete=False, ordered_floats=ordered)
 
     @property
     def may_meet_nans(self) -> bool:

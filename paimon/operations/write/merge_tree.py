@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from attrs import evolve
 
 from paimon.domain.merge.columnar.merge import merge
 from paimon.domain.merge.columnar.ordering.order import groups_of
@@ -57,8 +56,7 @@ class MergeTreeWriter:
     ) -> None:
         self._engine = engine
         self._buckets = buckets
-        # No level is known here, and dropped deletes never come.
-        self._spec = evolve(spec, key_fields=(_BUCKET, *spec.key_fields), lookup=False, ignore_delete=False)
+        self._spec = spec.buffered(_BUCKET)
         self._buffer = WriteBuffer(limit_bytes)
         self._limit_bytes = limit_bytes
         self._spill_bytes = spill_bytes

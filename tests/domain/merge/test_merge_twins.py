@@ -17,6 +17,7 @@ from paimon.domain.merge.columnar.merge import merge
 from paimon.domain.merge.columnar.ordering.nan_order import RUN
 from paimon.domain.merge.reference.merge import merge as reference_merge
 from paimon.domain.merge.reference.record import Record
+from paimon.domain.merge.sort_keys import wholly_ordered
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.types.data_types import (
@@ -53,10 +54,13 @@ KINDS: dict[str, tuple[DataType, pa.DataType, st.SearchStrategy[Any]]] = {
     "double": (DoubleType(), pa.float64(), DOUBLES),
     "float": (FloatType(), pa.float32(), DOUBLES),
     "decimal": (
-        DecimalType(precision=9, scale=2), pa.decimal128(9, 2), FEW.map(lambda n: decimal.Decimal(n).scaleb(-2)),
+        DecimalType(precision=9, scale=2),
+        pa.decimal128(9, 2),
+        FEW.map(lambda n: decimal.Decimal(n).scaleb(-2)),
     ),
     "wide decimal": (
-        DecimalType(precision=38, scale=0), pa.decimal128(38, 0),
+        DecimalType(precision=38, scale=0),
+        pa.decimal128(38, 0),
         st.sampled_from([-(10**37), -(2**64), -1, 0, 1, 2**63, 2**64, 10**37]).map(decimal.Decimal),
     ),
 }
@@ -64,7 +68,7 @@ KINDS: dict[str, tuple[DataType, pa.DataType, st.SearchStrategy[Any]]] = {
 
 @st.composite
 def merges(draw: st.DrawFn, keys: Sequence[str]) -> tuple[MergeSpec, list[Record], dict[str, pa.DataType]]:
-    sequence = draw(st.lists(st.sampled_from(["int", "double", "string"]), max_size=2, unique=True))
+    sequence = draw(st.lists(st.sampled_from(["int", "double", "float", "string"]), max_size=2, unique=True))
     columns = {f"k{i}": KINDS[k] for i, k in enumerate(keys)} | {f"s_{k}": KINDS[k] for k in sequence}
     fields = [DataField(i, name, kind[0]) for i, (name, kind) in enumerate(columns.items())]
     spec = MergeSpec(
@@ -75,6 +79,7 @@ def merges(draw: st.DrawFn, keys: Sequence[str]) -> tuple[MergeSpec, list[Record
         retracts_first=draw(st.booleans()),
         ignore_delete=draw(st.booleans()),
         lookup=draw(st.booleans()),
+        ordered_floats=draw(st.sampled_from([frozenset(), frozenset({"s_double"})])),
     )
     pools = {n: draw(st.lists(st.none() | kind[2], min_size=1, max_size=4)) for n, kind in columns.items()}
     values_of = st.tuples(*(st.sampled_from(pools[n]) for n in columns))
@@ -105,6 +110,28 @@ def check(spec: MergeSpec, records: list[Record], types: dict[str, pa.DataType])
     assert merge(cut, spec)["row"].to_pylist() == expected
 
 
+@pytest.mark.parametrize(
+    ("keys", "sequences", "expected"),
+    [
+        (["int"], ["double"], {"double0"}),
+        (["int"], ["float", "double"], {"float0", "double1"}),
+        (["int", "int"], ["float", "double"], {"float0"}),
+        (["bigint", "int"], ["double"], {"double0"}),
+        (["bigint", "bigint"], ["double"], set()),
+        (["bool", "int"], ["int", "float"], {"float1"}),
+        (["int"], ["string", "float"], set()),
+        (["string"], ["float"], set()),
+        (["timestamp"], ["float"], set()),
+        (["decimal"], ["float"], {"float0"}),
+        (["wide decimal"], ["float"], set()),
+        ([], ["double", "int"], {"double0"}),
+    ],
+)
+def test_sort_keys_reach_so_far(keys: list[str], sequences: list[str], expected: set[str]) -> None:
+    named = [DataField(i, f"{kind}{i}", KINDS[kind][0]) for i, kind in enumerate(sequences)]
+    assert wholly_ordered([DataField(9, "k", KINDS[kind][0]) for kind in keys], named) == expected
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @settings(max_examples=20)
 @given(data=st.data())
@@ -126,9 +153,15 @@ def test_engines_equal_their_reference(data: st.DataObject, engine: str, removes
     columns = {"a": IntType(), "b": VarCharType(), "c": IntType(nullable=False)}
     fields = tuple(DataField(10 + i, name, kind) for i, (name, kind) in enumerate(columns.items()))
     filled = [
-        evolve(r, values={
-            **r.values, "a": data.draw(st.none() | FEW), "b": data.draw(st.none() | TEXTS), "c": data.draw(FEW),
-        })
+        evolve(
+            r,
+            values={
+                **r.values,
+                "a": data.draw(st.none() | FEW),
+                "b": data.draw(st.none() | TEXTS),
+                "c": data.draw(FEW),
+            },
+        )
         for r in records
     ]
     option = "partial-update.remove-record-on-delete"

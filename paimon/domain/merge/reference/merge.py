@@ -1,8 +1,9 @@
 """Merging row by row, written to be read: what the columnar merge must equal.
 
 Law: sort by (key, user sequence, sequence number, retract before add, arrival), where a NaN in the user sequence equals
-everything, and retracts come before adds of any sequence number where `retracts_first`; a key that comes as one record
-is answered as it is; else the records that take part go through the engine in that order. Source: `SortMergeReader`,
+everything unless it is ordered as keys are, and retracts come before adds of any sequence number where
+`retracts_first`; a key that comes as one record is answered as it is; else the records that take part go through the
+engine in that order. Source: `SortMergeReader`,
 `LookupMergeFunction`.
 """
 
@@ -107,7 +108,8 @@ def _compare_columns(a: Mapping[str, Any], b: Mapping[str, Any], names: Sequence
 
 def _compare_sequences(a: Record, b: Record, spec: MergeSpec) -> int:
     for name in spec.sequence_fields:
-        order = _compare_sequence(a.values[name], b.values[name])
+        compare = compare_values if name in spec.ordered_floats else _compare_sequence
+        order = compare(a.values[name], b.values[name])
         if order:
             return -order if spec.sequence_descending and None not in (a.values[name], b.values[name]) else order
     return 0

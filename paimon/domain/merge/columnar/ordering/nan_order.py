@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paimon.domain.lsm.keys import comparable_values
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 
@@ -56,10 +57,15 @@ def _few(table: pa.Table, spec: MergeSpec) -> _Few:
     kinds = table[VALUE_KIND.name].to_pylist() if VALUE_KIND.name in names else [0] * rows
     nodes = table[RUN].to_pylist() if RUN in names else []
     return _Few(
-        list(zip(*(table[name].to_pylist() for name in spec.sequence_fields), strict=True)),
+        list(zip(*(_values(table, name, spec) for name in spec.sequence_fields), strict=True)),
         [_age(number, kind in (0, 2), spec) for number, kind in zip(numbers, kinds, strict=True)],
         nodes if nodes and len(set(nodes)) == rows else None,
     )
+
+
+def _values(table: pa.Table, name: str, spec: MergeSpec) -> list[Any]:
+    values = table[name].to_pylist()
+    return values if name not in spec.ordered_floats else [part or None for part in comparable_values(values)]
 
 
 def _inserted(few: _Few, spec: MergeSpec) -> list[int]:

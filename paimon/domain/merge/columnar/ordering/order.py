@@ -43,6 +43,11 @@ class Groups(NamedTuple):
         return len(self.starts)
 
     @property
+    def all_lone(self) -> bool:
+        """Whether every key came as a single record."""
+        return bool(self.lone.all())
+
+    @property
     def first(self) -> Rows:
         """The row number of the first record of each group."""
         return self.order[self.starts]
@@ -104,8 +109,8 @@ def sorted_rows(words: list[Words], rows: int) -> Rows:
 
 def _age_parts(table: pa.Table, spec: MergeSpec, keys: Sequence[Words]) -> list[Part]:
     parts: list[Part] = []
-    for column in concatenated([table[n] for n in spec.sequence_fields]):
-        parts += parts_of(_one_zero(column), spec.sequence_descending)
+    for name, column in zip(spec.sequence_fields, concatenated([table[n] for n in spec.sequence_fields]), strict=True):
+        parts += parts_of(column if name in spec.ordered_floats else _one_zero(column), spec.sequence_descending)
     if spec.retracts_first and table.num_rows:
         parts.append(_adds(table))
     if SEQUENCE_NUMBER.name not in table.column_names:
@@ -127,9 +132,9 @@ def _one_zero(column: pa.Array) -> pa.Array:
 
 
 def _nans(table: pa.Table, spec: MergeSpec) -> Mask | None:
-    """Which rows have a NaN in their user sequence, which equals everything; None where no row has."""
+    """Which rows have a NaN in their user sequence that equals everything; None where no row has."""
     mask = np.zeros(table.num_rows, dtype=np.bool_)
-    for column in concatenated([table[n] for n in spec.sequence_fields]):
+    for column in concatenated([table[n] for n in spec.sequence_fields if n not in spec.ordered_floats]):
         if pa.types.is_floating(column.type):
             mask |= np.asarray(pc.is_nan(column).fill_null(False))
     return mask if mask.any() else None
