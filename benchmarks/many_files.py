@@ -1,4 +1,4 @@
-"""Makes an append table of 20,000 one-row files in 100 partitions, by 200 commits: `many_files.py FOLDER`."""
+"""Makes an append table of one-row files in 100 partitions, 20,000 by 200 commits: `many_files.py FOLDER [COMMITS]`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ COMMITS = 200
 PARTITIONS = 100
 
 
-def main(folder: str) -> None:
+def main(folder: str, commits: int = COMMITS) -> None:
     catalog = paimon.connect(Path(folder))
     catalog.create_database("b", exist_ok=True)
     columns = pa.schema([("p", pa.int32()), ("v", pa.int64()), ("text", pa.string())])
     table = catalog.create_table("b.t", columns, partition_keys=["p"], options={"write-only": "true"})
-    for commit in range(COMMITS):
+    for commit in range(commits):
         values = [commit * PARTITIONS + p for p in range(PARTITIONS)]
         table.write(
             pa.table({"p": pa.array(range(PARTITIONS), pa.int32()), "v": values, "text": [f"row {v}" for v in values]})
         )
         if sys.stderr.isatty():
-            print(f"\r{commit + 1} of {COMMITS} commits", end="\n" if commit + 1 == COMMITS else "", file=sys.stderr)
+            print(f"\r{commit + 1} of {commits} commits", end="\n" if commit + 1 == commits else "", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))

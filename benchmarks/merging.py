@@ -16,6 +16,13 @@ class Bench(Protocol):
     """What runs the workers."""
 
     folder: Path
+    libraries: list[str]
+    repeat: int
+    cap: float
+    results: list[dict[str, Any]]
+
+    def python(self, library: str) -> str:
+        """The interpreter that has a library."""
 
     def compare(
         self, title: str, workload: str, source: Path | None, libraries: Any = ..., copied: bool = ...
@@ -26,7 +33,10 @@ class Bench(Protocol):
         """A table that this library wrote."""
 
     def worker(self, library: str, workload: str, folder: Path) -> dict[str, Any] | None:
-        """One run."""
+        """One run in this folder."""
+
+    def run(self, library: str, workload: str, source: Path | None, copied: bool) -> dict[str, Any] | None:
+        """One run, in a copy of the source if asked."""
 
 
 def engines(bench: Bench) -> None:
@@ -84,3 +94,6 @@ def memory(bench: Bench) -> None:
                     flush=True,
                 )
         shutil.rmtree(table)
+
+
+GROUPS = {"engines": engines, "upkeep": upkeep, "changelog": changelogs, "memory": memory}

@@ -1,9 +1,11 @@
-"""The benchmarks, side by side in one run: this library, pypaimon in both modes, and the plain-file limit.
+"""The benchmarks, side by side in one run: this library, pypaimon in both modes, delta-rs where processes race, and
+the plain-file limit.
 
-    python benchmarks/run.py                    everything (about half an hour on 2 cores)
+    python benchmarks/run.py                    everything (hours on 2 cores)
     python benchmarks/run.py scan lookup        the groups named
-    python benchmarks/run.py --peer PYTHON      a Python that has pypaimon and pypaimon-rust (made if not given)
+    python benchmarks/run.py --peer PYTHON      a Python that has the peers (made if not given)
     python benchmarks/run.py --json FILE        the figures as JSON too
+    python benchmarks/run.py --plot FILE        the curves of the group history, as SVG
 
 Each figure is CPU seconds of a process of its own, the least of `--repeat` runs (what else runs on the machine only
 adds to it), the libraries in turn. What counts are the ratios, printed behind each figure: to the plain-file limit, or
@@ -25,27 +27,50 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import growth
 import merging
+import throughput
+import years
 
 HERE = Path(__file__).resolve().parent
 LIBRARIES = ("limit", "ours", "peer", "peer-native")
-GROUPS = ("write", "scan", "lookup", "append", "plan", "latency", "engines", "upkeep", "changelog", "memory")
+KEEPING = {
+    "history": years.histories,
+    "expiry": years.expiry,
+    "orphans": years.orphans,
+    "fsck": years.checks,
+    "writers": throughput.writers,
+}
+GROUPS = (
+    *("write", "scan", "lookup", "append", "plan", "latency"),
+    *KEEPING,
+    *("engines", "upkeep", "changelog", "memory"),
+)
 
 
 class Bench:
     """Runs workers, prints rows of a table and keeps what it printed."""
 
-    def __init__(self, peer: str, repeat: int, folder: Path, libraries: list[str]) -> None:
+    def __init__(self, peer: str, repeat: int, folder: Path, libraries: list[str], cap: float) -> None:
         self._peer = peer
-        self._repeat = repeat
+        self.repeat = repeat
         self.folder = folder
-        self._libraries = libraries
+        self.libraries = libraries
+        self.cap = cap
         self.results: list[dict[str, Any]] = []
 
+    def python(self, library: str) -> str:
+        """The interpreter that has a library."""
+        return sys.executable if library in ("ours", "limit") else self._peer
+
     def worker(self, library: str, workload: str, folder: Path) -> dict[str, Any] | None:
-        python = self._peer if library.startswith("peer") else sys.executable
-        command = [python, str(HERE / "worker.py"), library, workload, str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        """One run; None where it failed, or took longer than the cap."""
+        command = [self.python(library), str(HERE / "worker.py"), library, workload, str(folder)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self.cap)
+        except subprocess.TimeoutExpired:
+            print(f"  {library} {workload} was stopped after {self.cap:.0f} s", file=sys.stderr)
+            return None
         if done.returncode:
             print(f"  {library} {workload} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
             return None
@@ -62,19 +87,24 @@ class Bench:
     ) -> None:
         """All libraries in turn; with a `source` they read it (or a copy, if they change it), else each writes to a
         folder of its own."""
-        chosen = [x for x in libraries if x in self._libraries]
+        chosen = [x for x in libraries if x in self.libraries]
         figures: dict[str, list[dict[str, Any]]] = {x: [] for x in chosen}
-        for _ in range(self._repeat):
+        for _ in range(self.repeat):
             for library in chosen:
-                folder = source if source and not copied else Path(tempfile.mkdtemp(dir=self.folder))
-                if source and copied:
-                    shutil.copytree(source, folder, dirs_exist_ok=True)
-                result = self.worker(library, workload, folder)
+                result = self.run(library, workload, source, copied)
                 if result is not None:
                     figures[library].append(result)
-                if folder != source:
-                    shutil.rmtree(folder, ignore_errors=True)
         self.show(title, {library: _summary(found) for library, found in figures.items() if found})
+
+    def run(self, library: str, workload: str, source: Path | None, copied: bool) -> dict[str, Any] | None:
+        """One run, in the source, in a copy of it, or in a new folder."""
+        folder = source if source and not copied else Path(tempfile.mkdtemp(dir=self.folder))
+        if source and copied:
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+        result = self.worker(library, workload, folder)
+        if folder != source:
+            shutil.rmtree(folder, ignore_errors=True)
+        return result
 
     def show(self, title: str, found: dict[str, dict[str, float]]) -> None:
         base = found.get("limit") or found.get("peer-native")
@@ -96,7 +126,7 @@ class Bench:
 
     def latencies(self, workload: str) -> None:
         """Median commit at the start and at the end of many; those that merged manifests apart."""
-        for library in [x for x in ("ours", "peer", "peer-native") if x in self._libraries]:
+        for library in [x for x in ("ours", "peer", "peer-native") if x in self.libraries]:
             folder = Path(tempfile.mkdtemp(dir=self.folder))
             result = self.worker(library, workload, folder)
             if result is not None:
@@ -142,6 +172,9 @@ def _latency(times: list[tuple[float, bool]]) -> dict[str, float]:
     }
 
 
+PEERS = ("pypaimon", "pypaimon-rust", "deltalake")
+
+
 def peer_python(given: str | None) -> str:
     """A Python with the peers, whose own requirements may contradict ours."""
     if given:
@@ -150,56 +183,70 @@ def peer_python(given: str | None) -> str:
     python = home / "bin" / "python"
     if not python.exists():
         venv.create(home, with_pip=True)
-        subprocess.check_call([str(python), "-m", "pip", "install", "--quiet", "pypaimon", "pypaimon-rust"])
+        subprocess.check_call([str(python), "-m", "pip", "install", "--quiet", *PEERS])
     return str(python)
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help="what to run (default: all)")
-    parser.add_argument("--peer", help="a Python that has pypaimon and pypaimon-rust")
+    parser.add_argument("--peer", help="a Python that has pypaimon, pypaimon-rust and deltalake")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--only", help="comma list of limit, ours, peer, peer-native")
+    parser.add_argument("--only", help="comma list of limit, ours, peer, peer-native, delta")
     parser.add_argument("--json", type=Path, help="write all figures to this file too")
-    parser.add_argument("--scale", type=float, default=1.0, help="so many times the rows and keys of keyed tables")
+    parser.add_argument("--plot", type=Path, help="draw what the group history found to this file (SVG)")
+    parser.add_argument("--scale", type=float, default=1.0, help="so many times the rows, keys, snapshots and files")
     parser.add_argument("--short", action="store_true", help="fewer commits in the latency run")
-    given = parser.parse_args()
-    wanted = given.groups or GROUPS
-    libraries = given.only.split(",") if given.only else list(LIBRARIES)
-    peer = peer_python(given.peer) if any(x.startswith("peer") for x in libraries) else ""
+    parser.add_argument("--cap", type=float, default=1_800, help="seconds after which a library's run is stopped")
+    parser.add_argument("--folder", type=Path, help="where tables are made and found again by the next run")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = arguments()
+    wanted = given.groups or list(GROUPS)
+    libraries = given.only.split(",") if given.only else [*LIBRARIES, "delta"]
+    peer = "" if set(libraries) <= {"ours", "limit"} else peer_python(given.peer)
     os.environ["BENCHMARK_SCALE"] = str(given.scale)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent)])
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as folder:
         os.environ["BENCHMARK_DATA"] = folder
-        bench = Bench(peer, given.repeat, Path(folder), libraries)
-        print("  ".join([f"{'CPU, ratio, peak memory':34}", *(f"{name:>25}" for name in LIBRARIES)]), flush=True)
-        if "write" in wanted:
-            bench.compare("primary-key write, int64 key", "write-int", None)
-            bench.compare("primary-key write, string key", "write-string", None)
-        if {"scan", "lookup"} & set(wanted):
-            _scans(bench, wanted)
-        if "append" in wanted:
-            bench.compare("append write", "write-append", None)
-            append = bench.table("write-append")
-            bench.compare("append scan, all columns", "scan-all", append)
-            bench.compare("append scan, 2 columns", "scan-2", append)
-        if "plan" in wanted:
-            _plans(bench)
-        if "latency" in wanted:
-            bench.latencies("latency-short" if given.short else "latency")
-        if "engines" in wanted:
-            merging.engines(bench)
-        if "upkeep" in wanted:
-            merging.upkeep(bench)
-        if "changelog" in wanted:
-            merging.changelogs(bench)
-        if "memory" in wanted:
-            merging.memory(bench)
+        if given.folder:
+            given.folder.mkdir(parents=True, exist_ok=True)
+        bench = Bench(peer, given.repeat, given.folder or Path(folder), libraries, given.cap)
+        _run(bench, wanted, given)
+        if given.plot:
+            given.plot.write_text(growth.drawn(bench.results))
         if given.json:
             given.json.write_text(json.dumps({"repeat": given.repeat, "results": bench.results}, indent=2))
 
 
-def _scans(bench: Bench, wanted: list[str] | tuple[str, ...]) -> None:
+def _run(bench: Bench, wanted: list[str], given: argparse.Namespace) -> None:
+    print("  ".join([f"{'CPU, ratio, peak memory':34}", *(f"{name:>25}" for name in LIBRARIES)]), flush=True)
+    if "write" in wanted:
+        bench.compare("primary-key write, int64 key", "write-int", None)
+        bench.compare("primary-key write, string key", "write-string", None)
+    if {"scan", "lookup"} & set(wanted):
+        _scans(bench, wanted)
+    if "append" in wanted:
+        bench.compare("append write", "write-append", None)
+        append = bench.table("write-append")
+        bench.compare("append scan, all columns", "scan-all", append)
+        bench.compare("append scan, 2 columns", "scan-2", append)
+    if "plan" in wanted:
+        _plans(bench)
+    if "latency" in wanted:
+        bench.latencies("latency-short" if given.short else "latency")
+    for group, measure in KEEPING.items():
+        if group in wanted:
+            measure(bench, given.scale)
+    for group, compare in merging.GROUPS.items():
+        if group in wanted:
+            compare(bench)
+
+
+def _scans(bench: Bench, wanted: list[str]) -> None:
     integer = bench.table("write-int")
     if "scan" in wanted:
         bench.compare("merge-on-read, int64 key, all", "scan-all", integer)

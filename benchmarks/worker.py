@@ -16,6 +16,7 @@ from typing import Any
 
 import data
 import engines
+import keeping
 import limit
 import pyarrow as pa
 
@@ -275,6 +276,7 @@ WORKLOADS: dict[str, tuple[Callable[..., dict[str, Any]], Any]] = {
     "plan-value": (plan, ("v", 12_345)),
     "latency": (latency, 2000),
     "latency-short": (latency, 200),
+    **{name: (work, measured) for name, work in keeping.WORKLOADS.items()},
 }
 
 
