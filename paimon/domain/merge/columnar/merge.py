@@ -29,7 +29,7 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     arrival = arrival_of(whole, spec)
     groups = taking_part(groups_of(whole, spec), whole, spec) if arrival is None else arrival
     whole = whole.drop_columns([name for name in (LEVEL.name, RUN) if name in whole.column_names])
-    if groups.lone.all():
+    if groups.all_lone:
         return whole.take(pa.array(groups.last))
     return engine.columnar(whole, groups, spec)
 

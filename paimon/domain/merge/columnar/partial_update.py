@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.columns.stored import validity
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.columnar.reduce import aggregated
 from paimon.domain.merge.aggregate.columnar.steps import Deeds, Steps
@@ -37,10 +38,10 @@ def _newest_wins(table: pa.Table, groups: Grouping, spec: MergeSpec) -> pa.Table
     """Without retracts: a member of a sequence group has the value of the record that is largest there."""
     numbers, count = groups.of_row(), groups.key_count
     if not spec.sequence_groups:
-        adds = np.ones(len(numbers), dtype=np.bool_)
-        _check_records(table, groups, spec, adds, groups.lone[numbers])
+        _check_values(table, groups, spec)
     deeds = np.full(len(numbers), ADD, dtype=np.int8)
-    deeds[groups.alone] = SET
+    if any(spec.is_aggregated(field.name) for field in spec.value_fields):
+        deeds[groups.alone] = SET
     steps = Steps(groups.rows, deeds, numbers, count, plain=True)
     largest = {
         name: rows
@@ -65,7 +66,8 @@ def _step_by_step(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
     removed, ordered = standings(table, groups, spec, deletes)
     if not spec.sequence_groups:
         removed = deletes & spec.removes_on_delete
-        _check_records(table, groups, spec, adds, lone)
+        _check_retracts(spec, adds | lone)
+        _check_values(table, groups, spec, ~adds)
     deeds = _deeds_by_column(spec, ordered, adds)
     found: dict[int, Steps] = {}
     columns = {}
@@ -80,18 +82,22 @@ def _step_by_step(table: pa.Table, groups: Groups, spec: MergeSpec) -> pa.Table:
     return answered(table, groups, columns, np.where(gone, _DELETE, 0).astype(np.int8))
 
 
-def _check_records(table: pa.Table, groups: Grouping, spec: MergeSpec, adds: Mask, lone: Mask) -> None:
-    """Without sequence groups: refuse retracts that nothing allows, and nulls that nothing may overwrite with."""
-    if not spec.removes_on_delete and not (adds | lone).all():
+def _check_retracts(spec: MergeSpec, harmless: Mask) -> None:
+    """Without sequence groups: refuse retracts that nothing allows."""
+    if not spec.removes_on_delete and not harmless.all():
         raise InvalidRequest(
             "merge engine partial-update takes no -D and -U records",
             hint="set ignore-delete, partial-update.remove-record-on-delete or sequence groups",
         )
+
+
+def _check_values(table: pa.Table, groups: Grouping, spec: MergeSpec, retracting: Mask | None = None) -> None:
+    """Without sequence groups: refuse nulls that nothing may overwrite with."""
     for column in spec.value_fields:
         if column.type.nullable or column.name not in table.column_names or not table[column.name].null_count:
             continue
-        valid = groups.placed(np.asarray(concatenated([table[column.name]])[0].is_valid()))
-        if not (valid | lone | ~adds).all():
+        harmless = groups.placed(validity(concatenated([table[column.name]])[0])) | groups.lone[groups.of_row()]
+        if not (harmless if retracting is None else harmless | retracting).all():
             raise InvalidRequest(
                 f"column {column.name!r} is NOT NULL, but a record has no value for it", subject=column.name
             )

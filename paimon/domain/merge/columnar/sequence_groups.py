@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.columns.stored import validity
 from paimon.domain.merge.columnar.ordering.arrival import Grouping
 from paimon.domain.merge.columnar.ordering.largest import largest_place
 from paimon.domain.merge.columnar.ordering.order import Groups, Mask, Rows, sorted_rows
@@ -46,7 +47,7 @@ def largest_standing(table: pa.Table, groups: Grouping, group: SequenceGroup) ->
     words = [groups.placed(word) for word in packed(part for column in columns for part in parts_of(column))]
     said = groups.lone[groups.of_row()]
     for column in columns:
-        said |= groups.placed(np.asarray(column.is_valid()))
+        said |= groups.placed(validity(column))
     return largest_place(words, groups.of_row(), groups.key_count, None if said.all() else said)
 
 
@@ -68,7 +69,7 @@ def _ranks(table: pa.Table, order: Rows, group: SequenceGroup) -> Rows:
     said = np.zeros(len(order), dtype=np.bool_)
     for name in group.sequence:
         column = concatenated([table[name]])[0].take(pa.array(order))
-        said |= np.asarray(column.is_valid())
+        said |= validity(column)
         parts += parts_of(column)
     ranks: Rows = np.where(said, _numbers(packed(parts), len(order)) + 1, 0)
     return ranks

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paimon.domain.columns.stored import stored
 from paimon.domain.merge.aggregate.columnar.steps import Steps, present, valid_steps
 from paimon.domain.merge.aggregate.rule import Aggregate
 from paimon.domain.merge.columnar.ordering.largest import largest_place
@@ -34,7 +35,7 @@ def minimum(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
 def _extreme(column: pa.Array, steps: Steps, descending: bool) -> pa.Array:
     valid = valid_steps(column, steps)
     if pa.types.is_integer(column.type) or pa.types.is_temporal(column.type):
-        return _extreme_number(column, _integers(column), valid, steps, descending)
+        return _extreme_number(column, stored(column), valid, steps, descending)
     if pa.types.is_floating(column.type):
         return _extreme_number(column, _turned(_float_bits(column)), valid, steps, descending)
     words = [steps.placed(word) for word in packed(parts_of(column, descending))]
@@ -56,12 +57,6 @@ def _extreme_number(
     else:
         values = pa.array(found).view(column.type)
     return present(values, steps.any_of(valid))
-
-
-def _integers(column: pa.Array) -> Numbers:
-    """The stored integers, whatever where it is null."""
-    width = column.type.bit_width // 8
-    return np.frombuffer(column.buffers()[1], dtype=f"<i{width}", count=len(column), offset=column.offset * width)
 
 
 def _float_bits(column: pa.Array) -> Rows:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.columns.stored import from_stored, has_stored_numbers, stored
 from paimon.domain.merge.aggregate.columnar.steps import Steps, valid_steps, with_values
 from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER, CLEAR, RETRACT, SET
 from paimon.domain.merge.aggregate.rule import Aggregate
@@ -34,7 +35,7 @@ def primary_key(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Arra
 def last_non_null_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
     """The last value that is not null after the last retract of one; else the first of the late ones."""
     if steps.plain:
-        return column.take(steps.picked(steps.last(valid_steps(column, steps))))
+        return _newest(column, steps)
     steps = with_values(column, steps)
     retracts = steps.retracts
     if retracts.any():
@@ -42,6 +43,22 @@ def last_non_null_value(column: pa.Array, aggregate: Aggregate, steps: Steps) ->
     late = steps.deeds == ADD_OLDER
     places = steps.last(~late)
     return column.take(steps.picked(np.where(places < 0, steps.first(late), places) if late.any() else places))
+
+
+def _newest(column: pa.Array, steps: Steps) -> pa.Array:
+    """The last value of each group that is not null, where steps only add: numbers are put in place as they are."""
+    valid = valid_steps(column, steps)
+    if not has_stored_numbers(column.type):
+        return column.take(steps.picked(steps.last(valid)))
+    numbers, groups = steps.placed(stored(column)), steps.groups
+    if valid is not None:
+        places = np.flatnonzero(valid)
+        numbers, groups = numbers[places], groups[places]
+    newest = np.zeros(steps.group_count, dtype=numbers.dtype)
+    newest[groups] = numbers  # of equal groups numpy keeps the last
+    found = np.zeros(steps.group_count, dtype=np.bool_)
+    found[groups] = True
+    return from_stored(newest, column.type, found)
 
 
 def first_value(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:

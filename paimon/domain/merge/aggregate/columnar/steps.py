@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from paimon.domain.columns.stored import from_stored, validity
 from paimon.domain.merge.aggregate.deeds import CLEAR, RETRACT, SET, SKIP
 from paimon.domain.merge.columnar.ordering.largest import first_place, last_place
 from paimon.domain.merge.columnar.ordering.order import Mask, Rows, Scalar, sorted_rows
@@ -68,9 +69,9 @@ class Steps(NamedTuple):
         """For each group, also those without a step, whether one of its steps is in the mask (None: whether any)."""
         if mask is None:
             return np.bincount(self.groups, minlength=self.group_count) > 0
-        found = np.zeros(self.group_count, dtype=np.uint8)
-        np.maximum.at(found, self.groups, mask.view(np.uint8))
-        return found.view(np.bool_)
+        found = np.zeros(self.group_count, dtype=np.bool_)
+        found[self.groups[mask]] = True
+        return found
 
     def without_skips(self) -> Steps:
         """Only steps that do something."""
@@ -107,8 +108,7 @@ class Steps(NamedTuple):
     def picked(self, places: Rows) -> pa.Array:
         """Row numbers of the steps at `places`; null where a place is -1."""
         rows = places if self.rows is None or len(self.rows) == 0 else self.rows[places]
-        missing = places < 0
-        return pa.array(rows, mask=missing) if missing.any() else pa.array(rows)
+        return from_stored(rows, pa.int64(), places >= 0)
 
     def last(self, mask: Mask | None = None) -> Rows:
         """The place of the last step of each group, of those in the mask; -1 where there is none."""
@@ -151,7 +151,7 @@ def spread(values: pa.Array, groups: Rows, count: int) -> pa.Array:
 
 def valid_steps(column: pa.Array, steps: Steps) -> Mask | None:
     """Which steps have a value; None where all have."""
-    return None if column.null_count == 0 else steps.placed(np.asarray(column.is_valid()))
+    return None if column.null_count == 0 else steps.placed(validity(column))
 
 
 def with_values(column: pa.Array, steps: Steps) -> Steps:

@@ -21,16 +21,26 @@ from paimon.domain.types.system import LEVEL
 
 
 class Arrival(NamedTuple):
-    """The number of each row's key, the last row of each key, and which keys came as a single record."""
+    """The number of each row's key, and the last row of each key."""
 
     numbers: Rows
     last: Rows
-    lone: Mask
 
     @property
     def key_count(self) -> int:
         """How many keys there are."""
-        return len(self.lone)
+        return len(self.last)
+
+    @property
+    def lone(self) -> Mask:
+        """Which keys came as a single record."""
+        mask: Mask = np.bincount(self.numbers, minlength=self.key_count) == 1
+        return mask
+
+    @property
+    def all_lone(self) -> bool:
+        """Whether every key came as a single record."""
+        return len(self.numbers) == self.key_count
 
     @property
     def first(self) -> Rows:
@@ -76,18 +86,18 @@ def arrival_of(table: pa.Table, spec: MergeSpec) -> Arrival | None:
     if not stands_by_age(table, words):
         return None
     numbers, count = _numbers(words, table.num_rows)
-    return Arrival(numbers, last_place(numbers, count), np.bincount(numbers, minlength=count) == 1)
+    return Arrival(numbers, last_place(numbers, count))
 
 
 def _numbers(words: list[Words], rows: int) -> tuple[Rows, int]:
     if len(words) == 1 and int(words[0].max()) < SLOTS_PER_ROW * rows:
         slots = words[0].view(np.int64)
-        taken = np.zeros(int(slots.max()) + 1, dtype=np.bool_)
-        taken[slots] = True
-        found = np.flatnonzero(taken)
-        numbers = np.empty(len(taken), dtype=np.int64)
-        numbers[found] = np.arange(len(found))
-        return numbers[slots], len(found)
+        taken = np.zeros(int(slots.max()) + 1, dtype=np.int64)
+        taken[slots] = 1
+        ends = np.cumsum(taken, out=taken)
+        numbers = ends[slots]
+        numbers -= 1
+        return numbers, int(ends[-1])
     order = sorted_rows(words, rows)
     change = np.zeros(rows, dtype=np.bool_)
     for word in words:

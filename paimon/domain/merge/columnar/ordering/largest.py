@@ -15,23 +15,17 @@ from paimon.domain.merge.columnar.ordering.words import Words
 
 def last_place(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
     """The last place of each group, of those in the mask; -1 where a group has none."""
-    if mask is None:
-        found = np.full(group_count, -1, dtype=np.int64)
-        found[groups] = np.arange(len(groups))  # of equal groups numpy keeps the last
-        return found
-    found = np.zeros(group_count, dtype=np.int64)
-    # cheaper than cutting out a ragged mask: what is not in it becomes 0
-    np.maximum.at(found, groups, np.arange(1, len(groups) + 1) & -mask.astype(np.int64))
-    return found - 1
+    places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
+    found = np.full(group_count, -1, dtype=np.int64)
+    found[groups if mask is None else groups[places]] = places  # of equal groups numpy keeps the last
+    return found
 
 
 def first_place(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
     """The first place of each group, of those in the mask; -1 where a group has none."""
-    rows = len(groups)
-    places = np.arange(rows) if mask is None else np.arange(rows) + rows * ~mask
-    found = np.full(group_count, rows, dtype=np.int64)
-    np.minimum.at(found, groups, places)
-    found[found >= rows] = -1
+    places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
+    found = np.full(group_count, -1, dtype=np.int64)
+    found[(groups if mask is None else groups[places])[::-1]] = places[::-1]
     return found
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.stored import stored, validity
 from paimon.domain.merge.columnar.ordering.even_text import LONGEST_TEXT, even_words
 
 Words = npt.NDArray[np.uint64]
@@ -48,7 +49,7 @@ def parts_of(column: pa.Array, descending: bool = False) -> list[Part]:
     """The parts of one column, most significant first; nulls come first also where `descending`."""
     if len(column) == 0 or column.null_count == len(column):
         return []
-    valid = np.asarray(column.is_valid()) if column.null_count else None
+    valid = validity(column) if column.null_count else None
     parts = [_narrowed(numbers, valid, descending) for numbers in _numbers(column)]
     if valid is not None:
         parts.insert(0, Part(valid.astype(np.uint64), 1))
@@ -98,14 +99,8 @@ def _numbers(column: pa.Array) -> list[Integers]:
     if _is_text(kind):
         return _text_numbers(column)
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        return [_fixed_width(column)]
+        return [stored(column)]
     return [_ranks(column)]
-
-
-def _fixed_width(column: pa.Array) -> Integers:
-    width = column.type.bit_width // 8
-    data = column.buffers()[1]
-    return np.frombuffer(data, dtype=f"<i{width}", count=len(column), offset=column.offset * width)
 
 
 def _float_numbers(column: pa.Array) -> Integers:

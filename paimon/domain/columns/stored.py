@@ -1,0 +1,56 @@
+"""Columns as Arrow stores them: numbers, and bits that say which of them are there.
+
+Law: nothing is computed or copied but bits; what stands where a value is null is anything.
+`from_stored(stored(column), column.type, validity(column))` equals the column.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[Any]
+
+
+def validity(column: pa.Array) -> Mask:
+    """Which values are not null."""
+    bitmap = column.buffers()[0]
+    if bitmap is None:
+        return np.full(len(column), column.null_count == 0)
+    return _bits(bitmap, column.offset, len(column))
+
+
+def has_stored_numbers(kind: pa.DataType) -> bool:
+    """Whether values are numbers of 1 to 8 bytes, or booleans."""
+    known = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+    return bool(pa.types.is_boolean(kind) or (known and kind.bit_width <= 64))
+
+
+def stored(column: pa.Array) -> Numbers:
+    """The values as integers of their width, floats by their bits; booleans as booleans."""
+    data = column.buffers()[1]
+    if pa.types.is_boolean(column.type):
+        return _bits(data, column.offset, len(column))
+    width = column.type.bit_width // 8
+    return np.frombuffer(data, dtype=f"<i{width}", count=len(column), offset=column.offset * width)
+
+
+def from_stored(numbers: Numbers, kind: pa.DataType, valid: Mask | None = None) -> pa.Array:
+    """The column that stores these numbers, which it keeps; null where not `valid`."""
+    bitmap = None if valid is None or valid.all() else _packed(valid)
+    data = _packed(numbers) if pa.types.is_boolean(kind) else pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(kind, len(numbers), [bitmap, data])
+
+
+def _bits(buffer: pa.Buffer, start: int, count: int) -> Mask:
+    skipped = start % 8
+    own = np.frombuffer(buffer, dtype=np.uint8, offset=start // 8, count=(skipped + count + 7) // 8)
+    return np.unpackbits(own, count=skipped + count, bitorder="little")[skipped:].view(np.bool_)
+
+
+def _packed(bits: Mask) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(bits, bitorder="little"))
