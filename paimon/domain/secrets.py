@@ -17,7 +17,11 @@ _SECRET = re.compile(
 _LEAST = 4
 """Shorter values are not looked for in texts: they would stand in ordinary words."""
 _HIDDEN = "***"
-_PASSWORD = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/@:\s]*):[^/@\s]+@")
+_PASSWORD = re.compile(r"(?P<scheme>(?:[A-Za-z][A-Za-z0-9+.-]*:)?//)(?P<user>[^/@:\s]*):[^/@\s]+@")
+_LOGIN = re.compile(r"(?P<scheme>(?:[A-Za-z][A-Za-z0-9+.-]*:)?//)[^/@:\s]*:[^@\s]+@")
+"""Like `_PASSWORD`, and passwords with a slash too; a text loses rather too much than too little."""
+_PARAMETER = re.compile(r"(?P<name>(?<=[?&;])[^=&;?\s]+)=(?P<value>[^&;\s'\"]+)")
+"""A parameter of a URL, as JDBC and signed links have them."""
 
 
 def is_secret(name: str) -> bool:
@@ -35,8 +39,8 @@ def without_secrets(options: Mapping[str, object]) -> dict[str, object]:
 
 
 def redacted(text: str, options: Mapping[str, object]) -> str:
-    """The text with stars in place of each secret value, and of user and password in a URL."""
-    text = _PASSWORD.sub(rf"\g<scheme>{_HIDDEN}@", text)
+    """The text with stars in place of each secret value, and of what is secret in a URL."""
+    text = _without_parameters(_LOGIN.sub(rf"\g<scheme>{_HIDDEN}@", text))
     for value in sorted({str(v) for _, v in _secrets(options)}, key=len, reverse=True):
         if len(value) >= _LEAST:
             text = text.replace(value, _HIDDEN)
@@ -49,8 +53,12 @@ def has_password(url: str) -> bool:
 
 
 def without_password(url: str) -> str:
-    """The URL with its user, if any, and without a password."""
-    return _PASSWORD.sub(r"\g<scheme>\g<user>@", url)
+    """The URL with its user, if any, and without a password or other secrets."""
+    return _without_parameters(_PASSWORD.sub(r"\g<scheme>\g<user>@", url))
+
+
+def _without_parameters(text: str) -> str:
+    return _PARAMETER.sub(lambda m: f"{m['name']}={_HIDDEN}" if is_secret(m["name"]) else m[0], text)
 
 
 def _open(value: object) -> object:

@@ -57,7 +57,7 @@ class Database:
         By default what the URL or the environment of the driver says.
     """
 
-    uri: str
+    uri: str = field(repr=lambda uri: repr(redacted(uri, {})))
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
@@ -102,7 +102,7 @@ def _url(database: Database) -> sa.URL:
     text = re.sub(r"^sqlite:(?!//)", "sqlite:///", text)
     try:
         url = sa.make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         hint = "give a URL such as sqlite:////path/catalog.sqlite or postgresql://host/database"
         raise InvalidRequest("the uri of the catalog is no database URL", subject="uri", hint=hint) from None
     if url.drivername in _DRIVERS:

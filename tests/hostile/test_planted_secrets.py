@@ -1,0 +1,144 @@
+"""A secret that is given to the library shows nowhere: not in a repr, a message or its causes, a plan, a pickle."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import paimon
+from paimon.adapters.catalogs.database import Database
+from paimon.adapters.files.fsspec_files import FsspecFiles
+from paimon.adapters.files.store_files import StoreFiles
+from paimon.cli.main import main
+from paimon.domain.errors import PaimonError
+from paimon.domain.secrets import redacted, without_password
+from paimon.engines import engine_for, travelling
+from paimon.spark.source import PaimonDataSource
+
+SECRET = "s3cr3t+planted/7"
+PLAIN = "s3cr3tplanted7"
+NOWHERE = "127.0.0.1:9"
+URIS = (
+    f"postgresql://me:{PLAIN}@{NOWHERE}/db",
+    f"jdbc:postgresql://{NOWHERE}/db?user=me&password={PLAIN}",
+    f"postgresql://{NOWHERE}/db?user=me&password={PLAIN}&connect_timeout=1",
+    f"mysql://me:{PLAIN}@{NOWHERE}/db",
+    f"nosuch://me:{PLAIN}@{NOWHERE}/db",
+    f"postgresql://me:{PLAIN}@{NOWHERE}:nine/db",
+    f"jdbc:sqlite:/no/such/place/{{}}.db?password={PLAIN}",
+    f"//me:{PLAIN}@x",
+)
+
+
+def story(error: BaseException) -> str:
+    """Everything that is shown of an error by whoever catches it: its text, fields, causes and traceback."""
+    texts = traceback.format_exception(error) + [repr(error), repr(vars(error))]
+    return "\n".join(text for text in texts)
+
+
+def quiet(*texts: object) -> None:
+    for text in texts:
+        for secret in (SECRET, PLAIN):
+            held = text if isinstance(text, bytes) else str(text).encode()
+            # (lines of this test's own source, which tracebacks quote, hold no secret but names of constants)
+            assert secret.encode() not in held, held
+
+
+def failure(call: Callable[[], object]) -> str:
+    with pytest.raises(PaimonError) as caught:
+        call()
+    return story(caught.value)
+
+
+@pytest.mark.parametrize("uri", URIS)
+def test_of_a_database(tmp_path: Path, uri: str) -> None:
+    for options in ({"uri": uri}, {"uri": uri, "jdbc_user": "me", "jdbc_password": SECRET}):
+        database = Database(uri, "me", options.get("jdbc_password"))
+        quiet(repr(database), database.shown, pickle.dumps(database), travelling(options))
+        try:
+            catalog = paimon.connect(tmp_path, metastore="jdbc", **options)
+            quiet(repr(catalog), repr(catalog.engine), pickle.dumps(catalog), repr(catalog.store))
+            catalog.create_database("d")
+        except PaimonError as error:
+            quiet(story(error))
+
+
+@pytest.mark.parametrize("name", ["secret", "token", "password", "s3.secret-key", "client_kwargs"])
+@pytest.mark.parametrize("scheme", ["s3", "gs", "abfss", "memory", "sftp", "http", "nosuch"])
+def test_of_a_storage(scheme: str, name: str) -> None:
+    value = {"aws_secret_access_key": SECRET} if name == "client_kwargs" else SECRET
+    storage = {name: value, "endpoint_url": f"http://me:{PLAIN}@{NOWHERE}/"}
+    for make in (lambda: StoreFiles(f"{scheme}://b/x", storage), lambda: FsspecFiles(f"{scheme}://b/x", storage)):
+        try:
+            files = make()
+        except (PaimonError, KeyError) as error:
+            if not isinstance(error, KeyError):
+                quiet(story(error))
+            continue
+        quiet(repr(files))
+        with pytest.raises(PaimonError) as caught:
+            pickle.dumps(files)
+        quiet(story(caught.value))
+    quiet(travelling(storage))
+
+
+@pytest.mark.parametrize(
+    "location",
+    [f"s3://me:{PLAIN}@b/x", f"sftp://me:{PLAIN}@h/x", f"s3://b/x?X-Amz-Signature={PLAIN}", f"http://:{PLAIN}@h/x"],
+)
+def test_of_a_location(location: str, capsys: pytest.CaptureFixture[str]) -> None:
+    quiet(failure(lambda: paimon.connect(location)), failure(lambda: paimon.open_table(location)))
+    for arguments in (["ls", location], ["cat", location], ["init", location], ["fsck", location, "--output", "json"]):
+        with contextlib.suppress(SystemExit):
+            assert main(arguments) == 1
+        quiet(*capsys.readouterr())
+
+
+def test_of_options_of_a_table(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    for options in ({"s3.secret-key": SECRET}, {"fs.s3a.access.key": SECRET}, {"password": SECRET}):
+        quiet(failure(lambda options=options: catalog.create_table("d.t", "k INT", options=options)))
+    quiet(failure(lambda: paimon.connect(tmp_path, jdbc_password=SECRET)))
+    quiet(failure(lambda: paimon.connect(tmp_path, secret_key=SECRET)))
+
+
+def test_of_what_travels() -> None:
+    storage = {"token": SECRET, "nested": {"password": SECRET, "more": {"api_key": SECRET}}}
+    engine = engine_for("memory://lake", {}, {})
+    catalog = paimon.connect(f"memory://{PLAIN[::-1]}")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT NOT NULL, v STRING", primary_keys=["k"], options={"bucket": "1"})
+    table.write([{"k": 1, "v": "a"}])
+    quiet(travelling(storage), repr(engine), pickle.dumps(engine))
+    scan = table.scan(where="k = 1")
+    plan = scan.plan()
+    quiet(scan.explain(), repr(scan), repr(plan), pickle.dumps(plan.splits), repr(table), pickle.dumps(table))
+
+
+def test_of_spark_tasks() -> None:
+    options = {"path": f"s3://me:{PLAIN}@b/x", "s3.secret-key": SECRET, "password": SECRET}
+    source = PaimonDataSource(options)
+    for call in (source.schema, lambda: source.reader(None), lambda: source.writer(None, False)):
+        try:
+            task = call()
+        except PaimonError as error:
+            quiet(story(error))
+        else:
+            quiet(pickle.dumps(task), repr(task))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"cannot reach https://me:{PLAIN}@host/x", f"'postgresql://me:{SECRET}@host/x'", f"u://h/d?password={PLAIN}&a=1"]
+    + [f"jdbc:mysql://h/d?a=1&user=me&password={PLAIN}", f"GET http://h/k?X-Amz-Signature={PLAIN}&X-Amz-Date=1"],
+)
+def test_of_texts(text: str) -> None:
+    quiet(redacted(text, {}))
+    if PLAIN in text:
+        quiet(without_password(text))
