@@ -19,7 +19,7 @@ Contract (suite: `paimon.testing.contracts.files`)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import TracebackType
 from typing import Protocol, runtime_checkable
@@ -93,3 +93,14 @@ class Directories(Protocol):
     def make_directory(self, path: str) -> None: ...
     def move_directory(self, source: str, target: str) -> None: ...
     def delete_directory(self, path: str) -> None: ...
+
+
+@runtime_checkable
+class ManyFiles(Protocol):
+    """What a FileIO may offer besides: several small files at once, by path, which cost less than one after the other.
+
+    Each becomes visible whole or not at all; all are as durable as after the close of `create` when the call returns.
+    Where it raises, some of them may be there.
+    """
+
+    def create_all(self, files: Mapping[str, bytes]) -> None: ...

@@ -119,6 +119,46 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch, failing: str) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+def test_files_made_together_are_durable_before_their_names_and_the_names_at_the_end(tmp_path, monkeypatch) -> None:
+    steps: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def noted_fsync(descriptor: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{descriptor}").removeprefix(str(tmp_path))
+        steps.append(f"flush {name.split('.')[1] if '.tmp' in name else name}")
+        fsync(descriptor)
+
+    def noted_replace(source: str, target: str) -> None:
+        steps.append(f"name {os.path.basename(target)}")
+        replace(source, target)
+
+    for directory in ("a", "b"):
+        (tmp_path / directory).mkdir()
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    LocalFiles().create_all({f"{tmp_path}/a/x": b"1", f"{tmp_path}/a/y": b"2", f"{tmp_path}/b/z": b"3"})
+    assert steps == ["flush x", "name x", "flush y", "name y", "flush z", "name z", "flush /a", "flush /b"]
+    assert [(tmp_path / n).read_bytes() for n in ("a/x", "a/y", "b/z")] == [b"1", b"2", b"3"]
+    assert sorted(os.listdir(tmp_path / "a")) == ["x", "y"]
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_files_made_together_are_whole_or_not_there_where_the_disk_fails(tmp_path, monkeypatch, failing: str) -> None:
+    calls: list[object] = []
+    right = getattr(os, failing)
+
+    def fails(*arguments: object) -> None:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        right(*arguments)
+
+    monkeypatch.setattr(os, failing, fails)
+    with pytest.raises(StorageError, match="No space left"):
+        LocalFiles().create_all({f"{tmp_path}/{name}": b"data" for name in "xyz"})
+    assert os.listdir(tmp_path) == ["x"]
+
+
 def test_a_name_that_may_not_last_is_an_unknown_outcome(tmp_path, monkeypatch) -> None:
     files, plain = LocalFiles(), os.fsync
 

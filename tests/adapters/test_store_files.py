@@ -52,6 +52,17 @@ def test_large_file_goes_up_in_parts(endpoint: str) -> None:
     assert opened.read_at(3, 19_999_999) == bytes([19])
 
 
+@pytest.mark.parametrize("count", [0, 1, 20])
+def test_files_made_together_are_there_whole(endpoint: str, count: int) -> None:
+    root = f"s3://{BUCKET}/{uuid.uuid4()}"
+    files = StoreFiles(root, storage_of(endpoint))
+    wanted = {f"{root}/{i}": bytes([i]) * 1000 for i in range(count)}
+    files.create_all(wanted)
+    assert {path: files.read(path) for path in wanted} == wanted
+    with pytest.raises(StorageError, match=r"s3://other/x: does not lie in"):
+        files.create_all({f"{root}/a": b"", "s3://other/x": b""})
+
+
 def test_names_are_kept_as_java_writes_them(endpoint: str) -> None:
     root = f"s3://{BUCKET}/{uuid.uuid4()}"
     files = StoreFiles(root, storage_of(endpoint))

@@ -12,7 +12,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -64,6 +64,23 @@ class LocalFiles:
         """A new file, visible at its `close`."""
         with storage_errors(path, missing_is_error=True):
             return LocalOutputFile(path, self._place(path))
+
+    def create_all(self, files: Mapping[str, bytes]) -> None:
+        """New files, each flushed before it gets its name; each directory is flushed once."""
+        directories: dict[str, str] = {}
+        for path, data in files.items():
+            with storage_errors(path, missing_is_error=True):
+                output = LocalOutputFile(path, self._place(path))
+            try:
+                output.write(data)
+                output.settle()
+            except BaseException:
+                output.abort()
+                raise
+            directories[output.directory] = path
+        for directory, path in directories.items():
+            with storage_errors(path, missing_is_error=True):
+                sync_directory(directory)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with this content unless it is there; a StorageError means that nothing was created."""

@@ -44,8 +44,19 @@ class LocalOutputFile(Output):
 
     def close(self) -> None:
         """Make the file visible, and durable before."""
-        if self._file.closed:
-            return
+        if not self._file.closed:
+            self.settle()
+            if self._durable:
+                with storage_errors(self._path, missing_is_error=True):
+                    sync_directory(self.directory)
+
+    @property
+    def directory(self) -> str:
+        """Where the file lies."""
+        return os.path.dirname(self._final)
+
+    def settle(self) -> None:
+        """Like `close`, but for the entry of the directory: whoever makes several files there flushes it once."""
         with storage_errors(self._path, missing_is_error=True):
             try:
                 self._file.flush()
@@ -56,8 +67,6 @@ class LocalOutputFile(Output):
             except BaseException:
                 self.abort()
                 raise
-            if self._durable:
-                sync_directory(os.path.dirname(self._final))
 
     def abort(self) -> None:
         """Leave nothing."""

@@ -112,12 +112,13 @@ class Attempts:
             change = change_on(base)
             done = self._done_by_twin(latest, change)
             if done is not None:
-                self._writer.discard()
+                self._start_anew()
                 return Published(done, change, retries)
             change, next_row_id = self._tracked(base, change)
-            snapshot = self._written(base, change, next_row_id, schema_id)
+            with self._writer.together():
+                snapshot = self._written(base, change, next_row_id, schema_id)
         except BaseException as error:
-            self._writer.discard()
+            self._start_anew()
             if isinstance(error, CorruptTable) and self._expired(latest):
                 return None
             raise
@@ -143,6 +144,12 @@ class Attempts:
         return published_since(
             self._engine, self._table.paths, since, latest, signature.commit_user, signature.identifier, change.kind
         )
+
+    def _start_anew(self) -> None:
+        """Take away all that was written, and forget it: the next attempt must not count on it."""
+        self._writer.discard()
+        self._delta = None
+        self._merge = BaseMerge(self._engine, self._table, self._writer)
 
     def _expired(self, base: Snapshot | None) -> bool:
         """Whether the base went while it was read: others were faster, and its files are missing for a good reason."""

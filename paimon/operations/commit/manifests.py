@@ -6,7 +6,8 @@ behind can be taken away, and nothing else. Source: `ManifestFile`, `ManifestLis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from attrs import evolve
@@ -22,7 +23,10 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.simple_stats import EMPTY_STATS
 from paimon.operations.read.manifests import remember_manifest_list
 from paimon.ports.engine import Engine
+from paimon.ports.files import ManyFiles
 
+_SMALL_BYTES = 1024 * 1024
+"""Files up to this size may wait in memory for others that are written with them."""
 _SURPLUS = 1.1
 """Entries differ in size: so much more than the target is meant to be."""
 
@@ -35,7 +39,22 @@ class ManifestWriter:
         self._table = table
         self._uuid = engine.ids.uuid()
         self._counters = {"manifest": 0, "manifest-list": 0, "index-manifest": 0}
+        self._waiting: dict[str, bytes] | None = None
         self.written: set[str] = set()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is written inside is there at the end of the block at the latest: all at once where the storage can."""
+        many = self._engine.files
+        if not isinstance(many, ManyFiles):
+            yield
+            return
+        self._waiting = {}
+        try:
+            yield
+            many.create_all(self._waiting)
+        finally:
+            self._waiting = None
 
     def manifests(self, entries: Sequence[ManifestEntry]) -> tuple[ManifestFileMeta, ...]:
         """Write entries as manifests of at least about the target size, but the last of them."""
@@ -92,8 +111,11 @@ class ManifestWriter:
         self._counters[kind] += 1
         path = self._table.paths.manifest(name)
         self.written.add(path)
-        with self._engine.files.create(path) as sink:
-            sink.write(data)
+        if self._waiting is not None and len(data) <= _SMALL_BYTES:
+            self._waiting[path] = data
+        else:
+            with self._engine.files.create(path) as sink:
+                sink.write(data)
         return name
 
 

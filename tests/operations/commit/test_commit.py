@@ -494,6 +494,28 @@ def test_a_retry_writes_its_delta_once() -> None:
     assert made.count("list") == 1 + (result.retries + 1)  # the base list is made anew
 
 
+def test_an_attempt_whose_base_expired_under_it_leaves_nothing_that_the_next_one_counts_on() -> None:
+    memory = MemoryFiles()
+    table = table_at("/lake/t")
+    calm = engine_on(memory)
+    create(calm, table)
+    put(calm, table, message(table, ["base"]))
+    first = newest(calm, table)
+    gone = [table.paths.manifest(n) for n in (first.base_manifest_list, first.delta_manifest_list)]
+    expired: list[str] = []
+
+    def expire(operation: str, path: str) -> Fault | None:
+        if operation == "read" and path in gone and not expired:
+            expired.append(path)
+            put(calm, table, message(table, ["other"]))
+            memory.delete([table.paths.snapshot(1), *gone])
+        return None
+
+    assert put(engine_on(FaultyFiles(memory, expire)), table, message(table, ["mine"])).snapshot_ids == (3,)
+    assert expired
+    assert live_names(engine_on(memory), table) == ["base", "mine", "other"]
+
+
 def test_a_branch_has_its_own_snapshots_and_shares_manifests() -> None:
     engine, table = memory_table()
     put(engine, table, message(table, ["a"]))
