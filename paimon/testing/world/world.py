@@ -22,12 +22,12 @@ from paimon.ports.files import FileIO
 from paimon.table import Table, open_at
 from paimon.testing.faulty_files import Fault
 from paimon.testing.turns import CountedIds, NoChance, TurnClock, Turns
-from paimon.testing.world.actors import Actor
+from paimon.testing.world.acting.actors import Actor
+from paimon.testing.world.acting.deeds import Deed
+from paimon.testing.world.acting.rows import COLUMNS, loaded_rows
 from paimon.testing.world.clocks import LOCAL, OwnClock
-from paimon.testing.world.deeds import Deed
-from paimon.testing.world.judgement import wrongs
+from paimon.testing.world.judging.judgement import wrongs
 from paimon.testing.world.plan import HOUR_MILLIS, NIGHT_MILLIS, Plan, Role
-from paimon.testing.world.rows import COLUMNS, loaded_rows
 from paimon.testing.world.storage import ProcessFiles, TimedFiles
 
 Assemble = Callable[[FileIO, Clock, Ids, Random], Engine]

@@ -14,9 +14,9 @@ from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
 from paimon.scan import Scan
 from paimon.table import Table
-from paimon.testing.world.deeds import Done, Named, Seen
+from paimon.testing.world.acting.deeds import Done, Named, Seen
+from paimon.testing.world.acting.rows import commit_rows
 from paimon.testing.world.plan import FLOOR_MILLIS, Role
-from paimon.testing.world.rows import commit_rows
 
 
 class Worker(Protocol):

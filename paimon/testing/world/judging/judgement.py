@@ -16,12 +16,12 @@ from attrs import frozen
 
 from paimon.domain.errors import PaimonError
 from paimon.table import Table
-from paimon.testing.world.deeds import Deed, Seen, Told
+from paimon.testing.world.acting.deeds import Deed, Seen, Told
+from paimon.testing.world.acting.rows import reached
+from paimon.testing.world.acting.upkeep import seen_by
+from paimon.testing.world.judging.promises import promises
+from paimon.testing.world.judging.reach import needed_and_named, unnamed
 from paimon.testing.world.plan import NIGHT_MILLIS, WRITERS, Plan
-from paimon.testing.world.promises import promises
-from paimon.testing.world.reach import needed_and_named, unnamed
-from paimon.testing.world.rows import reached
-from paimon.testing.world.upkeep import seen_by
 
 
 def wrongs(
@@ -45,7 +45,7 @@ def wrongs(
     judge = _Judge(plan, deeds, contents)
     try:
         table = open_table()
-        found = [*judge.health(table), *judge.states(table), *judge.history()]
+        found = [*judge.states(table), *judge.history()]
         later(NIGHT_MILLIS)
         return [*found, *judge.remains(table)]
     except PaimonError as error:
@@ -71,11 +71,6 @@ class _Judge:
         self._contents = contents
         self._writers = [n for n, role in enumerate(plan.roles) if role in WRITERS]
         self._sights: list[_Sight] = []
-
-    def health(self, table: Table) -> Iterator[str]:
-        """The table is whole, in the eyes of its own check."""
-        report = table.maintain.check(deep=True)
-        yield from (str(fault) for fault in report.faults if not fault.kind.is_harmless)
 
     def states(self, table: Table) -> Iterator[str]:
         """Each snapshot, tag and sight of a reader is a state that the writers' commits made; promises are kept."""
@@ -126,13 +121,13 @@ class _Judge:
                 )
 
     def remains(self, table: Table) -> Iterator[str]:
-        """After the cleaner nothing is left that nothing names, and nothing is gone that somebody needs."""
+        """After the cleaner nothing is left that nothing names, nothing is gone that somebody needs, all is whole."""
         before = set(self._contents)
         gone = set(table.maintain.remove_orphans()["path"].to_pylist())
         if before - set(self._contents) != gone:
             yield f"the cleaner says that it removed {sorted(gone)}, and it did {sorted(before - set(self._contents))}"
-        report = table.maintain.check()
-        yield from (f"after the cleaner: {f}" for f in report.faults if not f.kind.is_harmless)
+        report = table.maintain.check(deep=True)
+        yield from (f"check: {fault}" for fault in report.faults if not fault.kind.is_harmless)
         needed, named = needed_and_named(table)
         there = {path.rpartition("/")[2] for path in self._contents}
         if not needed <= there:

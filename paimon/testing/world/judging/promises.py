@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from paimon.testing.world.deeds import Deed, Told
+from paimon.testing.world.acting.deeds import Deed, Told
 from paimon.testing.world.plan import WRITERS, Plan, Role
 
 _BATCH = 2**31

@@ -18,10 +18,10 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitUncertain, PaimonError
 from paimon.table import Table
 from paimon.testing.faulty_files import ProcessDied
-from paimon.testing.world.deeds import Deed, Done, Told
+from paimon.testing.world.acting.deeds import Deed, Done, Told
+from paimon.testing.world.acting.rows import commit_rows
+from paimon.testing.world.acting.upkeep import WORK
 from paimon.testing.world.plan import WRITERS, Role
-from paimon.testing.world.rows import commit_rows
-from paimon.testing.world.upkeep import WORK
 
 _LIVES = 4
 """How often a process that died comes back."""

@@ -1,0 +1,1 @@
+"""Who acts in a history, and what they do and tell."""

@@ -1,0 +1,1 @@
+"""What is held against a history when everybody is done."""
