@@ -11,6 +11,7 @@ from attrs import evolve
 
 import paimon.maintain
 import paimon.operations.commit.attempt as attempt
+import paimon.operations.commit.checks.on_base as on_base
 import paimon.operations.commit.commit as commits
 import paimon.operations.commit.publish as publishing
 import paimon.operations.maintain.compact as compacting
@@ -115,8 +116,8 @@ def _forgets_its_commits() -> Patches:
 
 
 def _no_conflicts() -> Patches:
-    nothing = [(commits, name, lambda *_: None) for name in ("check_conflicts", "check_vectors", "check_overtaken")]
-    return [*nothing, (commits, "needs_check", lambda *_: False)]
+    nothing = [(on_base, name, lambda *_: None) for name in ("check_conflicts", "check_vectors", "check_overtaken")]
+    return [*nothing, (on_base, "needs_check", lambda *_: False)]
 
 
 def _believes_the_hint() -> Patches:
