@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 
 from paimon.cli.arguments import Commands, add_option, add_output, add_table, command, opened_table
-from paimon.cli.output import print_records
+from paimon.cli.output import lost_compaction, print_lost, print_records
 from paimon.domain.errors import InvalidRequest
 from paimon.table import WriteResult
 
@@ -67,10 +67,13 @@ def _assignments(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _print(given: argparse.Namespace, result: WriteResult, what: str) -> None:
+    lost = lost_compaction(result)
     if given.output == "json":
-        print_records([{"snapshots": list(result.snapshot_ids), what: result.rows, "files": result.files}], "json")
+        record = {"snapshots": list(result.snapshot_ids), what: result.rows, "files": result.files, **lost}
+        print_records([record], "json")
     elif result.snapshot_ids:
         ids = ", ".join(map(str, result.snapshot_ids))
         print(f"snapshot {ids}: {result.rows:,} row{'' if result.rows == 1 else 's'} {what}")
+        print_lost(lost)
     else:
         print(f"no row was {what}: no snapshot was made")

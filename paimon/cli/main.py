@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from paimon import __version__
 from paimon.cli import changes, demo, follow, history, rows, tables
@@ -40,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     try:
-        given.run(given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", RuntimeWarning)
+            warnings.showwarning = _print_warning
+            given.run(given)
     except PaimonError as error:
         print(f"paimon: {error.message.strip()}", file=sys.stderr)
         if error.hint:
@@ -52,6 +57,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _print_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"paimon: warning: {message}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

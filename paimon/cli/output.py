@@ -20,6 +20,7 @@ from pyarrow import csv
 
 from paimon.cli.progress import counted
 from paimon.domain.errors import InvalidRequest
+from paimon.table import WriteResult
 
 _WIDEST = 60
 _PIPE_WIDTH = 1_000
@@ -32,6 +33,17 @@ def console() -> Any:
     from rich.console import Console
 
     return Console(soft_wrap=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+
+
+def lost_compaction(result: WriteResult) -> dict[str, str]:
+    """What a record tells of a write whose compaction was lost; nothing where it was not."""
+    return {"lost_compaction": result.lost_compaction.message} if result.lost_compaction is not None else {}
+
+
+def print_lost(lost: Mapping[str, str]) -> None:
+    """The same, for readers."""
+    for why in lost.values():
+        print(f"the rows stand, but were not compacted: {why}")
 
 
 def print_rows(reader: pa.RecordBatchReader, output: str) -> None:

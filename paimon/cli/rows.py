@@ -10,7 +10,7 @@ from itertools import chain
 
 from paimon.cli.arguments import Commands, add_option, add_output, add_table, command, names_of, opened, opened_table
 from paimon.cli.inputs import read_file
-from paimon.cli.output import print_records, print_rows
+from paimon.cli.output import lost_compaction, print_lost, print_records, print_rows
 from paimon.cli.progress import counted
 from paimon.domain.errors import InvalidRequest
 from paimon.results import Results
@@ -88,12 +88,14 @@ def _write(given: argparse.Namespace) -> None:
     pieces = chain.from_iterable([read_file(file, given.format, table.arrow_schema) for file in given.files])
     data = counted(pieces, "writing")
     result = table.overwrite(data) if given.overwrite else table.write(data, kind_column=given.kind_column)
-    record = {"snapshots": list(result.snapshot_ids), "rows": result.rows, "files": result.files}
+    lost = lost_compaction(result)
+    record = {"snapshots": list(result.snapshot_ids), "rows": result.rows, "files": result.files, **lost}
     if given.output == "json":
         print_records([record], "json")
     elif result.snapshot_ids:
         ids = ", ".join(map(str, result.snapshot_ids))
         print(f"snapshot {ids}: {_many(result.rows, 'row')} in {_many(result.files, 'file')}")
+        print_lost(lost)
     else:
         print("nothing to write: no snapshot was made")
 

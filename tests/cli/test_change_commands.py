@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import evolve
 from command_line import run
 
 import paimon
+from paimon import builders
 from paimon.cli.main import main
+from paimon.domain.errors import CommitConflict
+from paimon.operations.commit.request import CommitResult
 
 
 @pytest.fixture
@@ -45,3 +50,36 @@ def test_what_cannot_be_done_is_said(orders: paimon.Table, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         main(["delete", orders.location])
     assert "--where" in capsys.readouterr().err
+
+
+def test_writes_that_are_not_compacted_say_so(
+    orders: paimon.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A table that cannot be compacted: a warning. A compaction that others overtook: a line, or a word in JSON."""
+    options = {"bucket": "1", "pk-clustering-override": "true", "clustering.columns": "v"}
+    catalog = paimon.connect(tmp_path)
+    clustered = catalog.create_table("db.c", "k INT NOT NULL, v INT", primary_keys=["k"],
+                                     options=options | {"deletion-vectors.enabled": "true"})  # fmt: skip
+    with pytest.warns(RuntimeWarning, match="never compacted.*pk-clustering-override") as told:
+        builder = clustered.new_stream_write_builder("u")
+        with builder.new_write() as writer:
+            for turn in (1, 2):
+                writer.write([{"k": turn, "v": 1}])
+                builder.new_commit().commit(turn, writer.prepare_commit(turn))
+    assert len(told) == 1
+    (tmp_path / "rows.csv").write_text("k,v\n3,1\n")
+    assert main(["write", clustered.location, str(tmp_path / "rows.csv")]) == 0
+    printed = capsys.readouterr()
+    assert printed.err.startswith("paimon: warning: db.c is written, but never compacted")
+    assert printed.out.startswith("snapshot 3")
+
+    def overtaken(*given: Any) -> CommitResult:
+        return evolve(commit(*given), lost_compaction=CommitConflict("others compacted", hint="nothing is missing"))
+
+    commit = builders.commit
+    monkeypatch.setattr(builders, "commit", overtaken)
+    monkeypatch.setattr(builders.TableCommit, "_drop_compaction", lambda *_: None)
+    (tmp_path / "orders.csv").write_text("id,v,s\n9,1,x\n")
+    words = ("write", orders.location, str(tmp_path / "orders.csv"))
+    assert "but were not compacted: others compacted" in run(capsys, *words)
+    assert json.loads(run(capsys, *words, "--output", "json"))["lost_compaction"] == "others compacted"

@@ -8,7 +8,9 @@ bucket beside what was written. Source: `MergeTreeWriter.flushWriteBuffer`, `App
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import partial
 
 from attrs import evolve
@@ -55,6 +57,7 @@ class InlineCompaction:
         self._asked: dict[Address, bool] = {}
         self._dirty: set[Address] = set()
         self._vectors: Mapping[BucketKey, BucketVectors] = {}
+        self._said = False
         self._copies = LocalCopies(engine, table) if self._table.options.needs_lookup else None
 
     def close(self) -> None:
@@ -97,13 +100,20 @@ class InlineCompaction:
         self._compact({s.address: self._work(s, False) for s in states})
 
     def _may(self) -> bool:
-        """Whether such a table can be compacted by us: its writes stand all the same."""
+        """Whether such a table can be compacted by us: its writes stand all the same, and a warning says so once."""
         try:
             check_compactable(self._engine, self._table, self._snapshot)
-        except Unsupported:
-            self._engine.observer.count("write.compaction_skipped", 1)
+        except Unsupported as error:
+            self._skip(f"is written, but never compacted by this writer: {error}")
             return False
         return True
+
+    def _skip(self, why: str) -> None:
+        self._engine.observer.count("write.compaction_skipped", 1)
+        if not self._said:
+            self._said = True
+            with suppress(RuntimeWarning):  # where warnings are errors
+                warnings.warn(f"{self._table.identifier} {why}", RuntimeWarning, stacklevel=3)
 
     def _looks_at_vectors(self) -> bool:
         return self._table.options.deletion_vectors_enabled
@@ -118,7 +128,10 @@ class InlineCompaction:
     def _compact(self, work: Mapping[Address, BucketWork]) -> None:
         # A writer that was opened before the schema changed leaves newer files to those who know all of their columns.
         mine = self._table.schema.id
-        todo = {address: w for address, w in work.items() if not w.is_empty and not w.outdates(mine)}
+        todo = {address: w for address, w in work.items() if not w.is_empty}
+        if any(w.outdates(mine) for w in todo.values()):
+            self._skip("has got a newer schema since this writer was opened: it leaves files of that to newer ones")
+            todo = {address: w for address, w in todo.items() if not w.outdates(mine)}
         if self._copies is not None and todo:
             self._copies.begin([(w.partition, w.bucket) for w in todo.values()], self._live_names)
         compacting = partial(compact_bucket, self._engine, self._table, copies=self._copies)
