@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from golden_tables import golden_directory
 from hypothesis import given, settings
@@ -154,26 +152,6 @@ def test_a_tag_that_cannot_be_read(table: paimon.Table) -> None:
     path = Path(table.location, "tag", "tag-kept")
     path.write_text("{}")
     assert only(checked(table), FaultKind.UNREADABLE) == (str(path), {"tag kept"})
-
-
-def test_deep_looks_find_what_files_hold(table: paimon.Table) -> None:
-    newest = data_files(table)[-1]
-    stored = pq.read_table(newest, partitioning=None)
-    size = newest.stat().st_size
-    damages = {
-        "rows": stored.slice(0, 2),
-        "keys": stored.take(pa.array([1, 0, 2])),
-        "nulls": stored.set_column(stored.column_names.index("s"), stored.schema.field("s"), [["a", "b", "c"]]),
-        "bounds": stored.set_column(stored.column_names.index("s"), stored.schema.field("s"), [["a", None, "z"]]),
-    }
-    for damage, rows in damages.items():
-        pq.write_table(rows, newest)
-        report = checked(table, deep=True)
-        # Reading itself refuses a file of another number of rows.
-        kind = FaultKind.UNREADABLE if damage == "rows" else FaultKind.CONTENT
-        assert kind in {f.kind for f in report.faults}, damage
-        assert {f.path for f in report.faults} == {str(newest)}, damage
-        assert newest.stat().st_size != size, damage
 
 
 def test_a_flipped_bit_is_found_by_a_deep_look_and_never_stops_it(table: paimon.Table) -> None:

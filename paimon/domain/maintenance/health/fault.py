@@ -20,9 +20,12 @@ class FaultKind(Enum):
     MISSING = "restore the file from a copy, roll back to a state that does not need it, or expire those that do"
     SIZE = "the file was changed or cut after it was written: restore it from a copy"
     COUNT = "metadata contradict each other: roll back to an earlier state, or write the table anew from a read"
-    GAP = "roll back to a snapshot before the gap, or expire the snapshots before it"
+    GAP = "roll back to a snapshot before the gap, or expire the snapshots (or changelogs) before it"
     HINT = "nothing to do: readers find the way without it; the next commit or expiry writes it anew"
     LAYOUT = "compact the bucket in full; if the fault stays, write the table anew from a read"
+    BEHIND = "reset the consumer to a snapshot that is there, or delete it"
+    PLACE = "rows lie where readers do not look for their keys: write the table anew from a read"
+    BOUNDS = "rows may be passed over: compact the manifests, or write the table anew from a read of everything"
     OUTSIDE = "pass allowed_roots=[…] if that place is to be trusted; else restore the metadata from a copy"
     UNCHECKED = "nothing: this library does not read such files, so it cannot tell"
     CONTENT = "the file does not hold what its metadata say: restore it from a copy, or compact without trusting it"
@@ -35,7 +38,7 @@ class FaultKind(Enum):
     @property
     def is_harmless(self) -> bool:
         """Whether every read answers rightly all the same."""
-        return self in (FaultKind.HINT, FaultKind.UNCHECKED)
+        return self in (FaultKind.HINT, FaultKind.UNCHECKED, FaultKind.BEHIND)
 
 
 def _names(values: Iterable[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from paimon.domain.maintenance.health.fault import HealthReport
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.maintain.check.contents import ContentCheck
+from paimon.operations.maintain.check.followers import check_followers
 from paimon.operations.maintain.check.metadata import MetadataCheck
 from paimon.operations.maintain.check.references import ReferenceCheck
 from paimon.operations.maintain.check.states import Found, find_states
@@ -34,11 +35,13 @@ def check(engine: Engine, table: TableDefinition, deep: bool = False) -> HealthR
 
 
 def _judged(engine: Engine, table: TableDefinition, found: Found, deep: bool) -> HealthReport:
+    for branch, where in found.branches:
+        check_followers(engine, branch, where, found)
     metadata = MetadataCheck(engine, found).run()
     references = ReferenceCheck(engine, table, found, metadata)
-    references.run()
+    found.attempt(table.location, [], references.run)
     contents = ContentCheck(engine, found, metadata, deep)
-    contents.run()
+    found.attempt(table.location, [], contents.run)
     return HealthReport(found.faults, len(found.states), len(metadata.manifests), references.files, contents.rows)
 
 

@@ -20,7 +20,8 @@ from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataType
-from paimon.operations.maintain.check.file_content import FileContent
+from paimon.operations.maintain.check.file_content import FileContent, Placing
+from paimon.operations.maintain.check.marked import check_marked
 from paimon.operations.maintain.check.metadata import Metadata
 from paimon.operations.maintain.check.states import Found, State, fault_of
 from paimon.operations.read.data_file import Bucket
@@ -70,6 +71,7 @@ class ContentCheck:
         for partition, counts in bucket_counts(entries).items():
             said = ", ".join(map(str, sorted(counts)))
             self._layout(state, buckets.directory(partition, 0).rpartition("/")[0], f"has files of {said} buckets")
+        check_marked(self._engine, self._found, state, entries, self._deep)
         if self._deep:
             self._contents(state, entries, directories=buckets)
 
@@ -93,8 +95,12 @@ class ContentCheck:
         written = load_schema(self._engine, state.table.paths, entry.file.schema_id)
         keys = written.key_fields if _ordering(state.table) and entry.bucket >= 0 else ()
         bucket = Bucket.of(self._engine, evolve(state.table, schema=written), split)
-        content = FileContent(bucket, entry.file, keys)
+        placing = Placing.of(evolve(state.table, schema=written), entry)
+        content = FileContent(bucket, entry.file, keys, placing)
         yield from content.faults()
+        if content.misplaced:
+            reason = f"holds {content.misplaced} rows whose key belongs in another bucket"
+            self._found.faults.append(Fault(FaultKind.PLACE, path, reason, [state.name]))
         self.rows += content.rows
 
     def _delta_count(self, place: int, state: State) -> None:

@@ -11,27 +11,56 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve
+from attrs import evolve, frozen
 
+from paimon.domain.bucket.columnar import buckets_of
 from paimon.domain.errors import CorruptTable
 from paimon.domain.lsm.keys import Comparable, comparable, comparable_values
-from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
 from paimon.domain.merge.columnar.ordering.order import groups_of, retracts
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.row.binary_row import arity
 from paimon.domain.row.values import to_values
+from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.codec import column_stats
 from paimon.domain.stats.collect import collect, combine
-from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.stats.simple_stats import ColumnStats, SimpleStats
 from paimon.domain.types.data_types import CharType, DataField
 from paimon.domain.types.system import SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.read.data_file import Bucket, read_data_file
 
 
-class FileContent:
-    """Reads a file through and keeps what its metadata speak of; `rows` counts."""
+@frozen
+class Placing:
+    """Where rows belong: the bucket of a key, in so many."""
 
-    def __init__(self, bucket: Bucket, file: DataFileMeta, sorted_by: Sequence[DataField]) -> None:
+    keys: tuple[DataField, ...]
+    function: str
+    bucket: int
+    total: int
+
+    @classmethod
+    def of(cls, table: TableDefinition, entry: ManifestEntry) -> Placing | None:
+        """That of a file; None where no key says the bucket."""
+        names = table.schema.bucket_keys
+        if table.options.bucket <= 0 or entry.total_buckets <= 0 or entry.bucket < 0 or not names:
+            return None
+        fields = tuple(table.schema.field_of(name) for name in names)
+        return cls(fields, table.options.bucket_function, entry.bucket, entry.total_buckets)
+
+    def misplaced(self, rows: pa.Table) -> int:
+        """How many rows belong in another bucket."""
+        columns = [rows[f.name].combine_chunks() for f in self.keys]
+        found = buckets_of(columns, [f.type for f in self.keys], self.total, self.function)
+        return int(np.count_nonzero(found != self.bucket))
+
+
+class FileContent:
+    """Reads a file through and keeps what its metadata speak of; `rows` counts, and `misplaced`."""
+
+    def __init__(
+        self, bucket: Bucket, file: DataFileMeta, sorted_by: Sequence[DataField], placing: Placing | None = None
+    ) -> None:
         self._bucket = bucket
         self._file = file
         self._keys = tuple(sorted_by)
@@ -43,7 +72,9 @@ class FileContent:
         self._in_order = True
         self._deletes = 0
         self._numbers: tuple[int, int] | None = None
+        self._placing = placing
         self.rows = 0
+        self.misplaced = 0
 
     def faults(self) -> Iterator[str]:
         """What is not as its metadata say."""
@@ -55,7 +86,10 @@ class FileContent:
             yield f"holds {self.rows} rows, and {file.row_count} are said of it"
         if self._keys and self.rows:
             yield from self._key_faults()
-        yield from self._stats_faults()
+            yield from self._stats_faults({f.name: f for f in self._keys}, file.key_stats, None)
+        # Files of row tracking and data evolution speak of columns that are not the table's, or of a part of them.
+        if file.write_cols is None:
+            yield from self._stats_faults({f.name: f for f in self._fields}, file.value_stats, file.value_stats_cols)
 
     def _take(self, rows: pa.Table) -> None:
         self.rows += rows.num_rows
@@ -65,6 +99,8 @@ class FileContent:
             found = collect(rows[field.name].combine_chunks(), field.type)
             kept = self._stats.get(field.name)
             self._stats[field.name] = found if kept is None else combine(kept, found, field.type)
+        if self._placing is not None:
+            self.misplaced += self._placing.misplaced(rows)
         if self._keys:
             self._take_keys(rows)
 
@@ -97,8 +133,10 @@ class FileContent:
         if self._numbers is not None and (self._numbers[0] < told[0] or self._numbers[1] > told[1]):
             yield f"holds sequence numbers {self._numbers[0]} to {self._numbers[1]}, outside {told[0]} to {told[1]}"
 
-    def _stats_faults(self) -> Iterator[str]:
-        for name, told in self._told().items():
+    def _stats_faults(
+        self, fields: Mapping[str, DataField], stats: SimpleStats, names: Sequence[str] | None
+    ) -> Iterator[str]:
+        for name, told in _told(fields, stats, names).items():
             found = self._stats.get(name)
             if found is None:
                 continue
@@ -108,17 +146,16 @@ class FileContent:
             if not _encloses(told, found):
                 yield f"column {name!r} has values outside the bounds that are said of it"
 
-    def _told(self) -> Mapping[str, ColumnStats]:
-        """Statistics of the columns, where the file's metadata has any."""
-        fields = {f.name: f for f in self._fields}
-        names = self._file.value_stats_cols
-        told = self._file.value_stats
-        named = [fields[n] for n in (fields if names is None else names) if n in fields]
-        # Files of row tracking and data evolution speak of columns that are not the table's, or of a part of them.
-        if self._file.write_cols is not None or arity(told.min_values) != len(named) != 0:
-            return {}
-        stats = column_stats(told, [f.type for f in named]) if named else ()
-        return {f.name: _unpadded(f, of) for f, of in zip(named, stats, strict=True)}
+
+def _told(
+    fields: Mapping[str, DataField], stats: SimpleStats, names: Sequence[str] | None
+) -> Mapping[str, ColumnStats]:
+    """Statistics of the columns, where the file's metadata has any."""
+    named = [fields[n] for n in (fields if names is None else names) if n in fields]
+    if arity(stats.min_values) != len(named) != 0:
+        return {}
+    found = column_stats(stats, [f.type for f in named]) if named else ()
+    return {f.name: _unpadded(f, of) for f, of in zip(named, found, strict=True)}
 
 
 def _encloses(told: ColumnStats, found: ColumnStats) -> bool:

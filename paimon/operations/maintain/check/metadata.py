@@ -6,12 +6,14 @@ Law: each is there, has the size that is said of it, can be decoded, and holds a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from attrs import field, frozen
 
 from paimon.domain.errors import PaimonError
+from paimon.domain.maintenance.health.bounds import bounds_faults
 from paimon.domain.maintenance.health.fault import Fault, FaultKind
 from paimon.domain.manifest.columns import EntryColumns, entry_columns
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestFileMeta
@@ -19,8 +21,10 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.maintain.check.states import Found, State, fault_of
 from paimon.operations.maintain.retention.holders import Held
 from paimon.operations.read.manifests import read_index_manifest, read_manifest_columns, read_manifest_list
+from paimon.operations.read.schemas import load_schema
 from paimon.ports.engine import Engine
 
+_LOOKED_AT = ("_FILE_NAME", "_FILE_SIZE", "_EXTERNAL_PATH", "_EXTRA_FILES", "_ROW_COUNT", "_LEVEL", "_SCHEMA_ID")
 T = TypeVar("T")
 Group = tuple[ManifestFileMeta, ...]
 
@@ -57,6 +61,7 @@ class MetadataCheck:
         self._lists: dict[str, Group | None] = {}
         self._indexes: dict[str, tuple[IndexManifestEntry, ...] | None] = {}
         self._users: dict[str, list[int]] = {}
+        self._schemas: dict[tuple[str, int], tuple[TableDefinition, dict[str, None]]] = {}
         self.metadata = Metadata()
 
     def run(self) -> Metadata:
@@ -68,6 +73,10 @@ class MetadataCheck:
         for done, (table, meta) in enumerate(metas.values()):
             self._manifest(table, meta)
             self._engine.observer.progress("checking manifests", done + 1, len(metas))
+        for (_, schema_id), (table, users) in self._schemas.items():
+            paths = table.paths
+            look = partial(load_schema, self._engine, paths, schema_id)
+            self._found.attempt(paths.schema(schema_id), list(users), look)
         return self.metadata
 
     def _groups(self) -> Iterator[tuple[int, Group]]:
@@ -127,7 +136,13 @@ class MetadataCheck:
 
         def look() -> None:
             columns = entry_columns(read_manifest_columns(self._engine, table, [meta.file_name]))
+            for name in _LOOKED_AT:  # columns are decoded when asked for: what is wrong with them is said here
+                columns.files.field(name)
             self.metadata.manifests[meta.file_name] = columns
+            self._note_schemas(meta.file_name, columns)
+            types = [f.type for f in table.schema.partition_fields]
+            for reason in bounds_faults(meta, columns, types):
+                self._found.faults.append(Fault(FaultKind.BOUNDS, path, reason, users))
             added = int(np.count_nonzero(columns.kinds == int(FileKind.ADD)))
             told, held = (meta.num_added_files, meta.num_deleted_files), (added, len(columns) - added)
             if told != held:
@@ -136,6 +151,14 @@ class MetadataCheck:
 
         if self._found.attempt(path, users, look):
             self._sized(path, meta.file_size, users)
+
+    def _note_schemas(self, name: str, columns: EntryColumns) -> None:
+        """Which schemas the files of a manifest were written with, on which branches."""
+        for state in (self._found.states[place] for place in self._users[name]):
+            for schema_id in np.unique(columns.number("_SCHEMA_ID")).tolist():
+                key = (state.table.branch, schema_id)
+                if schema_id != state.snapshot.schema_id:  # that one was looked for with its state
+                    self._schemas.setdefault(key, (state.table, {}))[1][state.name] = None
 
     def _sized(self, path: str, size: int, users: Sequence[str]) -> None:
         status = self._engine.files.status(path)

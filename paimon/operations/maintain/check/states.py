@@ -5,7 +5,7 @@ Law: snapshots follow each other without a gap; hints are at most behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from attrs import field, frozen
@@ -47,10 +47,11 @@ class State:
 
 @frozen(eq=False)
 class Found:
-    """States, and the faults met on the way to them."""
+    """States, the faults met on the way to them, and the branches with what is added to names of their states."""
 
     states: list[State] = field(factory=list)
     faults: list[Fault] = field(factory=list)
+    branches: list[tuple[TableDefinition, str]] = field(factory=list)
 
     def attempt(self, path: str, states: Sequence[str], look: Callable[[], object]) -> bool:
         """Look, and keep what goes wrong as a fault; whether it went right."""
@@ -82,6 +83,7 @@ def find_states(engine: Engine, table: TableDefinition) -> Found:
         except PaimonError as error:
             found.faults.append(fault_of(error, table.paths.branch_directory(branch), [f"branch {branch}"]))
             continue
+        found.branches.append((seen, where))
         _snapshots(engine, seen, where, found)
         _named(engine, seen, where, found)
     for state in found.states:
@@ -93,8 +95,9 @@ def find_states(engine: Engine, table: TableDefinition) -> Found:
 
 def _snapshots(engine: Engine, table: TableDefinition, where: str, found: Found) -> None:
     ids = snapshot_ids(engine, table.paths)
-    for snapshot_id in ids:
+    for done, snapshot_id in enumerate(ids):
         path, name = table.paths.snapshot(snapshot_id), f"snapshot {snapshot_id}{where}"
+        engine.observer.progress("checking snapshots", done, len(ids))
 
         def look(snapshot_id: int = snapshot_id, path: str = path, name: str = name) -> None:
             snapshot = find_snapshot(engine, table.paths, snapshot_id)
@@ -106,12 +109,14 @@ def _snapshots(engine: Engine, table: TableDefinition, where: str, found: Found)
         if engine.files.status(table.paths.snapshot(missing)) is None:
             reason, name = f"is missing between snapshots {ids[0]} and {ids[-1]}", f"snapshot {missing}{where}"
             found.faults.append(Fault(FaultKind.GAP, table.paths.snapshot(missing), reason, [name]))
-    found.faults.extend(_hints(engine, table, ids))
+    truths = (ids[-1], ids[0]) if ids else (0, 0)
+    hints = (table.paths.latest_hint, table.paths.earliest_hint)
+    found.faults.extend(hint_faults(engine, zip(hints, truths, strict=True)))
 
 
-def _hints(engine: Engine, table: TableDefinition, ids: Sequence[int]) -> Iterator[Fault]:
-    bounds = ((table.paths.latest_hint, ids[-1] if ids else 0), (table.paths.earliest_hint, ids[0] if ids else 0))
-    for path, truth in bounds:
+def hint_faults(engine: Engine, hints: Iterable[tuple[str, int]]) -> Iterator[Fault]:
+    """Those of some hints, each with the truth, that are ahead of it."""
+    for path, truth in hints:
         try:
             told = parse_hint(engine.files.read(path))
         except NotFound:

@@ -63,6 +63,11 @@ def consumer(engine: Engine, paths: TablePaths, name: str) -> int | None:
     return _next_snapshot(engine, _path(paths, name))
 
 
+def consumer_files(engine: Engine, paths: TablePaths) -> Mapping[str, str]:
+    """The file of each consumer, by name."""
+    return {_name(status): status.path for status in _files(engine, paths)}
+
+
 def record_consumer(engine: Engine, paths: TablePaths, name: str, next_snapshot: int) -> None:
     """Write how far a consumer has come, whatever was said of it before."""
     with engine.files.create(_path(paths, name)) as file:
