@@ -9,8 +9,13 @@ from xml.sax.saxutils import escape
 
 COLOURS = {"ours": "#d95f02", "peer-native": "#7570b3", "peer": "#66a61e"}
 NAMES = {"ours": "this library", "peer-native": "pypaimon native", "peer": "pypaimon"}
-TITLES = {"commit": "commit of one row", "plan": "plan of the newest state", "read": "read of the newest state"}
-WIDTH, HEIGHT = 300, 190
+TITLES = {
+    "commit": "commit of one row",
+    "upkeep": "commit that compacts and expires",
+    "plan": "plan of the newest state",
+    "read": "read of the newest state",
+}
+WIDTH, HEIGHT = 240, 190
 LEFT, TOP, GAP = 46, 46, 60
 _STYLE = "text{font:11px sans-serif;fill:#333}.t{font-weight:bold}line{stroke:#ddd}polyline{fill:none;stroke-width:2}"
 
@@ -18,7 +23,7 @@ Points = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def drawn(results: Sequence[Mapping[str, Any]]) -> str:
-    """Three pictures beside each other: CPU milliseconds over snapshots, the latter by powers of ten."""
+    """Pictures beside each other: CPU milliseconds over snapshots, the latter by powers of ten."""
     width = LEFT + len(TITLES) * (WIDTH + GAP)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{TOP + HEIGHT + 60}">',
@@ -61,7 +66,7 @@ def _picture(points: Points, title: str) -> list[str]:
     for place, (library, line) in enumerate(points.items()):
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*point) for point in line))
         parts.append(f'<polyline stroke="{COLOURS[library]}" points="{path}"/>')
-        parts.append(f'<text x="{place * 105}" y="-8" style="fill:{COLOURS[library]}">{escape(NAMES[library])}</text>')
+        parts.append(f'<text x="{place * 88}" y="-8" style="fill:{COLOURS[library]}">{escape(NAMES[library])}</text>')
     return parts
 
 

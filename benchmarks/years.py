@@ -22,7 +22,8 @@ EXPIRED = 1_000
 STRAY = 100_000
 CHECKED = 10_000
 MARKS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
-WORK = ("commit", "plan", "read")
+WORK = ("commit", "upkeep", "plan", "read")
+"""The second is a commit that compacts and expires too."""
 LIBRARIES = ("ours", "peer", "peer-native")
 
 
@@ -36,7 +37,7 @@ def histories(bench: Bench, scale: float) -> None:
             found = [f["answer"] for f in runs if f is not None]
             figures = {
                 work: {unit: min(f[work][unit] for f in found) for unit in ("cpu", "wall")}
-                for work in WORK if found
+                for work in WORK if found and work in found[0]
             }  # fmt: skip
             told = ", ".join(f"{work} {f['cpu']:.1f} ({f['wall']:.1f})" for work, f in figures.items())
             print(f"behind {mark} snapshots, {library:12}: {told or '–'}   CPU (wall) ms", flush=True)
