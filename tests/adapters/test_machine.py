@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -293,6 +295,33 @@ def test_observers(caplog) -> None:
     assert counting.metrics == {"files": 5}
     assert counting.activities == {"reading": (1, 4)}
     assert "reading: 1 of 4" in caplog.text
+
+
+def test_what_a_killed_process_leaves_goes_with_the_next_one(tmp_path) -> None:
+    script = f"""
+import os, sys, pyarrow as pa
+from paimon.adapters.temp.local import LocalTempStore
+store = LocalTempStore({str(tmp_path)!r})
+print(store.spill(pa.table({{"a": [1]}})), flush=True)
+sys.stdin.read()
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    left = Path(process.stdout.readline().strip())
+    living = LocalTempStore(str(tmp_path))
+    own = Path(living.spill(pa.table({"a": [1]})))
+
+    def next_one() -> list[bool]:
+        for directory in tmp_path.iterdir():
+            os.utime(directory, (0, 0))
+        another = LocalTempStore(str(tmp_path))
+        another.spill(pa.table({"a": [1]}))
+        return [left.exists(), own.exists()]
+
+    assert next_one() == [True, True]
+    process.kill()
+    process.wait()
+    assert next_one() == [False, True]
 
 
 def test_a_forked_child_leaves_the_spill_alone(tmp_path) -> None:

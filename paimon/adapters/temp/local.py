@@ -1,14 +1,12 @@
 """LocalTempStore: Arrow tables in a directory of this process, as Arrow IPC files.
 
-Law: the directory is made at the first spill, readable by this user only, and removed when the store or the process
-ends.
+Law: the directory is made at the first file, readable by this user only, and removed when the store or the process
+ends; what a killed process leaves goes when the next one makes its own (`owned.py`).
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import threading
 import uuid
 import weakref
@@ -16,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from paimon.adapters.temp.owned import OwnedDirectory
 from paimon.domain.errors import StorageError
 from paimon.ports.temp import Kept
 
@@ -37,7 +36,7 @@ class LocalTempStore:
     def __init__(self, parent: str | None = None, compression: str | None = "lz4") -> None:
         self._parent = parent
         self._options = pa.ipc.IpcWriteOptions(compression=compression)
-        self._directory: str | None = None
+        self._directory: OwnedDirectory | None = None
         self._lock = threading.Lock()
 
     def spill(self, table: pa.Table) -> str:
@@ -107,11 +106,6 @@ class LocalTempStore:
     def _own_directory(self) -> str:
         with self._lock:
             if self._directory is None:
-                self._directory = tempfile.mkdtemp(prefix="paimon-", dir=self._parent)
-                weakref.finalize(self, _remove, self._directory, os.getpid())
-            return self._directory
-
-
-def _remove(directory: str, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not take away its parent's files
-        shutil.rmtree(directory, ignore_errors=True)
+                self._directory = OwnedDirectory(self._parent)
+                weakref.finalize(self, self._directory.remove)
+            return self._directory.path

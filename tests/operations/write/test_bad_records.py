@@ -79,6 +79,26 @@ def test_results_that_leave_their_type_are_refused(tmp_path: Path, kind: str, fu
     refused(table, rows, "'v'", "fields.v.aggregate-function")
 
 
+@pytest.mark.parametrize("telling", [{}, {"changelog-producer": "lookup"}, {"deletion-vectors.enabled": "true"}])
+@pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
+def test_an_overflow_that_the_writers_own_compaction_meets_is_refused_with_the_write(
+    tmp_path: Path, engine: str, telling: dict[str, str]
+) -> None:
+    """A sum over two commits, each within its type: the second write is taken back whole, and later ones go on."""
+    table = created(tmp_path, "k INT NOT NULL, s INT, v INT", **telling, **{
+        "merge-engine": engine, "fields__v__aggregate-function": "sum", "write-only": "false",
+        "num-sorted-run.compaction-trigger": "1", "compaction.size-ratio": "1000",
+        **({"fields.s.sequence-group": "v"} if engine == "partial-update" else {}),
+    })  # fmt: skip
+    table.write([{"k": 1, "s": 1, "v": 2**31 - 1}])
+    before, snapshots = files(table), len(table.snapshots())
+    with pytest.raises(InvalidRequest, match=r"'v'.*fields\.v\.aggregate-function"):
+        table.write([{"k": 1, "s": 2, "v": 1}])
+    assert files(table) == before and len(table.snapshots()) == snapshots
+    table.write([{"k": 1, "s": 3, "v": -1}])
+    assert [row["v"] for row in table.scan().to_arrow().to_pylist()] == [2**31 - 2]
+
+
 def test_floats_never_leave_their_type(tmp_path: Path) -> None:
     table = created(
         tmp_path,
