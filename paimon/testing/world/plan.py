@@ -67,6 +67,7 @@ _TABLES: tuple[Mapping[str, str], ...] = (
         **_KEEPS_FEW,
     },
 )
+_FLAKY = ("tag/", "tag/", "manifest/", "manifest/", "snapshot/snapshot-", "bucket-", "schema/")
 
 
 def _roles(values: Iterable[Role]) -> tuple[Role, ...]:
@@ -102,7 +103,8 @@ class Plan:
     nights : tuple of int
         After so many operations, as soon as nobody is in the midst of a turn, days pass.
     flaky : mapping
-        By the number of a process (its place in `roles`), which share of its reads fails.
+        By the number of a process (its place in `roles`), the kind of files (how their paths go on after a slash) of
+        which it cannot read some, in one turn these and in the next others.
     is_store : bool
         Object-store semantics rather than those of a local disk.
     loaded : int
@@ -119,7 +121,7 @@ class Plan:
     delays: Mapping[int, int] = field(factory=dict)
     clocks: Mapping[int, int] = field(factory=dict)
     nights: tuple[int, ...] = field(converter=_numbers, default=())
-    flaky: Mapping[int, float] = field(factory=dict)
+    flaky: Mapping[int, str] = field(factory=dict)
     is_store: bool = False
     loaded: int = 0
     options: Mapping[str, str] = field(factory=dict)
@@ -132,7 +134,7 @@ class Plan:
     def smaller(self) -> Iterator[Plan]:
         """Plans with less of one thing, those that take most away first."""
         for place in range(len(self.roles)):
-            flaky = {n - (n > place): share for n, share in self.flaky.items() if n != place}
+            flaky = {n - (n > place): where for n, where in self.flaky.items() if n != place}
             yield evolve(self, roles=self.roles[:place] + self.roles[place + 1 :], flaky=flaky)
         if self.turns > 1:
             yield evolve(self, turns=self.turns - 1)
@@ -189,7 +191,7 @@ def _some(chance: random.Random, share: float, most: int) -> list[int]:
     return [chance.randrange(1, _OPERATIONS // 3) for _ in range(count)]
 
 
-def _flaky(chance: random.Random, roles: list[Role]) -> dict[int, float]:
-    """Bad connections: mostly of those who keep the table, because writers would do nothing else than try again."""
-    upkeep = [n for n, role in enumerate(roles) if role not in WRITERS]
-    return {n: chance.choice((0.03, 0.1)) for n in upkeep if chance.random() < 0.35}
+def _flaky(chance: random.Random, roles: list[Role]) -> dict[int, str]:
+    """Bad connections: seldom of writers, who would do nothing else than try again."""
+    shares = {n: 0.1 if role in WRITERS else 0.35 for n, role in enumerate(roles)}
+    return {n: chance.choice(_FLAKY) for n, share in shares.items() if chance.random() < share}

@@ -11,11 +11,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-import pyarrow as pa
 from attrs import evolve
 
-from paimon.domain.errors import StorageError
-from paimon.ports.files import FileIO, FileStatus, PutOutcome
+from paimon.ports.files import FileStatus, PutOutcome
 from paimon.testing.faulty_files import FaultPlan, FaultyFiles
 from paimon.testing.memory_files import MemoryFiles, MemoryOutput
 
@@ -88,18 +86,10 @@ class _PartOutput(MemoryOutput):
 
 
 class ProcessFiles(FaultyFiles):
-    """One process's view: what its death tears, and reads over a bad connection.
+    """One process's view, with what its death leaves; `chance` decides where a write is torn."""
 
-    Parameters
-    ----------
-    flaky : float
-        The share of its reads that fails.
-    chance : random.Random
-        Decides which reads fail, and where a write is torn.
-    """
-
-    def __init__(self, inner: TimedFiles, plan: FaultPlan, flaky: float, chance: random.Random) -> None:
-        super().__init__(_BadConnection(inner, flaky, chance) if flaky else inner, plan)
+    def __init__(self, inner: TimedFiles, plan: FaultPlan, chance: random.Random) -> None:
+        super().__init__(inner, plan)
         self._storage = inner
         self._chance = chance
 
@@ -113,32 +103,3 @@ class ProcessFiles(FaultyFiles):
         self._storage.replace(part, data if whole else data[: len(data) // 2])
         if whole:  # the file has its name, and the hidden one too
             self._storage.put_if_absent(path, data)
-
-
-class _BadConnection:
-    """Reads fail now and then, and work when they are tried again."""
-
-    def __init__(self, inner: FileIO, share: float, chance: random.Random) -> None:
-        self._inner, self._share, self._chance = inner, share, chance
-        self.create, self.put_if_absent, self.replace = inner.create, inner.put_if_absent, inner.replace
-        self.delete = inner.delete
-
-    def read(self, path: str) -> bytes:
-        self._fail(path)
-        return self._inner.read(path)
-
-    def open(self, path: str) -> pa.NativeFile:
-        self._fail(path)
-        return self._inner.open(path)
-
-    def list(self, path: str) -> Sequence[FileStatus]:
-        self._fail(path)
-        return self._inner.list(path)
-
-    def status(self, path: str) -> FileStatus | None:
-        self._fail(path)
-        return self._inner.status(path)
-
-    def _fail(self, path: str) -> None:
-        if self._chance.random() < self._share:
-            raise StorageError(path, "simulated bad connection")

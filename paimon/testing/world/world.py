@@ -38,6 +38,8 @@ _STALLS = 0.15
 """How often one who gives way is not seen for long: meanwhile others commit, expire and clean."""
 _STALL_STEPS = (50, 400)
 _DELAY_MILLIS = 60_000
+_OUT_OF_REACH = 0.25
+_READS = ("read", "open", "status")
 _WRITES = ("put_if_absent", "replace", "close")
 
 
@@ -74,7 +76,8 @@ class World:
         self._stalled: dict[str, int] = {}
         self._nights = list(plan.nights)
         self._busy: set[str] = set()
-        self._flaky = {f"{role.value}-{n}": plan.flaky.get(n, 0.0) for n, role in enumerate(plan.roles)}
+        self._flaky = {f"{plan.roles[n].value}-{n}": where for n, where in plan.flaky.items()}
+        self._opened: dict[str, int] = {}
         self.deeds: list[Deed] = []
         self.story: list[str] = []
 
@@ -98,8 +101,9 @@ class World:
 
     def open(self, actor: str) -> Table:
         """The table as a fresh process sees it: nothing is remembered."""
-        chance = random.Random(f"{self._plan.seed} {actor} {self._moment}")
-        files = ProcessFiles(self._storage, self._fault, self._flaky[actor], chance)
+        self._opened[actor] = self.moment()
+        chance = random.Random(f"{self._plan.seed} {actor} {self._opened[actor]}")
+        files = ProcessFiles(self._storage, self._fault, chance)
         return _opened(self._assemble(files, self._clock_of(actor), self._ids, NoChance()))
 
     def begin(self, actor: str) -> int:
@@ -157,6 +161,8 @@ class World:
         if operation == "put_if_absent" and "/snapshot/" in path:
             self._puts += 1
             fault = self._plan.put_faults.get(self._puts, fault)
+        if fault is None and operation in _READS and self._is_out_of_reach(actor, path):
+            fault = Fault.FAILS
         if fault in (Fault.TELLS_NOTHING, Fault.SAYS_EXISTS) and operation != "put_if_absent":
             fault = None
         if fault is Fault.TEARS and operation not in _WRITES:
@@ -164,6 +170,14 @@ class World:
         what = f" and {fault.value}" if fault else ""
         self.story.append(f"{number} {actor}: {operation} {path.removeprefix(ROOT)}{what}")
         return fault
+
+    def _is_out_of_reach(self, actor: str, path: str) -> bool:
+        """Whether this process cannot read this file in its turn, and may in the next."""
+        where = self._flaky.get(actor)
+        if where is None or f"/{where}" not in path:
+            return False
+        chance = random.Random(f"{self._plan.seed} {actor} {self._opened[actor]} {path}")
+        return chance.random() < _OUT_OF_REACH
 
     def _step_clock(self, number: int, actor: str) -> None:
         if number not in self._plan.clocks:
