@@ -6,9 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("paimon", deadline=None, database=None)
+# A loaded machine draws slowly: that is no fault of what is tested.
+settings.register_profile("paimon", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("paimon")
 
 

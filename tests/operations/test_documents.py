@@ -1,4 +1,4 @@
-"""What README and examples show runs as written."""
+"""What README, guide and examples show runs as written."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import runpy
 import shlex
 import subprocess
 import sys
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+import paimon
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf8")
+GUIDE = (ROOT / "docs" / "guide.md").read_text("utf8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.S)
 
 
 def test_readme_begins_with_two_commands() -> None:
@@ -35,6 +40,26 @@ def test_python_blocks_of_the_readme_run(
         if "paimon.spark" not in block:
             exec(compile(block, "README.md", "exec"), names)
     assert "11.50" in capsys.readouterr().out
+
+
+def test_python_blocks_of_the_guide_run(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    catalog.create_database("shop")
+    columns = "id BIGINT, day STRING, amount DECIMAL(10, 2), note STRING, seen BOOLEAN"
+    orders = catalog.create_table("shop.orders", columns, partition_keys=["day"])
+    orders.write([{"id": 1, "day": "2026-01-01", "amount": "10"}, {"id": 2, "day": "2026-01-01", "amount": "-1"}])
+    for _ in range(9):
+        orders.write([{"id": 3, "day": "2020-01-01", "amount": "0"}])
+    found = blocks("python", GUIDE)
+    assert len(found) == GUIDE.count("```") // 2 >= 4, "blocks of another language are not run here"
+    for block in found:
+        exec(compile(block, "guide.md", "exec"), {"catalog": catalog, "orders": orders, "timedelta": timedelta})
+    assert orders.scan(tag="year-end").count() == 10
+    assert orders.scan(where="day > '2025'").to_arrow().to_pylist() == [
+        {"id": 1, "day": "2026-01-01", "amount": Decimal("11.00"), "note": "raised", "seen": True}
+    ]
+    assert {"events", "users"} == set(catalog.tables("db"))
 
 
 def test_commands_of_the_readme_run(tmp_path: Path) -> None:

@@ -73,11 +73,16 @@ def live_entries(
 
 def live_columns(engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]) -> EntryColumns:
     """Like `live_entries`, as columns."""
-    sizes = {m.file_name: m.file_size for m in manifests}
-    columns = entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests], sizes))
+    columns = all_columns(engine, table, manifests)
     live = columns.where(live_mask(columns))
     check_once(live)
     return live
+
+
+def all_columns(engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]) -> EntryColumns:
+    """All that these manifests add and delete, as columns."""
+    sizes = {m.file_name: m.file_size for m in manifests}
+    return entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests], sizes))
 
 
 def entries_at(columns: EntryColumns) -> list[ManifestEntry]:

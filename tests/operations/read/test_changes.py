@@ -69,6 +69,15 @@ def test_without_producer_the_records_of_each_append(orders: paimon.Table) -> No
     assert changes.count() == 5
 
 
+@pytest.mark.parametrize("options", [{"deletion-vectors.enabled": "true"}, {"merge-engine": "first-row"}])
+def test_a_range_hides_what_a_state_hides(tmp_path: Path, options: Mapping[str, str]) -> None:
+    """As in Java: level 0 of these tables is not shown by batch reads; streams follow it."""
+    table = new_table(tmp_path, {**ONE_BUCKET, "write-only": "true", **options})
+    put(table, (1, 1, "+I"))
+    assert shown(table, {"incremental-between": "0,1"}) == audited(table, {"incremental-between": "0,1"}) == []
+    assert told(table.changes()) == [(1, "+I", 1, 1)]
+
+
 def test_an_input_changelog_keeps_what_a_flush_merges_away(tmp_path: Path) -> None:
     table = new_table(tmp_path, {"bucket": "1", "changelog-producer": "input"})
     put(table, (1, 1, "+I"), (1, 1, "-U"), (1, 2, "+U"))

@@ -71,6 +71,20 @@ def test_keys_are_shown_as_files_hold_them(tmp_path: Path) -> None:
         assert shown_row["min_key"] == shown_row["max_key"] == "[20054, 2000, 2500-12-06T20:28:29, 1.50]"
 
 
+def test_an_update_that_left_no_file_behind_is_an_update(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k INT")
+    table.write([{"k": 1}])
+    (kept,) = table.system_table("files").scan().to_arrow()["creation_time"].to_pylist()
+    table.write([{"k": 2}])
+    table.delete(where="k = 2")
+    for name in ("buckets", "partitions"):
+        (found,) = table.system_table(name).scan().to_arrow().to_pylist()
+        assert (found["record_count"], found["file_count"]) == (1, 1)
+        assert found["last_update_time"] > kept
+
+
 @pytest.mark.parametrize("name", sorted(SYSTEM_TABLES.keys() | DATA_VIEWS.keys()))
 def test_opens_by_name_and_by_path_and_on_an_empty_table(tmp_path: Path, name: str) -> None:
     catalog = paimon.connect(tmp_path)

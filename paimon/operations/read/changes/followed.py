@@ -32,8 +32,9 @@ def followed_splits(
     snapshots: Iterable[Snapshot],
     predicate: Predicate | None,
     rules: FollowRules,
+    min_level: int = 0,
 ) -> tuple[DataSplit, ...]:
-    """The splits of all changes that these rules show of these snapshots, in their order."""
+    """The splits of all changes that these rules show of these snapshots, in their order; files below are left out."""
     skip = None if predicate is None else only_columns(predicate, table.schema.names)
     splits: list[DataSplit] = []
     for snapshot in snapshots:
@@ -41,7 +42,8 @@ def followed_splits(
         if change is Change.REPLACED:
             splits += _replaced(engine, table, snapshot, skip)
         elif change is not Change.NOTHING:
-            splits += plan(engine, table, ScanRequest(snapshot, skip, kind=_KINDS[change])).splits
+            request = ScanRequest(snapshot, skip, kind=_KINDS[change], min_level=min_level)
+            splits += plan(engine, table, request).splits
     return tuple(splits)
 
 

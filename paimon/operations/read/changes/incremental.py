@@ -11,7 +11,8 @@ from paimon.domain.changelog.between import Asked, Between, Bounds, asked, auto_
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import only_columns
-from paimon.domain.scan.plan import Plan, ScanRequest
+from paimon.domain.scan.plan import Plan, ScanKind, ScanRequest
+from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.state_difference import difference_splits
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -99,7 +100,10 @@ def plan_between(engine: Engine, table: TableDefinition, read: Between, predicat
     """What an incremental read has to read."""
     last = read.end or (read.snapshots[-1] if read.snapshots else None)
     if not read.difference:
-        return Plan(last, table.schema.id, followed_splits(engine, table, read.snapshots, predicate, read.rules))
+        # What batch reads hide of a state they hide of a range, too: a stream sees it.
+        lowest = 1 if ReadRules.of(table, ScanKind.ALL).hides_level_0 else 0
+        splits = followed_splits(engine, table, read.snapshots, predicate, read.rules, lowest)
+        return Plan(last, table.schema.id, splits)
     # Only by key and partition: of a changed row one side alone may match, and still both must be compared.
     keyed = bool(table.schema.primary_keys)
     stable = table.schema.primary_keys if keyed else table.schema.names

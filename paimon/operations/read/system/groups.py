@@ -1,7 +1,8 @@
 """System tables that sum up files: `partitions`, `buckets`.
 
 Law: counts are of all live files, also those that batch reads hide; only buckets show the postponed one; rows are
-physical. Source: `PartitionsTable`, `BucketsTable`, `PartitionEntry`, `BucketEntry`.
+physical. The last update is when the youngest file was made, also of those that a manifest tells to be gone.
+Source: `PartitionsTable`, `BucketsTable`, `PartitionEntry`, `BucketEntry`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
 import pyarrow as pa
+from attrs import define
 
 from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.manifest.merge import live_mask
 from paimon.domain.partition.text import plain_text
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.read.manifests import data_manifests, live_entries
+from paimon.operations.read.manifests import all_columns, data_manifests, entries_at
 from paimon.operations.read.system.text import row_text
 from paimon.operations.read.time_travel import pin
 from paimon.ports.engine import Engine
@@ -61,22 +64,41 @@ def partition_name(table: TableDefinition, partition: bytes) -> str:
     return "/".join(f"{f.name}={t if t.strip() else default}" for f, t in zip(fields, texts, strict=True))
 
 
-def _grouped(
-    engine: Engine, table: TableDefinition, key: Callable[[ManifestEntry], K]
-) -> Mapping[K, list[ManifestEntry]]:
+@define
+class _Group:
+    """Sums of some live files."""
+
+    rows: int = 0
+    size_bytes: int = 0
+    files: int = 0
+    updated_millis: int | None = None
+
+    def add(self, entry: ManifestEntry, live: bool) -> None:
+        """Count one entry of a manifest."""
+        millis = entry.file.creation_time_millis
+        if millis is not None:
+            self.updated_millis = max(self.updated_millis or millis, millis)
+        if live:
+            self.rows += entry.file.row_count
+            self.size_bytes += entry.file.file_size
+            self.files += 1
+
+
+def _grouped(engine: Engine, table: TableDefinition, key: Callable[[ManifestEntry], K]) -> Mapping[K, _Group]:
     snapshot = pin(engine, table).snapshot
-    grouped: dict[K, list[ManifestEntry]] = {}
-    if snapshot is not None:
-        for entry in live_entries(engine, table, data_manifests(engine, table, snapshot)):
-            grouped.setdefault(key(entry), []).append(entry)
-    return grouped
+    if snapshot is None:
+        return {}
+    columns = all_columns(engine, table, data_manifests(engine, table, snapshot))
+    grouped: dict[K, _Group] = {}
+    for entry, live in zip(entries_at(columns), live_mask(columns).tolist(), strict=True):
+        grouped.setdefault(key(entry), _Group()).add(entry, live)
+    return {k: group for k, group in grouped.items() if group.files}
 
 
-def _sums(entries: list[ManifestEntry]) -> dict[str, object]:
-    times = [e.file.creation_time_millis for e in entries if e.file.creation_time_millis is not None]
+def _sums(group: _Group) -> dict[str, object]:
     return {
-        "record_count": sum(e.file.row_count for e in entries),
-        "file_size_in_bytes": sum(e.file.file_size for e in entries),
-        "file_count": len(entries),
-        "last_update_time": max(times, default=None),
+        "record_count": group.rows,
+        "file_size_in_bytes": group.size_bytes,
+        "file_count": group.files,
+        "last_update_time": group.updated_millis,
     }
