@@ -137,7 +137,8 @@ def test_files_made_together_are_durable_before_their_names_and_the_names_at_the
     monkeypatch.setattr(os, "fsync", noted_fsync)
     monkeypatch.setattr(os, "replace", noted_replace)
     LocalFiles().create_all({f"{tmp_path}/a/x": b"1", f"{tmp_path}/a/y": b"2", f"{tmp_path}/b/z": b"3"})
-    assert steps == ["flush x", "name x", "flush y", "name y", "flush z", "name z", "flush /a", "flush /b"]
+    assert sorted(steps[:3]) == ["flush x", "flush y", "flush z"]
+    assert steps[3:] == ["name x", "name y", "name z", "flush /a", "flush /b"]
     assert [(tmp_path / n).read_bytes() for n in ("a/x", "a/y", "b/z")] == [b"1", b"2", b"3"]
     assert sorted(os.listdir(tmp_path / "a")) == ["x", "y"]
 
@@ -156,7 +157,7 @@ def test_files_made_together_are_whole_or_not_there_where_the_disk_fails(tmp_pat
     monkeypatch.setattr(os, failing, fails)
     with pytest.raises(StorageError, match="No space left"):
         LocalFiles().create_all({f"{tmp_path}/{name}": b"data" for name in "xyz"})
-    assert os.listdir(tmp_path) == ["x"]
+    assert os.listdir(tmp_path) == {"fsync": [], "replace": ["x"]}[failing]
 
 
 def test_a_name_that_may_not_last_is_an_unknown_outcome(tmp_path, monkeypatch) -> None:

@@ -13,6 +13,7 @@ import errno
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from paimon.adapters.files.local_output import (
 from paimon.domain.errors import AlreadyExists, StorageError
 from paimon.ports.files import FileStatus, OutputFile, PutOutcome
 
+_FLUSHED_AT_ONCE = 8
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 _NO_FENCE = Fence()
 
@@ -66,19 +68,24 @@ class LocalFiles:
             return LocalOutputFile(path, self._place(path))
 
     def create_all(self, files: Mapping[str, bytes]) -> None:
-        """New files, each flushed before it gets its name; each directory is flushed once."""
-        directories: dict[str, str] = {}
-        for path, data in files.items():
-            with storage_errors(path, missing_is_error=True):
-                output = LocalOutputFile(path, self._place(path))
-            try:
-                output.write(data)
-                output.settle()
-            except BaseException:
+        """New files: flushed side by side, which a disk does in little more than the time of one, then named.
+
+        Each directory is flushed once, at the end.
+        """
+        outputs: list[LocalOutputFile] = []
+        try:
+            for path, data in files.items():
+                with storage_errors(path, missing_is_error=True):
+                    outputs.append(LocalOutputFile(path, self._place(path)))
+                outputs[-1].write(data)
+            _harden(outputs)
+            for output in outputs:
+                output.give_name()
+        except BaseException:
+            for output in outputs:
                 output.abort()
-                raise
-            directories[output.directory] = path
-        for directory, path in directories.items():
+            raise
+        for directory, path in {output.directory: path for output, path in zip(outputs, files, strict=True)}.items():
             with storage_errors(path, missing_is_error=True):
                 sync_directory(directory)
 
@@ -163,6 +170,16 @@ class LocalFiles:
             return _status(path, entry.stat(), entry.is_dir())
         except FileNotFoundError:  # deleted meanwhile
             return None
+
+
+def _harden(outputs: Sequence[LocalOutputFile]) -> None:
+    if len(outputs) <= 1:
+        for output in outputs:
+            output.harden()
+        return
+    with ThreadPoolExecutor(min(len(outputs), _FLUSHED_AT_ONCE), thread_name_prefix="paimon-flush") as pool:
+        for done in [pool.submit(output.harden) for output in outputs]:
+            done.result()
 
 
 def local_path(path: str) -> str:

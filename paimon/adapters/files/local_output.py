@@ -45,7 +45,8 @@ class LocalOutputFile(Output):
     def close(self) -> None:
         """Make the file visible, and durable before."""
         if not self._file.closed:
-            self.settle()
+            self.harden()
+            self.give_name()
             if self._durable:
                 with storage_errors(self._path, missing_is_error=True):
                     sync_directory(self.directory)
@@ -55,15 +56,24 @@ class LocalOutputFile(Output):
         """Where the file lies."""
         return os.path.dirname(self._final)
 
-    def settle(self) -> None:
-        """Like `close`, but for the entry of the directory: whoever makes several files there flushes it once."""
+    def harden(self) -> None:
+        """Flush the bytes to the disk; the first step of `close`."""
+        with self._aborted_on_failure():
+            self._file.flush()
+            if self._durable:
+                os.fsync(self._file.fileno())
+            self._file.close()
+
+    def give_name(self) -> None:
+        """Make the file visible; the second step, after which its directory is to be flushed."""
+        with self._aborted_on_failure():
+            os.replace(self._temporary, self._final)
+
+    @contextlib.contextmanager
+    def _aborted_on_failure(self) -> Iterator[None]:
         with storage_errors(self._path, missing_is_error=True):
             try:
-                self._file.flush()
-                if self._durable:
-                    os.fsync(self._file.fileno())
-                self._file.close()
-                os.replace(self._temporary, self._final)
+                yield
             except BaseException:
                 self.abort()
                 raise
