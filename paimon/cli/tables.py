@@ -113,7 +113,8 @@ def _ls(given: argparse.Namespace) -> None:
         raise InvalidRequest("no warehouse was named", hint="paimon ls PATH, or set PAIMON_WAREHOUSE")
     catalog = connect(warehouse)
     databases = catalog.databases()
-    if not databases and catalog.engine.files.status(catalog.warehouse) is None:
+    found = catalog.engine.files.status(catalog.warehouse) if not databases else None
+    if not databases and (found is None or not found.is_directory):
         raise NotFound("warehouse", catalog.warehouse, hint=f"paimon init {warehouse}")
     records, errors = [], []
     for name in (f"{database}.{table}" for database in databases for table in catalog.tables(database)):

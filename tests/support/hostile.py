@@ -19,12 +19,14 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
+from restructured import restructured, sized_again
 
 import paimon
 from paimon.domain.errors import PaimonError
 
 PATIENCE_SECONDS = 5.0
+RESTRUCTURED = "restructured"
 _MEMORY_BYTES = 3 * 2**30
 """Address space of a reader: what it maps anyhow, and a good deal more than a small table needs."""
 DDL = "k INT NOT NULL, s STRING, d DECIMAL(10, 2), a ARRAY<INT>, r ROW<x INT>, f DOUBLE, t TIMESTAMP(3), b BYTES"
@@ -85,12 +87,22 @@ def damages(home: Path, seed: int) -> Iterator[Damage]:
             yield Damage(name, file, chance.choice(sorted(_DAMAGES)), chance.randrange(2**31))
 
 
+def restructurings(home: Path, seed: int) -> Iterator[Damage]:
+    """Endlessly: edits of the files that hold members or records, kinds of files in turn."""
+    holders = ("snapshot/snapshot-", "schema/", "tag/", "consumer/", "manifest/")
+    chosen = (d for d in damages(home, seed) if d.file.startswith(holders))
+    return (evolve(damage, kind=RESTRUCTURED) for damage in chosen)
+
+
 def done(home: Path, damage: Damage, target: Path) -> Path:
     """A copy of the table with the damage."""
     root = Path(shutil.copytree(home / "d.db" / damage.table, target / "d.db" / damage.table))
     path = root / damage.file
     data = path.read_bytes()
-    path.write_bytes(_DAMAGES[damage.kind](data, random.Random(damage.amount), path))
+    edit = restructured if damage.kind == RESTRUCTURED else _DAMAGES[damage.kind]
+    path.write_bytes(edit(data, random.Random(damage.amount), path))
+    if damage.kind == RESTRUCTURED:
+        sized_again(root)
     return root
 
 

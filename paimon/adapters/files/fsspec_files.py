@@ -55,7 +55,8 @@ class FsspecFiles:
             raise Unsupported(f"file system {self._scheme!r}", hint=str(error)) from error
         except (ValueError, TypeError) as error:
             reason = redacted(str(error), options)
-            raise InvalidRequest(f"{location!r} cannot be opened: {reason}", subject=location) from None
+            hint = "check the scheme of the URL and the storage options that its file system takes"
+            raise InvalidRequest(f"{location!r} cannot be opened: {reason}", subject=location, hint=hint) from None
         self._told = options
         self._in_memory = self._scheme == "memory"
         self._trusted = False

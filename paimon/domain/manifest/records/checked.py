@@ -108,9 +108,9 @@ class CheckedRecords:
     def _check(self, name: str, values: pa.Array, rows: Integers | None) -> None:
         for what, good in _broken_down(name, values):
             if not bool(good.all()):
-                row = int(np.flatnonzero(~good)[0])
-                row = row if rows is None else int(rows[row])
-                raise CorruptTable(self._path_of(row), f"{what} of entry {row} is missing or out of range")
+                place = int(np.flatnonzero(~good)[0])
+                row = place if rows is None else int(rows[place])
+                raise CorruptTable(self._path_of(row), f"{what} of entry {row} is {_shown(values[place])}")
 
     def _path_of(self, row: int) -> str:
         for part in self.parts:
@@ -147,6 +147,13 @@ class FileColumns:
     def records(self) -> pa.StructArray:
         """The whole records."""
         return self.checked.files(np.arange(len(self)) if self.rows is None else self.rows)
+
+
+def _shown(value: pa.Scalar) -> str:
+    found = value.as_py()
+    if isinstance(found, str | list):
+        return f"{found!r:.80}, which would leave its directory"
+    return "missing" if found is None else f"{found!r:.80}, which is out of range"
 
 
 def _broken_down(name: str, values: pa.Array) -> Iterator[tuple[str, Mask]]:
