@@ -13,7 +13,7 @@ from typing import Protocol
 
 from attrs import define, field
 
-from paimon.builders import TableWrite
+from paimon.builders import StreamWriteBuilder, TableWrite
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitUncertain, PaimonError
 from paimon.table import Table
@@ -134,7 +134,8 @@ def _stream(actor: Actor) -> None:
 
 
 def _streamed(actor: Actor) -> bool:
-    """One life of the job's writer; False where it failed."""
+    """One run of the job, with one handle on the table; False where it failed."""
+    builder: StreamWriteBuilder | None = None
     writer: TableWrite | None = None
     pending: list[tuple[int, list[CommitMessage]]] = []
     number = actor.done
@@ -142,8 +143,7 @@ def _streamed(actor: Actor) -> bool:
         while actor.done < actor.turns:
             fresh = [number + 1] if number < actor.turns else []
             with actor.telling([*(n for n, _ in pending), *fresh]) as told:
-                table = actor.stage.open(actor.name)
-                builder = table.new_stream_write_builder(actor.name)
+                builder = builder or actor.stage.open(actor.name).new_stream_write_builder(actor.name)
                 writer = writer or builder.new_write()
                 for number in fresh:
                     writer.write(commit_rows(actor.number, number), "kind")
