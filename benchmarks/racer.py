@@ -2,8 +2,8 @@
 `… read`.
 
 A writer says ``ready``, waits for a line, commits row by row, and prints each row when it is told what became of it:
-``acknowledged``, ``refused`` or ``failed``, with its milliseconds; at last its seconds of CPU and wall time. A reader
-prints the rows that are there.
+``acknowledged``, ``refused`` or ``failed``, with its milliseconds and the reason; at last its seconds of CPU and wall
+time. A reader prints the rows that are there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 SCHEMA = pa.schema([("writer", pa.int64()), ("number", pa.int64())])
+RACES = ("conflict", "concurrent", "retr", "lost the race", "transaction failed", "failed to commit")
+"""Words of errors that say that others were faster."""
 Write = Callable[[pa.Table], None]
 Contest = tuple[Callable[[], Any], Callable[[], Write], Callable[[], pa.Table]]
 """How a library makes the table, opens it to write, and reads it."""
@@ -84,17 +86,12 @@ def race(write: Write, writer: int, commits: int) -> Iterator[str]:
         begun = time.perf_counter()
         try:
             write(pa.table({"writer": [writer], "number": [number]}, SCHEMA))
-            answer = "acknowledged"
+            answer, reason = "acknowledged", ""
         except Exception as error:  # whatever the library says: only its words tell a lost race
-            answer = _meaning(error)
-        yield f"{writer} {number} {answer} {1000 * (time.perf_counter() - begun):.0f}"
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            answer = "refused" if any(word in reason.lower() for word in RACES) else "failed"
+        yield f"{writer} {number} {answer} {1000 * (time.perf_counter() - begun):.0f} {reason}"
     yield f"took {time.process_time() - cpu} {time.perf_counter() - start}"
-
-
-def _meaning(error: Exception) -> str:
-    words = f"{type(error).__name__} {error}".lower()
-    races = ("conflict", "concurrent", "retr", "lost the race", "transaction failed", "version")
-    return "refused" if any(word in words for word in races) else "failed"
 
 
 def main(library: str, folder: str, what: str, *more: str) -> None:

@@ -36,6 +36,8 @@ def writers(bench: Bench, scale: float) -> None:
             f"median {best['median_ms']:.0f} ms, slowest {best['slowest_ms']:.0f} ms, CPU {best['cpu']:.1f} s; {told}",
             flush=True,
         )
+        for reason in sorted({reason for f in found for reason in f["reasons"]}):
+            print(f"  {reason[:300]}")
 
 
 def race(bench: Bench, library: str, commits: int) -> dict[str, Any]:
@@ -51,7 +53,7 @@ def race(bench: Bench, library: str, commits: int) -> dict[str, Any]:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    told = [line.split() for process in running for line in _heard(process, start + bench.cap)]
+    told = [line.split(" ", 4) for process in running for line in _heard(process, start + bench.cap)]
     reader = subprocess.run([*command, "read"], capture_output=True, text=True, check=True)
     shutil.rmtree(folder)
     return outcome(commits, told, Counter(tuple(line.split()) for line in reader.stdout.splitlines()), bench.cap)
@@ -75,16 +77,17 @@ def outcome(commits: int, told: list[list[str]], there: Counter[tuple[str, ...]]
     """What the writers were told, beside what is there; they are counted with the whole `cap` if one was not done."""
     answers = [line for line in told if line[0] != "took"]
     done = [line for line in told if line[0] == "took"]
-    acknowledged = {(writer, number) for writer, number, answer, _ in answers if answer == "acknowledged"}
-    times = [float(ms) for _, _, answer, ms in answers if answer == "acknowledged"] or [0.0]
+    acknowledged = {(writer, number) for writer, number, answer, *_ in answers if answer == "acknowledged"}
+    times = [float(ms) for _, _, answer, ms, _ in answers if answer == "acknowledged"] or [0.0]
     took = max(float(wall) for _, _, wall in done) if len(done) == WRITERS else cap
     return {
         "asked": WRITERS * commits,
         "acknowledged": len(acknowledged),
         "lost": len(acknowledged - there.keys()),
         "doubled": sum(times > 1 for times in there.values()),
-        "refused": sum(answer == "refused" for _, _, answer, _ in answers),
-        "failed": sum(answer == "failed" for _, _, answer, _ in answers),
+        "refused": sum(answer == "refused" for _, _, answer, *_ in answers),
+        "failed": sum(answer == "failed" for _, _, answer, *_ in answers),
+        "reasons": sorted({reason for *_, reason in answers if reason})[:3],
         "unfinished": WRITERS * commits - len(answers),
         "commits/s": len(acknowledged) / took,
         "median_ms": statistics.median(times),
