@@ -14,10 +14,12 @@ from attrs import field, frozen
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
 from paimon.domain.identifier import Identifier, parse_identifier
 from paimon.domain.paths import TablePaths, segment
+from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.evolve import create_table
+from paimon.operations.read.schemas import latest_schema
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 from paimon.system_table import SystemTable
@@ -132,7 +134,7 @@ class Catalog:
                 return self.table(name)
             raise AlreadyExists("table", name, hint="pass exist_ok=True to take the one that is there")
         defaults = {k.removeprefix(DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(DEFAULT_OPTION)}
-        create_table(
+        schema_made = create_table(
             self.engine,
             paths,
             _fields(schema),
@@ -142,7 +144,18 @@ class Catalog:
             comment,
             allow_unknown_options=allow_unknown_options,
         )
-        self.store.register_table(identifier.database, identifier.table)
+        self.store.register_table(identifier.database, identifier.table, _properties(schema_made))
+        return self.table(name)
+
+    def repair_table(self, name: str) -> Table:
+        """Take a table into the catalog whose files are in its place: its making was cut short, or they came so."""
+        identifier = self._plain(name)
+        self._known_database(identifier.database)
+        found = latest_schema(self.engine, self._paths(identifier))
+        if found is None:
+            raise self._missing(identifier)
+        if not self._exists(identifier):
+            self.store.register_table(identifier.database, identifier.table, _properties(found))
         return self.table(name)
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
@@ -213,6 +226,14 @@ class Catalog:
             raise InvalidRequest(f"{name!r} is not a plain table name", subject=name, hint="leave out the $ part")
         _check_database(identifier.database)
         return identifier
+
+
+def _properties(schema: TableSchema) -> dict[str, str]:
+    """What a catalog is told of a table."""
+    keys = {
+        "primary-key": schema.primary_keys, "partition": schema.partition_keys, "bucket-key": schema.bucket_keys
+    }  # fmt: skip
+    return {**schema.options, **{key: ",".join(names) for key, names in keys.items() if names}}
 
 
 def _check_database(name: str) -> None:

@@ -45,7 +45,8 @@ _MEMORY = "memory-budget"
 _THREADS = "threads"
 _METASTORE = "metastore"
 _METASTORES = ("filesystem", "jdbc")
-_OF_JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep")
+_OF_JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep",
+            "sync-all-properties")  # fmt: skip
 
 
 def connect(

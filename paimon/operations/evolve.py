@@ -55,7 +55,8 @@ def create_table(
     schema = declare(fields, primary_keys, partition_keys, options, comment, engine.clock.now_millis())
     check_aggregates(schema, TableOptions.of(schema.options))
     if latest_schema(engine, paths) is not None or not _put(engine, paths, schema):
-        raise AlreadyExists("table", paths.root)
+        hint = "where a catalog does not list it, its making was cut short: catalog.repair_table takes it in"
+        raise AlreadyExists("table", paths.root, hint=hint)
     return schema
 
 

@@ -2,12 +2,12 @@
 
 Contract: names are single path segments (checked by the caller); `create_*` of something that exists, and
 `drop_*`/`rename_table` of something that does not, raise AlreadyExists / NotFound. Whoever makes a table writes its
-schema file first and registers it then; until both are done it does not exist.
+schema file first and registers it then, with its options and keys; until both are done it does not exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 
@@ -27,7 +27,7 @@ class TableStore(Protocol):
     def tables(self, database: str) -> Sequence[str]: ...
     def has_table(self, database: str, table: str) -> bool: ...
     def table_location(self, database: str, table: str) -> str: ...
-    def register_table(self, database: str, table: str) -> None: ...
+    def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None: ...
     def drop_table(self, database: str, table: str) -> None: ...
     def rename_table(self, database: str, table: str, new_database: str, new_table: str) -> None: ...
 

@@ -13,13 +13,16 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from fsspec.implementations.local import LocalFileSystem
 
 import paimon
-from paimon.adapters.catalogs.database import LOCKS, PROPERTIES, Database
+from paimon.adapters.catalogs.database import LOCKS, PROPERTIES, TABLE_PROPERTIES, TABLES, Database
 from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
 from paimon.catalog import Catalog
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError
@@ -170,7 +173,7 @@ def test_a_lock_of_the_dead_is_taken_when_its_time_is_over(tmp_path: Path) -> No
     with database.transaction() as connection:
         connection.execute(sa.update(LOCKS).values(expire_time_seconds=1, acquired_at=sa.text("'2020-01-01 00:00:00'")))
     with lock.held("key.d.t") as held:
-        held.to_the_end = True
+        pass
     assert held.to_the_end
 
 
@@ -223,3 +226,97 @@ def test_errors_are_ours(catalog: Catalog) -> None:
     ):
         with pytest.raises(PaimonError, match="does not exist"):
             call()
+
+
+def test_a_table_whose_making_was_cut_short_is_taken_in(catalog: Catalog) -> None:
+    catalog.create_database("d")
+    made = catalog.create_table("d.t", "a INT", options={"snapshot.num-retained.min": "3"})
+    made.write({"a": [1]})
+    with catalog.store.database.transaction() as connection:
+        for table in (TABLES, TABLE_PROPERTIES):
+            mine = sa.and_(table.c.catalog_key == catalog.store.catalog_key, table.c.database_name == "d")
+            connection.execute(sa.delete(table).where(mine))
+    with pytest.raises(NotFound):
+        catalog.table("d.t")
+    with pytest.raises(AlreadyExists, match="repair_table"):
+        catalog.create_table("d.t", "a INT")
+    assert catalog.repair_table("d.t").scan().count() == 1
+    assert catalog.tables("d") == ["t"]
+    with pytest.raises(NotFound):
+        catalog.repair_table("d.nothing")
+    catalog.drop_table("d.t")
+    catalog.create_table("d.t", "a INT")  # nothing of the first is in its way
+
+
+def test_a_lock_whose_time_is_over_is_left_to_whoever_took_it(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/locks.sqlite")
+    lock = CatalogLock(database, timeout_millis=200)
+    with lock.held("key.d.t") as held:
+        time.sleep(0.3)
+    assert not held.to_the_end
+    with database.transaction() as connection:
+        assert connection.execute(sa.select(LOCKS.c.expire_time_seconds)).all() == [(1,)]  # it may be another's
+
+
+def test_a_database_that_fails_after_the_put_leaves_it_unknown(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/locks.sqlite")
+
+    class Last(MemoryFiles):
+        def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+            with database.transaction() as connection:
+                connection.execute(sa.text("DROP TABLE paimon_distributed_locks"))
+            return super().put_if_absent(path, data)
+
+    files = LockedFiles(Last(), CatalogLock(database), "/lake", "key")
+    assert files.put_if_absent("/lake/d.db/t/x", b"1") is PutOutcome.UNKNOWN
+
+
+class CarelessStore(LocalFileSystem):  # type: ignore[misc]
+    """A file system of fsspec that has no create-if-absent: it looks, takes its time, and overwrites."""
+
+    protocol = "careless"
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> None:
+        time.sleep(60 if os.environ.get("DOOMED") and "/snapshot-" in path else 0.005)
+        super().pipe_file(path, value)
+
+
+def careless(warehouse: str, uri: str) -> Catalog:
+    fsspec.register_implementation("careless", CarelessStore, clobber=True)
+    options = {"metastore": "jdbc", "uri": uri, "lock-acquire-timeout": "4 s", "catalog-key": "careless"}
+    return paimon.connect(warehouse, storage={"auto_mkdir": True}, **options)
+
+
+def _append_carelessly(warehouse: str, uri: str, writer: int, commits: int) -> None:
+    if writer == 0:
+        os.environ["DOOMED"] = "yes"
+    _append(careless(warehouse, uri), writer, commits)
+
+
+def test_processes_append_to_a_careless_storage_after_one_died_with_the_lock(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    uri = request.getfixturevalue("postgres") if SERVER else f"sqlite:///{tmp_path}/locks.sqlite"
+    warehouse = f"careless://{tmp_path}/lake"
+    catalog = careless(warehouse, uri)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "writer INT, i INT")
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_append_carelessly, args=(warehouse, uri, w, 4)) for w in range(4)]
+    workers[0].start()
+    store: Any = catalog.store
+    held = sa.select(sa.func.count()).select_from(LOCKS).where(LOCKS.c.lock_id.like("careless.%"))
+    for _ in range(600):
+        with store.database.transaction() as connection:
+            if connection.scalar(held):
+                break
+        time.sleep(0.1)
+    workers[0].kill()
+    for worker in workers[1:]:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    rows = table.scan().to_arrow()
+    assert [w.exitcode for w in workers] == [-9, 0, 0, 0]
+    read = sorted(zip(rows["writer"].to_pylist(), rows["i"].to_pylist(), strict=True))
+    assert read == [(w, i) for w in (1, 2, 3) for i in range(4)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,22 @@ def test_both_see_one_catalog(java: JavaPaimon, tmp_path: Path) -> None:
     theirs.dropTable(java.identifier("mine.back"), False)
     with pytest.raises(NotFound):
         ours.table("mine.back")
+
+    # Java keeps a table's options and keys as rows beside it: what is left of a dropped one would stop the next.
+    with sqlite3.connect(tmp_path / "catalog.sqlite") as rows:
+        told = "SELECT property_key, property_value FROM paimon_table_properties ORDER BY property_key"
+        made = ours.create_table("mine.p", "a INT NOT NULL", primary_keys=["a"], options={"bucket": "2"})
+        by_us = rows.execute(told).fetchall()
+        theirs.dropTable(java.identifier("mine.p"), False)
+        assert rows.execute(told).fetchall() == []
+        schema = java.schema(made)
+        theirs.createTable(java.identifier("mine.p"), schema, False)
+        assert rows.execute(told).fetchall() == by_us == [("bucket", "2"), ("bucket-key", "a"), ("primary-key", "a")]
+        ours.rename_table("mine.p", "mine.q")
+        ours.drop_table("mine.q")
+        assert rows.execute(told).fetchall() == []
+    theirs.createTable(java.identifier("mine.p"), schema, False)
+    theirs.dropTable(java.identifier("mine.p"), False)
     theirs.dropDatabase("yours", False, False)
     assert ours.databases() == ["mine"]
     theirs.close()

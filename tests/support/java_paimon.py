@@ -43,6 +43,17 @@ class JavaPaimon:
         """A table's name as Java has it."""
         return self._gateway.jvm.org.apache.paimon.catalog.Identifier.fromString(name)
 
+    def schema(self, table: Any) -> Any:
+        """Java's own declaration of a table like this one of ours: its columns are INT NOT NULL."""
+        jvm = self._gateway.jvm
+        builder = jvm.org.apache.paimon.schema.Schema.newBuilder()
+        for name in table.table_schema.names:
+            builder.column(name, jvm.org.apache.paimon.types.DataTypes.INT().notNull())
+        builder.primaryKey(list(table.primary_keys))
+        for key, value in table.options.items():
+            builder.option(key, value)
+        return builder.build()
+
     def create(
         self,
         directory: Path,

@@ -36,6 +36,15 @@ PROPERTIES = sa.Table(
     sa.Column("property_key", _NAME, primary_key=True),
     sa.Column("property_value", sa.String(1000)),
 )
+TABLE_PROPERTIES = sa.Table(
+    "paimon_table_properties",
+    METADATA,
+    sa.Column("catalog_key", _NAME, primary_key=True),
+    sa.Column("database_name", _NAME, primary_key=True),
+    sa.Column("table_name", _NAME, primary_key=True),
+    sa.Column("property_key", _NAME, primary_key=True),
+    sa.Column("property_value", sa.String(1000)),
+)
 LOCKS = sa.Table(
     "paimon_distributed_locks",
     METADATA,

@@ -6,7 +6,7 @@ Law: what the directories say is the catalog: a table exists iff its directory h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
@@ -59,7 +59,7 @@ class FileSystemCatalogStore:
         """The directory of a table, whether it exists or not."""
         return join(self.database_location(database), table)
 
-    def register_table(self, database: str, table: str) -> None:
+    def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
         """Nothing: the schema file says it."""
 
     def drop_table(self, database: str, table: str) -> None:

@@ -6,13 +6,13 @@ Source: `JdbcCatalog`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 from attrs import frozen
 from sqlalchemy.exc import IntegrityError
 
-from paimon.adapters.catalogs.database import PROPERTIES, TABLES, Database
+from paimon.adapters.catalogs.database import PROPERTIES, TABLE_PROPERTIES, TABLES, Database
 from paimon.adapters.catalogs.directories import drop_directory, is_table, make_directory, move_directory
 from paimon.domain.errors import AlreadyExists, NotFound
 from paimon.domain.paths import check_within, join
@@ -21,6 +21,8 @@ from paimon.ports.files import FileIO
 _EXISTS = "exists"
 _LOCATION = "location"
 _MARKER = "_database"
+_KEY_LENGTH, _VALUE_LENGTH = 255, 1000
+"""What Java's table of properties holds; longer ones are left out."""
 
 
 @frozen(eq=False)
@@ -31,6 +33,7 @@ class JdbcCatalogStore:
     warehouse: str
     database: Database
     catalog_key: str = "jdbc"
+    keeps_properties: bool = True
 
     def databases(self) -> Sequence[str]:
         """Names of the databases that have properties or tables."""
@@ -60,6 +63,7 @@ class JdbcCatalogStore:
             gone = [
                 connection.execute(sa.delete(t).where(self._of(t, database))).rowcount for t in (TABLES, PROPERTIES)
             ]
+            connection.execute(sa.delete(TABLE_PROPERTIES).where(self._of(TABLE_PROPERTIES, database)))
         if not any(gone):
             raise NotFound("database", database)
         if self.files.status(location) is not None:
@@ -80,12 +84,20 @@ class JdbcCatalogStore:
         """Below the location that its database was given; `CorruptTable` where that lies outside the warehouse."""
         return join(self._database_location(database), table)
 
-    def register_table(self, database: str, table: str) -> None:
-        """Insert its row."""
+    def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
+        """Insert its row, and those of its properties."""
+        row = {"catalog_key": self.catalog_key, "database_name": database, "table_name": table}
+        told = [
+            {**row, "property_key": key, "property_value": value}
+            for key, value in properties.items()
+            if self.keeps_properties and len(key) <= _KEY_LENGTH and len(value) <= _VALUE_LENGTH
+        ]
         try:
             with self.database.transaction() as connection:
-                row = {"catalog_key": self.catalog_key, "database_name": database, "table_name": table}
                 connection.execute(sa.insert(TABLES).values(row))
+                self._forget_properties(connection, database, table)
+                if told:
+                    connection.execute(sa.insert(TABLE_PROPERTIES), told)
         except IntegrityError:
             raise AlreadyExists("table", f"{database}.{table}") from None
 
@@ -95,6 +107,7 @@ class JdbcCatalogStore:
         with self.database.transaction() as connection:
             if not connection.execute(sa.delete(TABLES).where(self._is(database, table))).rowcount:
                 raise NotFound("table", f"{database}.{table}")
+            self._forget_properties(connection, database, table)
         if self.files.status(location) is not None:
             drop_directory(self.files, location)
 
@@ -109,6 +122,9 @@ class JdbcCatalogStore:
                 values = {"database_name": new_database, "table_name": new_table}
                 if not connection.execute(changed.values(values)).rowcount:
                     raise NotFound("table", f"{database}.{table}")
+                self._forget_properties(connection, new_database, new_table)  # those of one that others dropped
+                moved = sa.update(TABLE_PROPERTIES).where(self._is(database, table, TABLE_PROPERTIES))
+                connection.execute(moved.values(values))
                 if is_table(self.files, source):
                     move_directory(self.files, source, target)
         except IntegrityError:
@@ -117,8 +133,11 @@ class JdbcCatalogStore:
     def _of(self, table: sa.Table, database: str) -> sa.ColumnElement[bool]:
         return sa.and_(table.c.catalog_key == self.catalog_key, table.c.database_name == database)
 
-    def _is(self, database: str, table: str) -> sa.ColumnElement[bool]:
-        return sa.and_(self._of(TABLES, database), TABLES.c.table_name == table)
+    def _is(self, database: str, table: str, rows: sa.Table = TABLES) -> sa.ColumnElement[bool]:
+        return sa.and_(self._of(rows, database), rows.c.table_name == table)
+
+    def _forget_properties(self, connection: sa.Connection, database: str, table: str) -> None:
+        connection.execute(sa.delete(TABLE_PROPERTIES).where(self._is(database, table, TABLE_PROPERTIES)))
 
     def _database_location(self, database: str) -> str:
         said = sa.select(PROPERTIES.c.property_value)

@@ -12,7 +12,7 @@ from paimon.adapters.catalogs.database import Database
 from paimon.adapters.catalogs.jdbc import JdbcCatalogStore
 from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.options.parse import parse_duration_millis
+from paimon.domain.options.parse import parse_bool, parse_duration_millis
 from paimon.domain.paths import join
 from paimon.ports.files import FileIO
 
@@ -20,12 +20,14 @@ _URI = "uri"
 _KEY = "catalog-key"
 _TIMEOUT = "lock-acquire-timeout"
 _LONGEST_WAIT = "lock-check-max-sleep"
+_PROPERTIES = "sync-all-properties"
 _EMBEDDED = "paimon-catalog.sqlite"
 
 
 def jdbc_store(files: FileIO, warehouse: str, options: Mapping[str, str]) -> JdbcCatalogStore:
     """The catalog's databases and tables."""
-    return JdbcCatalogStore(files, warehouse, _database(files, warehouse, options), _key(options))
+    keeps = parse_bool(options.get(_PROPERTIES, "true"), _PROPERTIES)
+    return JdbcCatalogStore(files, warehouse, _database(files, warehouse, options), _key(options), keeps)
 
 
 def locked_files(files: FileIO, warehouse: str, options: Mapping[str, str]) -> LockedFiles:

@@ -21,6 +21,8 @@ from paimon.domain.errors import StorageError
 from paimon.ports.files import FileIO, FileStatus, OutputFile, PutOutcome
 
 _FIRST_WAIT_SECONDS = 0.02
+_DEAD_SECONDS = 2
+"""Who waits outlasts a holder that died just before: its lock is told in whole seconds, rounded up."""
 _OVER = {
     "sqlite": "strftime('%s', 'now') - strftime('%s', acquired_at) > expire_time_seconds",
     "postgresql": "EXTRACT(EPOCH FROM AGE(NOW(), acquired_at)) > expire_time_seconds",
@@ -62,26 +64,43 @@ class CatalogLock:
         StorageError
             Others held it all the time.
         """
-        self._acquire(name)
+        since = self._acquire(name)
         held = Held()
         try:
             yield held
         finally:
+            held.to_the_end = self._release(name, since)
+
+    def _release(self, name: str, since: float) -> bool:
+        """Give the lock back; whether it was ours until then. One whose time is over may be another's by now."""
+        if self._is_over(since):
+            return False
+        try:
             with self.database.transaction() as connection:
                 gone = connection.execute(sa.delete(LOCKS).where(LOCKS.c.lock_id == name)).rowcount
-            held.to_the_end = gone > 0 and held.to_the_end
+        except StorageError:
+            return False  # what was done under the lock is done: the row goes when its time is over
+        return gone > 0 and not self._is_over(since)
 
-    def _acquire(self, name: str) -> None:
+    def _is_over(self, since: float) -> bool:
+        return (time.monotonic() - since) * 1000 >= self.timeout_millis
+
+    def _acquire(self, name: str) -> float:
+        """Wait for the lock; answers a moment before it became ours."""
         start, wait = time.monotonic(), _FIRST_WAIT_SECONDS
+        since = start
         while not self._try(name):
-            if (time.monotonic() - start) * 1000 > self.timeout_millis:
+            if self._is_over(start + _DEAD_SECONDS):
                 hint = "its holder is slow or died: wait, or delete its row in paimon_distributed_locks"
                 raise StorageError(self.database.shown, f"the lock {name!r} was not to be had", hint=hint)
             time.sleep(wait)
             wait = min(2 * wait, self.longest_wait_millis / 1000)
+            since = time.monotonic()
+        return since
 
     def _try(self, name: str) -> bool:
-        seconds = max(1, self.timeout_millis // 1000)
+        # Databases tell seconds: a second more, and nobody takes it before we count it as lost.
+        seconds = self.timeout_millis // 1000 + 1
         over = sa.text(_OVER[self.database.dialect])
         try:
             with self.database.transaction() as connection:
@@ -126,10 +145,8 @@ class LockedFiles:
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with this content unless it is there."""
-        start = time.monotonic()
         with self.lock.held(self._name(path)) as held:
             outcome = self.inner.put_if_absent(path, data)
-            held.to_the_end = (time.monotonic() - start) * 1000 < self.lock.timeout_millis
         return PutOutcome.UNKNOWN if outcome is PutOutcome.CREATED and not held.to_the_end else outcome
 
     def replace(self, path: str, data: bytes) -> None:
