@@ -26,8 +26,6 @@ class Listed:
 
 
 NOT_YET = [
-    Listed("data evolution: the columns of one row in several files", ("data_evolution",), "latest"),
-    Listed("data evolution: the columns of one row in several files", ("data_evolution",), "snapshot-[23]"),
     Listed("file format blob", ("blob",)),
     Listed("file format json", ("format_json",)),
     Listed("VARIANT as its JSON text", ("types_variant_parquet",)),

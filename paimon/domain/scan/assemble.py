@@ -15,7 +15,8 @@ from paimon.domain.manifest.columns import EntryColumns, Mask, files_at
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.scan.live_sections import matching_sections
 from paimon.domain.scan.read_rules import ReadRules
-from paimon.domain.scan.split_packing import FileGroup, pack_files, pack_sections, speak_for_themselves
+from paimon.domain.scan.row_ranges import range_groups
+from paimon.domain.scan.split_packing import FileGroup, pack_files, pack_ranges, pack_sections, speak_for_themselves
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 
 BucketKey = tuple[bytes, int]
@@ -56,6 +57,8 @@ def by_bucket(entries: EntryColumns, matching: Mask | None) -> list[BucketFiles]
 def file_groups(bucket: BucketFiles, rules: ReadRules) -> tuple[FileGroup, ...]:
     """The files of each split of a bucket."""
     files: Sequence[DataFileMeta] = bucket.files
+    if rules.side_by_side:
+        return pack_ranges(range_groups(files), rules.limits)
     if rules.in_sequence:
         files = sorted(files, key=lambda f: f.min_sequence_number)
     if not rules.merges:

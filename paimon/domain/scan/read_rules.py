@@ -33,6 +33,8 @@ class ReadRules:
     in_sequence : bool
         Files are read in the order of their sequence numbers; changes of keyed tables as they were committed, since
         old rows have old numbers.
+    side_by_side : bool
+        The columns of a row may lie in several files.
     limits : SplitLimits
         Sizes of splits.
     key_types : tuple of DataType
@@ -45,6 +47,7 @@ class ReadRules:
     unmerged_above_0: bool
     prunes_values: bool
     in_sequence: bool
+    side_by_side: bool
     limits: SplitLimits
     key_types: tuple[DataType, ...] = ()
 
@@ -62,6 +65,7 @@ class ReadRules:
             unmerged_above_0=batch and (vectors or first_row),
             prunes_values=not options.data_evolution_enabled and (batch or not keyed),
             in_sequence=batch if keyed else options.bucket != -1,
+            side_by_side=options.data_evolution_enabled,
             limits=SplitLimits(options.split_target_bytes, options.split_open_file_cost_bytes),
             key_types=tuple(f.type for f in table.schema.key_fields),
         )

@@ -55,6 +55,12 @@ def pack_files(files: Sequence[DataFileMeta], limits: SplitLimits) -> tuple[File
     return tuple(FileGroup(tuple(p), raw_convertible=True) for p in packs)
 
 
+def pack_ranges(groups: Sequence[tuple[DataFileMeta, ...]], limits: SplitLimits) -> tuple[FileGroup, ...]:
+    """Files of the same rows together; a pack where each file holds rows of its own is read as it is."""
+    packs = pack(groups, lambda g: max(sum(f.file_size for f in g), limits.open_cost_bytes), limits.target_bytes)
+    return tuple(FileGroup(tuple(f for g in p for f in g), all(len(g) == 1 for g in p)) for p in packs)
+
+
 def pack_sections(sections: Sequence[Section], limits: SplitLimits) -> tuple[FileGroup, ...]:
     """Sections of a merge tree; a pack where no two files overlap needs no merge."""
     packs = pack(sections, lambda s: max(_size(s), limits.open_cost_bytes), limits.target_bytes)

@@ -68,6 +68,11 @@ class Bucket:
         schemas = own | {i: load_schema(engine, table.paths, i) for i in sorted(others)}
         return cls(engine, table, split.bucket_path, dict(zip((f.name for f in fields), row, strict=True)), schemas)
 
+    def columns_of(self, file: DataFileMeta) -> tuple[DataField, ...]:
+        """The table's columns that a file was written with, as they were."""
+        fields = self.schemas[file.schema_id].fields
+        return fields if file.write_cols is None else tuple(f for f in fields if f.name in file.write_cols)
+
 
 def file_format(file_name: str) -> str:
     """The format that a file's name says: its last extension, or the one before that of a compression."""
@@ -111,9 +116,7 @@ def read_data_file(
 
 
 def _file_fields(bucket: Bucket, file: DataFileMeta) -> tuple[DataField, ...]:
-    fields = bucket.schemas[file.schema_id].fields
-    if file.write_cols is not None:
-        fields = tuple(f for f in fields if f.name in file.write_cols)
+    fields = bucket.columns_of(file)
     return (*fields, SEQUENCE_NUMBER, VALUE_KIND) if bucket.table.schema.primary_keys else fields
 
 

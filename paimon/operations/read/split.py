@@ -30,6 +30,7 @@ from paimon.operations.read.deletion.vectors import read_vector
 from paimon.operations.read.fallback import table_of_split
 from paimon.operations.read.merge_read import MergeRead, live_rows
 from paimon.operations.read.projection import Projection, ReadPlan, defaults_of, output_schema, shown, wanted_fields
+from paimon.operations.read.side_by_side import read_side_by_side
 from paimon.ports.engine import Engine
 
 __all__ = ["ReadPlan", "output_schema", "read_split"]
@@ -85,6 +86,9 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
         some = wanted or spec.key_fields[:1]  # a batch without columns would not know its rows
         merging = MergeRead(spec, some, skip, read_file, _window_bytes(engine), keep_retracts)
         yield from merging.rows(split.files)
+        return
+    if table.options.data_evolution_enabled and not split.raw_convertible:
+        yield from read_side_by_side(bucket, split.files, wanted or (LEVEL,))
         return
     for file in split.files:
         if table.schema.primary_keys:

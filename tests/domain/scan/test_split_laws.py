@@ -42,7 +42,7 @@ def trees(draw: st.DrawFn) -> list[DataFileMeta]:
 
 
 def rules(*, merges: bool, target: int, engine: str = "deduplicate") -> ReadRules:
-    return ReadRules(merges, engine, False, False, True, merges, SplitLimits(target, 4), TYPES)
+    return ReadRules(merges, engine, False, False, True, merges, False, SplitLimits(target, 4), TYPES)
 
 
 @given(st.lists(st.integers(0, 30)), st.integers(1, 60))
