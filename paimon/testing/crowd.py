@@ -18,25 +18,27 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import product
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow as pa
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 import paimon
 from paimon.domain.errors import CommitConflict, CommitUncertain
+from paimon.domain.paths import TablePaths
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
 
 COLUMNS = "writer INT NOT NULL, number INT NOT NULL, times INT NOT NULL"
-KEYED: Mapping[str, Any] = {
-    "primary_keys": ["writer", "number"],
-    "options": {"bucket": "1", "merge-engine": "aggregation", "fields.times.aggregate-function": "sum"},
-}
+KEYS = ("writer", "number")
+KEYED = {"bucket": "1", "merge-engine": "aggregation", "fields.times.aggregate-function": "sum"}
+PATIENT = {"commit.max-retries": "1000"}
 _NUMBERS = ("acknowledged", "lost", "doubled", "phantom", "uncertain", "died")
 Storage = Mapping[str, object]
 Row = tuple[int, int]
@@ -44,14 +46,39 @@ Row = tuple[int, int]
 
 @frozen
 class Crowd:
-    """So many processes, each of which commits so many rows one by one, to a table with a key or without."""
+    """So many processes, each of which commits so many rows one by one, to a table with a key or without.
+
+    With `races` nobody takes turns, and whoever loses tries again as often as it takes.
+    """
 
     writers: int
     commits: int
     keyed: bool
+    races: bool = False
 
     def __str__(self) -> str:
-        return f"{self.writers} x {self.commits} {'keyed' if self.keyed else 'append'}"
+        kind = "keyed" if self.keyed else "append"
+        return f"{self.writers} x {self.commits} {kind}{', racing' if self.races else ''}"
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The table's."""
+        return {**(KEYED if self.keyed else {}), **(PATIENT if self.races else {})}
+
+
+@frozen(eq=False)
+class Heedless:
+    """Publishes as another does, and takes no turns."""
+
+    other: SnapshotCommit
+
+    def turn(self, paths: TablePaths) -> AbstractContextManager[None]:
+        """Nobody waits."""
+        return nullcontext()
+
+    def publish(self, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+        """As the other does."""
+        return self.other.publish(paths, snapshot, base)
 
 
 @frozen
@@ -101,7 +128,8 @@ def one_round(warehouse: str, crowd: Crowd, writers: Storage | None = None, judg
     name = f"crowd.t{uuid.uuid4().hex}"
     catalog = paimon.connect(warehouse, storage=judge)
     catalog.create_database("crowd", exist_ok=True)
-    table = catalog.create_table(name, COLUMNS, **(KEYED if crowd.keyed else {}))
+    keys = KEYS if crowd.keyed else ()
+    table = catalog.create_table(name, COLUMNS, primary_keys=keys, options=crowd.options)
     start = time.monotonic()
     with TemporaryDirectory() as folder:
         died = _let_write(table.location, crowd, writers, Path(folder))
@@ -120,7 +148,7 @@ def _let_write(location: str, crowd: Crowd, storage: Storage | None, folder: Pat
     for writer in range(crowd.writers):
         told = str(folder / str(writer))
         process = context.Process(  # type: ignore[attr-defined]
-            target=write, args=(location, storage, writer, crowd.commits, told, ready)
+            target=write, args=(location, storage, crowd, writer, told, ready)
         )
         process.start()
         started.append(process)
@@ -129,13 +157,15 @@ def _let_write(location: str, crowd: Crowd, storage: Storage | None, folder: Pat
     return sum(process.exitcode != 0 for process in started)
 
 
-def write(location: str, storage: Storage | None, writer: int, commits: int, told: str, ready: Barrier) -> None:
+def write(location: str, storage: Storage | None, crowd: Crowd, writer: int, told: str, ready: Barrier) -> None:
     """One process: what it is told of each commit goes to a file before it goes on."""
     table = paimon.open_table(location, storage=storage)
     assert isinstance(table, paimon.Table)
+    if crowd.races:
+        table = evolve(table, engine=evolve(table.engine, snapshots=Heedless(table.engine.snapshots)))
     ready.wait()
     with open(told, "a", buffering=1) as log:
-        for number in range(commits):
+        for number in range(crowd.commits):
             rows = {"writer": [writer], "number": [number], "times": [1]}
             begun = time.monotonic()
             answer, why = "acknowledged", ""
@@ -210,11 +240,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--writers", type=int, default=6)
     parser.add_argument("--commits", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--races", action="store_true", help="nobody takes turns; retries as often as it takes")
     parser.add_argument("--log", type=Path, help="where each round is noted (default: nowhere)")
     parser.add_argument("--storage", action="append", default=[], metavar="KEY=VALUE", help="a storage option")
     given = parser.parse_args(arguments)
     storage = dict(option.partition("=")[::2] for option in given.storage) or None
-    crowds = [Crowd(given.writers, given.commits, keyed) for keyed in (False, True)]
+    crowds = [Crowd(given.writers, given.commits, keyed, given.races) for keyed in (False, True)]
     outcomes = []
     with TemporaryDirectory() as folder:
         log = given.log or Path(folder) / "rounds"
