@@ -61,7 +61,14 @@ class Tags(Mapping[str, Tag]):
         return len(tag_names(self._engine, self._table.paths))
 
     def create(
-        self, name: str, snapshot: int | None = None, *, time_retained: Age | None = None, exist_ok: bool = False
+        self,
+        name: str,
+        snapshot: int | None = None,
+        *,
+        since: object = None,
+        watermark: int | None = None,
+        time_retained: Age | None = None,
+        exist_ok: bool = False,
     ) -> Tag:
         """Name a snapshot, so that it does not expire.
 
@@ -69,6 +76,9 @@ class Tags(Mapping[str, Tag]):
         ----------
         snapshot : int
             Its id; by default the latest.
+        since, watermark
+            Instead, the first state, of a snapshot or a tag, that was committed at this time (as `Table.scan` takes
+            it) or later; or the first whose watermark (epoch milliseconds) is at least this one.
         time_retained : timedelta, int, str
             The tag's time to live, also in milliseconds or as text (``"30 d"``); by default that of the option
             `tag.default-time-retained`, and without it for ever.
@@ -80,6 +90,11 @@ class Tags(Mapping[str, Tag]):
         AlreadyExists, NotFound, InvalidRequest
             There is such a tag; no such snapshot; a name that cannot be one.
         """
+        if sum(way is not None for way in (snapshot, since, watermark)) > 1:
+            raise InvalidRequest("a tag takes one of snapshot, since, watermark", subject=name)
+        if since is not None or watermark is not None:
+            millis = None if since is None else epoch_millis(self._engine, since)
+            snapshot = tags.first_reaching(self._engine, self._table, millis, watermark).id
         return tags.create_tag(self._engine, self._table, name, snapshot, _millis(time_retained), exist_ok)
 
     def replace(self, name: str, snapshot: int | None = None, *, time_retained: Age | None = None) -> Tag:
@@ -123,6 +138,10 @@ class Branches(Mapping[str, "Snapshot | None"]):
     def delete(self, name: str) -> None:
         """Remove a branch; the files that only it had are orphans then (see `Maintain.remove_orphans`)."""
         branches.delete_branch(self._engine, self._table, name)
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a branch another name, while nobody writes to it."""
+        branches.rename_branch(self._engine, self._table, name, to)
 
     def fast_forward(self, name: str) -> int:
         """Let this table go on as the branch did, and forget what it did since; answers the newest snapshot."""

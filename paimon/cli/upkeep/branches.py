@@ -17,7 +17,7 @@ def add_commands(commands: Commands) -> None:
     verbs = noun(
         commands,
         "branch",
-        "branches are histories of their own over the same files: list, create, delete, fast-forward",
+        "branches are histories of their own over the same files: list, create, rename, delete, fast-forward",
         "paimon branch create lake/default.db/orders trial --tag year-end",
     )
     verb(verbs, "list", "list the branches but main", "paimon branch list lake/default.db/orders", _list)
@@ -30,6 +30,11 @@ def add_commands(commands: Commands) -> None:
     )
     create.add_argument("name", metavar="NAME", help="the branch")
     create.add_argument("--tag", metavar="TAG", help="where it starts (default: empty, with the table's schemas)")
+    rename = verb(
+        verbs, "rename", "give a branch another name", "paimon branch rename lake/default.db/orders trial try2", _rename
+    )
+    rename.add_argument("name", metavar="NAME", help="the branch")
+    rename.add_argument("to", metavar="NEW", help="its new name")
     for name, what, run in (
         ("delete", "delete a branch; files that only it had are orphans then", _delete),
         ("fast-forward", "let the table go on as the branch did; what it did since is forgotten", _fast_forward),
@@ -52,6 +57,11 @@ def _create(given: argparse.Namespace) -> None:
     branches.create(given.name, given.tag)
     at = branches[given.name]
     print_records([{"branch": given.name, "snapshot": at.id if at else None}], given.output)
+
+
+def _rename(given: argparse.Namespace) -> None:
+    opened_table(given).branches.rename(given.name, given.to)
+    print_records([{"branch": given.to}], given.output)
 
 
 def _delete(given: argparse.Namespace) -> None:

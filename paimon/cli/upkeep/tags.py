@@ -32,6 +32,9 @@ def add_commands(commands: Commands) -> None:
         parser = verb(verbs, name, what, f"paimon tag {name} lake/default.db/orders year-end --snapshot 12", run)
         parser.add_argument("name", metavar="NAME", help="the tag")
         parser.add_argument("--snapshot", type=int, metavar="ID", help="the snapshot (default: the latest)")
+        if name == "create":
+            parser.add_argument("--since", metavar="TIME", help="instead the first state of this time or later")
+            parser.add_argument("--watermark", type=int, metavar="MILLIS", help="instead the first that reached this")
         parser.add_argument("--retain", metavar="AGE", help=_RETAIN)
     rename = verb(
         verbs, "rename", "give a tag another name", "paimon tag rename lake/default.db/orders year-end 2026", _rename
@@ -54,7 +57,9 @@ def _list(given: argparse.Namespace) -> None:
 
 
 def _create(given: argparse.Namespace) -> None:
-    tag = opened_table(given).tags.create(given.name, given.snapshot, time_retained=given.retain)
+    tags = opened_table(given).tags
+    where = {"since": given.since, "watermark": given.watermark}
+    tag = tags.create(given.name, given.snapshot, time_retained=given.retain, **where)
     print_records([_record(tag)], given.output)
 
 

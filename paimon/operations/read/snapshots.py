@@ -115,7 +115,12 @@ def snapshot_before(engine: Engine, paths: TablePaths, timestamp_millis: int) ->
 
 def snapshot_of_watermark(engine: Engine, paths: TablePaths, watermark: int) -> Snapshot | None:
     """The first snapshot whose watermark has reached `watermark`; None where none has."""
-    below = _last(engine, paths, lambda snapshot: _watermark(snapshot) < watermark)
+    return first_snapshot(engine, paths, lambda snapshot: _watermark(snapshot) >= watermark)
+
+
+def first_snapshot(engine: Engine, paths: TablePaths, reaches: Callable[[Snapshot], bool]) -> Snapshot | None:
+    """The first for which `reaches`, which must hold from some id on; None where it holds for none."""
+    below = _last(engine, paths, lambda snapshot: not reaches(snapshot))
     ids = snapshot_ids(engine, paths)
     after = [snapshot_id for snapshot_id in ids if below is None or snapshot_id > below.id]
     return find_snapshot(engine, paths, after[0]) if after else None

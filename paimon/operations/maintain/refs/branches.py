@@ -61,17 +61,37 @@ def delete_branch(engine: Engine, table: TableDefinition, name: str) -> None:
     InvalidRequest
         It is the main branch, the one that is open, or one that scans fall back to.
     """
-    if name in (MAIN_BRANCH, table.branch):
-        raise InvalidRequest(f"branch {name!r} cannot be deleted from here", subject=name)
-    if name in (table.options.scan_fallback_branch, table.options.get("scan.primary-branch")):
-        raise InvalidRequest(
-            f"branch {name!r} is what scans of this table fall back to", subject=name, hint="unset that option first"
-        )
+    _check_free(table, name, "deleted")
     _check_exists(engine, table, name)
     paths = TablePaths(table.location, name)
     for snapshot_id in reversed(snapshot_ids(engine, paths)):  # the newest first: what is left is a state it had
         engine.files.delete([paths.snapshot(snapshot_id)])
     _remove_tree(engine, paths.metadata_root)
+
+
+def rename_branch(engine: Engine, table: TableDefinition, name: str, to: str) -> None:
+    """Give a branch another name; whoever writes to it meanwhile is not waited for.
+
+    Raises
+    ------
+    NotFound, AlreadyExists
+        There is no such branch; there is one of the new name.
+    InvalidRequest
+        It is the main branch, the one that is open, or one that scans fall back to; a name that cannot be one.
+    """
+    _check_free(table, name, "renamed")
+    _check_name(to)
+    _check_exists(engine, table, name)
+    if to in branch_names(engine, table.paths):
+        hint = "delete it first (also where a renaming was cut short: nothing is lost), or take another name"
+        raise AlreadyExists("branch", to, hint=hint)
+    source, target = (TablePaths(table.location, branch).metadata_root for branch in (name, to))
+    if isinstance(engine.files, Directories):
+        engine.files.move_directory(source, target)
+        return
+    for path in _in_order(_tree(engine, source)):
+        _copy(engine, path, join(target, path.removeprefix(source).lstrip("/")))
+    _remove_tree(engine, source)
 
 
 def fast_forward(engine: Engine, table: TableDefinition, name: str) -> int:
@@ -192,10 +212,24 @@ def _check_name(name: str) -> None:
         )
 
 
+def _check_free(table: TableDefinition, name: str, done: str) -> None:
+    if name in (MAIN_BRANCH, table.branch):
+        raise InvalidRequest(f"branch {name!r} cannot be {done} from here", subject=name)
+    if name in (table.options.scan_fallback_branch, table.options.get("scan.primary-branch")):
+        raise InvalidRequest(
+            f"branch {name!r} is what scans of this table fall back to", subject=name, hint="unset that option first"
+        )
+
+
 def _check_exists(engine: Engine, table: TableDefinition, name: str) -> None:
     names = branch_names(engine, table.paths)
     if name not in names:
         raise NotFound("branch", name, hint=did_you_mean(name, names))
+
+
+def _in_order(paths: list[str]) -> list[str]:
+    """Schemas first, then tags and the like, snapshots last: what is there can be read."""
+    return sorted(paths, key=lambda path: ("/snapshot/" in path, "/schema/" not in path, path))
 
 
 def _tree(engine: Engine, directory: str) -> list[str]:
@@ -215,3 +249,6 @@ def _remove_tree(engine: Engine, directory: str) -> None:
         engine.files.delete([path])
     if isinstance(engine.files, Directories):
         engine.files.delete_directory(directory)
+        return
+    inner = {path.rpartition("/")[0] for path in paths} - {directory}
+    engine.files.delete([*sorted(inner, key=len, reverse=True), directory])

@@ -24,6 +24,7 @@ from paimon.operations.maintain.zones import local_millis
 from paimon.operations.read.snapshots import (
     find_snapshot,
     find_tag,
+    first_snapshot,
     latest_snapshot,
     load_snapshot,
     load_tag,
@@ -81,6 +82,35 @@ def create_tag(
         raise NotFound("snapshot", str(tag.snapshot.id), hint="it expired just now; tag a later one")
     _write_success_file(engine, table, name)
     return tag
+
+
+def first_reaching(
+    engine: Engine, table: TableDefinition, millis: int | None, watermark: int | None = None
+) -> Snapshot:
+    """The first state, of a snapshot or a tag, of a commit time or (without one) of a watermark that is at least this.
+
+    Raises
+    ------
+    NotFound
+        None has come so far.
+    """
+    wanted = (millis if millis is not None else watermark) or 0
+
+    def mark(snapshot: Snapshot) -> int | None:
+        return snapshot.time_millis if millis is not None else snapshot.watermark
+
+    def reaches(snapshot: Snapshot) -> bool:
+        reached = mark(snapshot)
+        return reached is not None and reached >= wanted
+
+    tagged = sorted((tag.snapshot for tag in tags(engine, table.paths)), key=lambda s: s.id)
+    states = [*filter(reaches, tagged)][:1]
+    live = first_snapshot(engine, table.paths, reaches)
+    states += [] if live is None else [live]
+    if not states:
+        what = "committed at" if millis is not None else "with a watermark of"
+        raise NotFound(f"a snapshot {what} or after", str(wanted), hint="see table.snapshots()")
+    return min(states, key=lambda s: (mark(s) or 0, s.id))
 
 
 def replace_tag(

@@ -7,7 +7,7 @@ files behind, never the other way round. Source: `SnapshotDeletion`, `ChangelogD
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -189,7 +189,13 @@ def _remove_empty_directories(engine: Engine, table: TableDefinition, keys: Sequ
     """Remove the directories of buckets, and of partitions, that hold nothing any more."""
     buckets = BucketPaths.of(table)
     level = {buckets.directory(key[0], key[1]) for key in keys if key[2] is None}
-    for _ in range(1 + len(table.schema.partition_keys)):
+    remove_if_empty(engine, level, len(table.schema.partition_keys))
+
+
+def remove_if_empty(engine: Engine, directories: Collection[str], partition_levels: int) -> None:
+    """Remove the directories of buckets that hold nothing, and then those of partitions above them."""
+    level = set(directories)
+    for _ in range(1 + partition_levels):
         if level:
             engine.files.delete(sorted(level))
         level = {d.rpartition("/")[0] for d in level if engine.files.status(d) is None}

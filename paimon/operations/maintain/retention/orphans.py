@@ -18,6 +18,7 @@ from paimon.domain.paths import check_within, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.maintain.retention.held import held_files
 from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders
+from paimon.operations.maintain.retention.leavings import remove_if_empty
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
 
@@ -53,6 +54,10 @@ def remove_orphans(engine: Engine, table: TableDefinition, older_than_millis: in
     for start in range(0, found.num_rows, _AT_ONCE):
         engine.files.delete(found["path"].slice(start, _AT_ONCE).to_pylist())
         engine.observer.progress("removing orphan files", min(start + _AT_ONCE, found.num_rows), found.num_rows)
+    if table.options.snapshot_clean_empty_directories:
+        parents = {path.rpartition("/")[0] for path in found["path"].to_pylist()}
+        buckets = {path for path in parents if path.rpartition("/")[2].startswith("bucket-")}
+        remove_if_empty(engine, buckets, len(table.schema.partition_keys))
     return found
 
 

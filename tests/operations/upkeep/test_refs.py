@@ -1,0 +1,153 @@
+"""Tags by time and watermark, branches that are renamed, and what orphans leave."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+import paimon
+from paimon.cli.main import main
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
+
+NOW = timedelta(0)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> paimon.Table:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    made = catalog.create_table("d.t", "id INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
+    for i in range(1, 5):
+        made.write({"id": [i]}, watermark=i * 1000 if i > 1 else None)
+    return made
+
+
+def ids(table: paimon.Table) -> list[int]:
+    return sorted(table.scan().to_arrow()["id"].to_pylist())
+
+
+def test_a_tag_names_the_first_state_since_a_time(table: paimon.Table) -> None:
+    times = [s.time_millis for s in table.snapshots()]
+    for place, millis in enumerate(times):
+        first = times.index(millis) + 1
+        assert table.tags.create(f"at{place}", since=millis).snapshot.id == first
+    assert table.tags.create("after", since=times[1] + 1).snapshot.time_millis > times[1]
+    with pytest.raises(NotFound, match="committed at or after"):
+        table.tags.create("never", since=times[-1] + 1)
+    with pytest.raises(InvalidRequest, match="one of snapshot, since, watermark"):
+        table.tags.create("both", 1, since=times[0])
+
+
+def test_a_tag_names_the_first_state_of_a_watermark(table: paimon.Table) -> None:
+    assert table.tags.create("w", watermark=2500).snapshot.id == 3
+    assert table.tags.create("w0", watermark=1).snapshot.id == 2
+    with pytest.raises(NotFound, match="watermark"):
+        table.tags.create("never", watermark=9000)
+
+
+def test_states_that_tags_alone_keep_are_found_too(table: paimon.Table) -> None:
+    table.tags.create("kept", 2)
+    table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
+    assert table.tags.create("again", watermark=1500).snapshot.id == 2
+    assert table.tags.create("next", watermark=2500).snapshot.id == 4
+    assert table.tags.create("first", since=1).snapshot.id == 2
+    assert main(["tag", "create", table.location, "told", "--watermark", "2000"]) == 0
+    assert table.tags["told"].snapshot.id == 2
+
+
+def branched(table: paimon.Table) -> paimon.Table:
+    table.tags.create("t", 2)
+    table.branches.create("b", "t")
+    branch: Any = paimon.open_table(f"{table.location}$branch_b")
+    branch.write({"id": [70]})
+    return table
+
+
+def check_renamed(table: paimon.Table) -> None:
+    table.branches.create("other")
+    with pytest.raises(AlreadyExists):
+        table.branches.rename("b", "other")
+    for name, to, error in (("main", "x", InvalidRequest), ("b", "main", InvalidRequest), ("nope", "x", NotFound)):
+        with pytest.raises(error):
+            table.branches.rename(name, to)
+    table.branches.rename("b", "c")
+    assert sorted(table.branches) == ["c", "other"]
+    table.branches.delete("c")
+    assert list(table.branches) == ["other"]
+
+
+def test_a_branch_is_renamed(table: paimon.Table) -> None:
+    branched(table)
+    table.branches.rename("b", "moved")
+    renamed: Any = paimon.open_table(f"{table.location}$branch_moved")
+    assert ids(renamed) == [1, 2, 70]
+    assert renamed.branches.keys() == {"moved"}
+    with pytest.raises(InvalidRequest, match="from here"):
+        renamed.branches.rename("moved", "x")
+    table.branches.rename("moved", "b")
+    check_renamed(table)
+    assert not Path(table.location, "branch", "branch-c").exists()
+
+
+class Flat:
+    """A storage without a verb for directories, of which a process may die."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.left = 10**9
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("make_directory", "move_directory", "delete_directory"):
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def create(self, path: str) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return self._inner.create(path)
+
+
+def test_a_branch_is_renamed_where_directories_cannot_be_moved(table: paimon.Table) -> None:
+    branched(table)
+    for left in range(12):
+        files: Any = Flat(table.engine.files)
+        files.left = left
+        flat = evolve(table, engine=evolve(table.engine, files=files))
+        try:
+            flat.branches.rename("b", "moved")
+            break
+        except KeyboardInterrupt:  # it died meanwhile: what was there reads
+            assert ids(paimon.open_table(f"{table.location}$branch_b")) == [1, 2, 70]  # type: ignore[arg-type]
+            if "moved" in table.branches:
+                with pytest.raises(AlreadyExists, match="cut short"):
+                    flat.branches.rename("b", "moved")
+                table.branches.delete("moved")
+    assert left > 2
+    assert list(table.branches) == ["moved"]
+    assert ids(paimon.open_table(f"{table.location}$branch_moved")) == [1, 2, 70]  # type: ignore[arg-type]
+    flat.branches.delete("moved")
+    assert list(table.branches) == []
+    assert table.maintain.check(deep=True).is_whole
+
+
+def test_empty_directories_of_orphans_go_where_asked(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.p", "id INT, day STRING", partition_keys=["day"])
+    table.write({"id": [1], "day": ["mon"]})
+    stray = Path(table.location, "day=tue", "bucket-0", "data-x-0.parquet")
+    stray.parent.mkdir(parents=True)
+    for option, left in (("false", True), ("true", False)):
+        stray.write_bytes(b"left by a crash")
+        os.utime(stray, (1, 1))
+        asked = table.with_options({"snapshot.clean-empty-directories": option})
+        assert asked.maintain.remove_orphans()["path"].to_pylist() == [str(stray)]
+        assert stray.parent.exists() == left
+    assert not stray.parent.parent.exists()
+    assert table.scan().count() == 1
