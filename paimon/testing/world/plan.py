@@ -67,7 +67,14 @@ _TABLES: tuple[Mapping[str, str], ...] = (
         **_KEEPS_FEW,
     },
 )
-_FLAKY = ("tag/", "tag/", "manifest/", "manifest/", "snapshot/snapshot-", "bucket-", "schema/")
+OUT_OF_REACH: Mapping[str, float] = {
+    "tag/": 0.6,
+    "manifest/": 0.15,
+    "snapshot/snapshot-": 0.2,
+    "bucket-": 0.2,
+    "schema/": 0.5,
+}
+"""Kinds of files that a bad connection keeps a process from, and from which share of them."""
 
 
 def _roles(values: Iterable[Role]) -> tuple[Role, ...]:
@@ -103,8 +110,8 @@ class Plan:
     nights : tuple of int
         After so many operations, as soon as nobody is in the midst of a turn, days pass.
     flaky : mapping
-        By the number of a process (its place in `roles`), the kind of files (how their paths go on after a slash) of
-        which it cannot read some, in one turn these and in the next others.
+        By the number of a process (its place in `roles`), the kind of files of which it cannot read some, in one turn
+        these and in the next others: see `OUT_OF_REACH`.
     is_store : bool
         Object-store semantics rather than those of a local disk.
     loaded : int
@@ -193,5 +200,6 @@ def _some(chance: random.Random, share: float, most: int) -> list[int]:
 
 def _flaky(chance: random.Random, roles: list[Role]) -> dict[int, str]:
     """Bad connections: seldom of writers, who would do nothing else than try again."""
-    shares = {n: 0.1 if role in WRITERS else 0.35 for n, role in enumerate(roles)}
-    return {n: chance.choice(_FLAKY) for n, share in shares.items() if chance.random() < share}
+    shares = {n: 0.1 if role in WRITERS else 0.45 for n, role in enumerate(roles)}
+    kinds = (*OUT_OF_REACH, "tag/", "tag/", "manifest/")
+    return {n: chance.choice(kinds) for n, share in shares.items() if chance.random() < share}

@@ -27,7 +27,7 @@ from paimon.testing.world.acting.deeds import Deed
 from paimon.testing.world.acting.rows import COLUMNS, loaded_rows
 from paimon.testing.world.clocks import LOCAL, OwnClock
 from paimon.testing.world.judging.judgement import wrongs
-from paimon.testing.world.plan import HOUR_MILLIS, NIGHT_MILLIS, Plan, Role
+from paimon.testing.world.plan import HOUR_MILLIS, NIGHT_MILLIS, OUT_OF_REACH, Plan, Role
 from paimon.testing.world.storage import ProcessFiles, TimedFiles
 
 Assemble = Callable[[FileIO, Clock, Ids, Random], Engine]
@@ -38,7 +38,6 @@ _STALLS = 0.15
 """How often one who gives way is not seen for long: meanwhile others commit, expire and clean."""
 _STALL_STEPS = (50, 400)
 _DELAY_MILLIS = 60_000
-_OUT_OF_REACH = 0.25
 _READS = ("read", "open", "status")
 _WRITES = ("put_if_absent", "replace", "close")
 
@@ -177,7 +176,7 @@ class World:
         if where is None or f"/{where}" not in path:
             return False
         chance = random.Random(f"{self._plan.seed} {actor} {self._opened[actor]} {path}")
-        return chance.random() < _OUT_OF_REACH
+        return chance.random() < OUT_OF_REACH[where]
 
     def _step_clock(self, number: int, actor: str) -> None:
         if number not in self._plan.clocks:
