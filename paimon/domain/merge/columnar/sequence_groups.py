@@ -1,7 +1,7 @@
 """Which records are in order within their sequence groups, on columns.
 
 Law: a record is in order if its sequence fields are not all null and not smaller than what the group holds; what it
-holds is the largest so far, or what a record that removed the row left.
+holds is the largest so far, or what a record that removed the row left. The zeros are one; for NaN see `nan_standings`.
 Twin: `paimon.domain.merge.reference.partial_update`. Source: `PartialUpdateMergeFunction`.
 """
 
@@ -14,15 +14,23 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.domain.columns.stored import validity
+from paimon.domain.merge.columnar.nan_standings import NanKey, nan_keys
 from paimon.domain.merge.columnar.ordering.arrival import Grouping
 from paimon.domain.merge.columnar.ordering.largest import largest_place
-from paimon.domain.merge.columnar.ordering.order import Groups, Mask, Rows, sorted_rows
+from paimon.domain.merge.columnar.ordering.order import Groups, Mask, Rows, one_zero, sorted_rows
 from paimon.domain.merge.columnar.ordering.words import Words, concatenated, packed, parts_of
 from paimon.domain.merge.sequence_groups import SequenceGroup
 from paimon.domain.merge.spec import MergeSpec
 
 _NUMBER_BITS = 61
 """Bits for a rank and a number of segments side by side."""
+
+
+class _Ranked(NamedTuple):
+    """By place: how a record ranks in a group, 0 where it says nothing of it; and the keys that have no ranks."""
+
+    ranks: Rows
+    nans: list[NanKey]
 
 
 class Standing(NamedTuple):
@@ -43,12 +51,15 @@ def largest_standing(table: pa.Table, groups: Grouping, group: SequenceGroup) ->
 
     A key that came as a single record has that one.
     """
-    columns = concatenated([table[name] for name in group.sequence])
+    columns = [one_zero(column) for column in concatenated([table[name] for name in group.sequence])]
     words = [groups.placed(word) for word in packed(part for column in columns for part in parts_of(column))]
     said = groups.lone[groups.of_row()]
     for column in columns:
         said |= groups.placed(validity(column))
-    return largest_place(words, groups.of_row(), groups.key_count, None if said.all() else said)
+    found = largest_place(words, groups.of_row(), groups.key_count, None if said.all() else said)
+    for key in nan_keys(table, groups, group.sequence):
+        found[key.number] = key.places[key.in_order([False] * len(key.places))][-1]
+    return found
 
 
 def standings(
@@ -56,23 +67,22 @@ def standings(
 ) -> tuple[Mask, Mapping[tuple[str, ...], Standing]]:
     """Which records remove the row, and by sequence fields the standing of all records."""
     known = known_groups(table, spec)
-    ranks = {g.sequence: _ranks(table, groups.order, g) for g in known}
+    ranks = {g.sequence: _ranked(table, groups, g) for g in known}
     removed = _removed([ranks[g.sequence] for g in known if g.removes], groups, deletes)
     return removed, {
-        sequence: Standing(rank == 0, _in_order(rank, groups, removed)) for sequence, rank in ranks.items()
+        sequence: Standing(rank.ranks == 0, _in_order(rank, groups, removed)) for sequence, rank in ranks.items()
     }
 
 
-def _ranks(table: pa.Table, order: Rows, group: SequenceGroup) -> Rows:
-    """By place in merge order: how a record ranks in a group; 0 where it says nothing of it."""
-    parts = []
+def _ranked(table: pa.Table, groups: Groups, group: SequenceGroup) -> _Ranked:
+    order, parts = groups.order, []
     said = np.zeros(len(order), dtype=np.bool_)
     for name in group.sequence:
         column = concatenated([table[name]])[0].take(pa.array(order))
         said |= validity(column)
-        parts += parts_of(column)
+        parts += parts_of(one_zero(column))
     ranks: Rows = np.where(said, _numbers(packed(parts), len(order)) + 1, 0)
-    return ranks
+    return _Ranked(ranks, nan_keys(table, groups, group.sequence))
 
 
 def _numbers(words: list[Words], rows: int) -> Rows:
@@ -90,7 +100,7 @@ def _numbers(words: list[Words], rows: int) -> Rows:
     return ranks
 
 
-def _removed(ranks: Sequence[Rows], groups: Groups, deletes: Mask) -> Mask:
+def _removed(ranks: Sequence[_Ranked], groups: Groups, deletes: Mask) -> Mask:
     """The -D records that are in order in a group that removes: found one after another, in all keys at once."""
     removed = np.zeros(len(groups.order), dtype=np.bool_)
     numbers = groups.of_row()
@@ -104,7 +114,8 @@ def _removed(ranks: Sequence[Rows], groups: Groups, deletes: Mask) -> Mask:
     return removed
 
 
-def _in_order(ranks: Rows, groups: Groups, removed: Mask) -> Mask:
+def _in_order(ranked: _Ranked, groups: Groups, removed: Mask) -> Mask:
+    ranks = ranked.ranks
     span = int(ranks.max()) + 1
     segments = groups.of_row() + np.cumsum(removed)
     running = np.maximum.accumulate(segments * span + ranks)
@@ -112,4 +123,6 @@ def _in_order(ranks: Rows, groups: Groups, removed: Mask) -> Mask:
     held[1:] = running[:-1] - segments[:-1] * span
     held[groups.starts] = 0
     mask: Mask = (ranks > 0) & (ranks >= held)
+    for key in ranked.nans:
+        mask[key.places] = key.in_order(removed[key.places])
     return mask

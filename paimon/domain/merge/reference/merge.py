@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from paimon.domain.merge.reference.record import Record
-from paimon.domain.merge.reference.values import compare_values
+from paimon.domain.merge.reference.values import compare_by_operators, compare_values
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
 
@@ -108,15 +108,9 @@ def _compare_columns(a: Mapping[str, Any], b: Mapping[str, Any], names: Sequence
 
 def _compare_sequences(a: Record, b: Record, spec: MergeSpec) -> int:
     for name in spec.sequence_fields:
-        compare = compare_values if name in spec.ordered_floats else _compare_sequence
+        compare = compare_values if name in spec.ordered_floats else compare_by_operators
         order = compare(a.values[name], b.values[name])
         if order:
             return -order if spec.sequence_descending and None not in (a.values[name], b.values[name]) else order
     return 0
 
-
-def _compare_sequence(a: Any, b: Any) -> int:
-    """As Java's operators compare: zeros are equal, and NaN equals everything."""
-    if a is None or b is None:
-        return (a is not None) - (b is not None)
-    return int(a > b) - int(a < b)

@@ -14,7 +14,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.deeds import ADD, ADD_OLDER, CLEAR, RETRACT, SET, SKIP
 from paimon.domain.merge.aggregate.registry import function_named
 from paimon.domain.merge.reference.record import DELETE, Record
-from paimon.domain.merge.reference.values import compare_values
+from paimon.domain.merge.reference.values import compare_by_operators
 from paimon.domain.merge.sequence_groups import SequenceGroup
 from paimon.domain.merge.spec import MergeSpec
 
@@ -99,5 +99,5 @@ def _is_in_order(record: Record, states: States, group: SequenceGroup) -> bool:
     """Whether the record is not older than what the group holds."""
     if _is_empty(record, group):
         return False
-    orders = (compare_values(record.values[name], states[name]) for name in group.sequence)
+    orders = (compare_by_operators(record.values[name], states[name]) for name in group.sequence)
     return next((order > 0 for order in orders if order), True)

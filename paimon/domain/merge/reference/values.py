@@ -18,6 +18,13 @@ def compare_values(a: Any, b: Any) -> int:
     return int(a > b) - int(a < b)
 
 
+def compare_by_operators(a: Any, b: Any) -> int:
+    """As Java's operators compare user sequences: null first, the zeros are equal, and NaN equals everything."""
+    if a is None or b is None:
+        return (a is not None) - (b is not None)
+    return int(a > b) - int(a < b)
+
+
 def _compare_floats(a: float, b: float) -> int:
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) - math.isnan(b)

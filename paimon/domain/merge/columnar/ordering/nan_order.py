@@ -45,9 +45,9 @@ class _Few(NamedTuple):
 
     def is_before(self, a: int, b: int, spec: MergeSpec) -> bool:
         """Whether the first of two records goes before the other where only they are compared."""
-        if _is_larger(self.sequences[a], self.sequences[b], spec.sequence_descending):
+        if is_larger(self.sequences[a], self.sequences[b], spec.sequence_descending):
             return False
-        later = _is_larger(self.sequences[b], self.sequences[a], spec.sequence_descending)
+        later = is_larger(self.sequences[b], self.sequences[a], spec.sequence_descending)
         return later or (self.ages[a], a) < (self.ages[b], b)
 
 
@@ -73,7 +73,7 @@ def _inserted(few: _Few, spec: MergeSpec) -> list[int]:
     ordered: list[int] = []
     for row in sorted(range(len(few.ages)), key=lambda r: few.ages[r]):
         place = len(ordered)
-        while place and _is_larger(few.sequences[ordered[place - 1]], few.sequences[row], spec.sequence_descending):
+        while place and is_larger(few.sequences[ordered[place - 1]], few.sequences[row], spec.sequence_descending):
             place -= 1
         ordered.insert(place, row)
     return ordered
@@ -100,7 +100,8 @@ def _age(number: int, is_add: bool, spec: MergeSpec) -> tuple[int, int]:
     return (is_add, number) if spec.retracts_first else (number, is_add)
 
 
-def _is_larger(a: Sequence[Any], b: Sequence[Any], descending: bool) -> bool:
+def is_larger(a: Sequence[Any], b: Sequence[Any], descending: bool) -> bool:
+    """Whether a user sequence is larger than another one, as Java's operators compare: null is the smallest."""
     for left, right in zip(a, b, strict=True):
         if left is None or right is None:
             if left is not right:

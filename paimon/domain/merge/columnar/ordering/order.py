@@ -110,7 +110,7 @@ def sorted_rows(words: list[Words], rows: int) -> Rows:
 def _age_parts(table: pa.Table, spec: MergeSpec, keys: Sequence[Words]) -> list[Part]:
     parts: list[Part] = []
     for name, column in zip(spec.sequence_fields, concatenated([table[n] for n in spec.sequence_fields]), strict=True):
-        parts += parts_of(column if name in spec.ordered_floats else _one_zero(column), spec.sequence_descending)
+        parts += parts_of(column if name in spec.ordered_floats else one_zero(column), spec.sequence_descending)
     if spec.retracts_first and table.num_rows:
         parts.append(_adds(table))
     if SEQUENCE_NUMBER.name not in table.column_names:
@@ -126,7 +126,7 @@ def _adds(table: pa.Table) -> Part:
     return Part((~retracts(table)).astype(np.uint64), 1)
 
 
-def _one_zero(column: pa.Array) -> pa.Array:
+def one_zero(column: pa.Array) -> pa.Array:
     """The column with 0.0 for -0.0: user sequences compare as Java's operators do."""
     return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
 
