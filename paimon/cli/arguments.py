@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest
-from paimon.engines import connect, open_table
+from paimon.engines import connect, location_of, open_table
 from paimon.system_table import SystemTable
 from paimon.table import Table
 
@@ -47,6 +48,18 @@ def add_warehouse(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("PAIMON_WAREHOUSE"),
         metavar="PATH",
         help="the warehouse that database.table is looked up in (default: $PAIMON_WAREHOUSE)",
+    )
+    add_catalog(parser)
+
+
+def add_catalog(parser: argparse.ArgumentParser) -> None:
+    """`--catalog`, by default the words of PAIMON_CATALOG."""
+    parser.add_argument(
+        "--catalog",
+        action="append",
+        default=os.environ.get("PAIMON_CATALOG", "").split(),
+        metavar="KEY=VALUE",
+        help="an option of the warehouse's catalog, such as metastore=jdbc; may be repeated (default: $PAIMON_CATALOG)",
     )
 
 
@@ -83,9 +96,30 @@ def is_path(name: str) -> bool:
 def opened(given: argparse.Namespace) -> Table | SystemTable:
     """The table, or system table, that TABLE names."""
     options = options_of(getattr(given, "option", []))
-    if given.warehouse and not is_path(given.table):
-        return connect(given.warehouse).open(given.table, options)
+    if given.catalog or (given.warehouse and not is_path(given.table)):
+        warehouse, name = place_of(given)
+        return catalog_at(given, warehouse).open(name, options)
     return open_table(given.table, options)
+
+
+def place_of(given: argparse.Namespace) -> tuple[str, str]:
+    """The warehouse, and ``database.table``, that TABLE names."""
+    if given.warehouse and not is_path(given.table):
+        return given.warehouse, given.table
+    *parents, database, table = location_of(given.table).split("/")
+    if not parents or not database.endswith(".db"):
+        raise InvalidRequest(
+            f"{given.table!r} is no place for a table",
+            subject=given.table,
+            hint="write WAREHOUSE/DATABASE.db/TABLE, or database.table with --warehouse",
+        )
+    return "/".join(parents), f"{database.removesuffix('.db')}.{table}"
+
+
+def catalog_at(given: argparse.Namespace, warehouse: str) -> Catalog:
+    """The catalog of a warehouse, with the options of `--catalog`."""
+    options: dict[str, Any] = {**options_of(given.catalog)}
+    return connect(warehouse, **options)
 
 
 def opened_table(given: argparse.Namespace) -> Table:

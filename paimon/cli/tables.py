@@ -9,21 +9,22 @@ import argparse
 
 from paimon.cli.arguments import (
     Commands,
+    add_catalog,
     add_option,
     add_output,
     add_table,
     add_warehouse,
+    catalog_at,
     command,
-    is_path,
     names_of,
     opened_table,
     options_of,
+    place_of,
 )
 from paimon.cli.inputs import schema_of
 from paimon.cli.output import print_records
 from paimon.cli.picture import show_table
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError
-from paimon.engines import connect, location_of
 from paimon.table import Table
 
 
@@ -31,6 +32,7 @@ def add_commands(commands: Commands) -> None:
     """Add this noun's commands."""
     init = command(commands, "init", "make a warehouse with a database", "paimon init lake")
     init.add_argument("path", metavar="WAREHOUSE", help="directory or URL of the warehouse")
+    add_catalog(init)
     init.add_argument("--database", default="default", help="name of the database (default: default)")
     init.set_defaults(run=_init)
     create = command(
@@ -69,15 +71,15 @@ def add_commands(commands: Commands) -> None:
 
 
 def _init(given: argparse.Namespace) -> None:
-    catalog = connect(given.path)
+    catalog = catalog_at(given, given.path)
     catalog.create_database(given.database, exist_ok=True)
     print(f"{catalog.warehouse}: database {given.database!r} is ready")
 
 
 def _create(given: argparse.Namespace) -> None:
-    warehouse, name = _place(given)
+    warehouse, name = place_of(given)
     schema = given.columns if given.columns else schema_of(given.like)
-    catalog = connect(warehouse)
+    catalog = catalog_at(given, warehouse)
     catalog.create_database(name.partition(".")[0], exist_ok=True)
     try:
         table = catalog.create_table(
@@ -94,24 +96,11 @@ def _create(given: argparse.Namespace) -> None:
     print(f"{table.location}: {table!r} is ready")
 
 
-def _place(given: argparse.Namespace) -> tuple[str, str]:
-    if given.warehouse and not is_path(given.table):
-        return given.warehouse, given.table
-    *parents, database, table = location_of(given.table).split("/")
-    if not parents or not database.endswith(".db"):
-        raise InvalidRequest(
-            f"{given.table!r} is no place for a table",
-            subject=given.table,
-            hint="write WAREHOUSE/DATABASE.db/TABLE, or database.table with --warehouse",
-        )
-    return "/".join(parents), f"{database.removesuffix('.db')}.{table}"
-
-
 def _ls(given: argparse.Namespace) -> None:
     warehouse = given.path or given.warehouse
     if not warehouse:
         raise InvalidRequest("no warehouse was named", hint="paimon ls PATH, or set PAIMON_WAREHOUSE")
-    catalog = connect(warehouse)
+    catalog = catalog_at(given, warehouse)
     databases = catalog.databases()
     found = catalog.engine.files.status(catalog.warehouse) if not databases else None
     if not databases and (found is None or not found.is_directory):

@@ -136,3 +136,21 @@ def test_follow(run: Run, orders: paimon.Table, capsys: pytest.CaptureFixture[st
     assert "'earliest' or 'latest'" in run("follow", "--from", "first", code=1)
     assert main(["follow", orders.location, "--until", "3", "--columns", "id", "-o", "csv"]) == 0
     assert capsys.readouterr().out.splitlines() == ['"_snapshot_id","_row_kind","id"', '3,"+I",1', '3,"+I",1']
+
+
+def test_a_catalog_in_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake, rows = tmp_path / "lake", tmp_path / "rows.csv"
+    rows.write_text("id\n7\n")
+    jdbc = ("--catalog", "metastore=jdbc", "--catalog", f"uri=sqlite:///{tmp_path}/catalog.sqlite")
+    assert main(["init", str(lake), *jdbc]) == 0
+    made = ["create", "default.t", "-w", str(lake), "--columns", "id INT NOT NULL", "--primary-key", "id"]
+    assert main([*made, "--option", "bucket=1", *jdbc]) == 0
+    assert main(["write", "default.t", str(rows), "-w", str(lake), *jdbc]) == 0
+    assert main(["tag", "create", f"{lake}/default.db/t", "kept", *jdbc]) == 0
+    capsys.readouterr()
+    assert main(["cat", "default.t", "-w", str(lake), "--tag", "kept", "-o", "json", *jdbc]) == 0
+    assert main(["ls", str(lake), "-o", "json", *jdbc]) == 0
+    told = capsys.readouterr().out
+    assert '{"id": 7}' in told
+    assert "default.t" in told
+    assert main(["ls", str(lake), "--catalog", "metastore=jdbc", "--catalog", "uri=nonsense"]) == 1
