@@ -122,6 +122,7 @@ class Scan(Results):
             snapshot=self.pinned.snapshot,
             predicate=None if predicate is None else only_columns(predicate, table.schema.names),
             min_level=self._view.min_level(table),
+            made_since_millis=self.pinned.made_since_millis,
         )
         return plan_with_fallback(self._engine, table, request)
 

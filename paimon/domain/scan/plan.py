@@ -40,6 +40,8 @@ class ScanRequest:
         filtered by statistics of other files.
     min_level : int
         Leave out files of lower levels.
+    made_since_millis : int, optional
+        Leave out files that were made before, by the wall clock of their writers.
     shows_level_0 : bool
         Merge level 0 in, also where batch reads leave it out until it is compacted.
     """
@@ -49,6 +51,7 @@ class ScanRequest:
     buckets: frozenset[int] | None = None
     kind: ScanKind = ScanKind.ALL
     min_level: int = 0
+    made_since_millis: int | None = None
     shows_level_0: bool = False
 
 

@@ -114,8 +114,8 @@ def _listed(asked: _Asked) -> tuple[ManifestFileMeta, ...]:
 def _live_entries(asked: _Asked, manifests: tuple[ManifestFileMeta, ...]) -> EntryColumns:
     """The live files of selected partitions and buckets; what deletes a file lies in the same partition and bucket."""
     table, request = asked.table, asked.request
-    sizes = {m.file_name: m.file_size for m in manifests}
-    entries = entry_columns(read_manifest_columns(asked.engine, table, [m.file_name for m in manifests], sizes))
+    names = [m.file_name for m in manifests]
+    entries = entry_columns(read_manifest_columns(asked.engine, table, names, manifests))
     fields = table.schema.partition_fields
     check_partitions(entries.partition_rows, len(fields), table.paths.manifests)
     partitions = asked.only(table.schema.partition_keys)
@@ -127,6 +127,8 @@ def _live_entries(asked: _Asked, manifests: tuple[ManifestFileMeta, ...]) -> Ent
     lowest = max(request.min_level, 1 if hidden else 0)
     if lowest:
         entries = asked.kept("levels", entries, entries.number("_LEVEL") >= lowest)
+    if request.made_since_millis is not None:
+        entries = asked.kept("ages", entries, entries.number("_CREATION_TIME") >= request.made_since_millis)
     return entries
 
 

@@ -12,25 +12,32 @@ from datetime import UTC, datetime
 from attrs import evolve, frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.schema.rules.files import check_scan
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.read.schemas import load_schema
 from paimon.operations.read.snapshots import (
     latest_snapshot,
     load_snapshot,
     load_tag,
     snapshot_before,
+    snapshot_ids,
     snapshot_of_watermark,
+    snapshots,
 )
 from paimon.ports.engine import Engine
 
 
 @frozen(hash=False)
 class PinnedTable:
-    """A table at one snapshot (None: an empty table) and the schema that its rows are shown in."""
+    """A table at one snapshot (None: an empty table) and the schema that its rows are shown in.
+
+    `made_since_millis`: only files made since then are meant, by the wall clock of their writers.
+    """
 
     table: TableDefinition
     snapshot: Snapshot | None
+    made_since_millis: int | None = None
 
 
 def pin(
@@ -50,16 +57,49 @@ def pin(
         No such snapshot or tag.
     """
     given = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
-    asked = {k: v for k, v in given.items() if v is not None} or _from_options(table.options.values)
+    asked: dict[str, object] = {k: v for k, v in given.items() if v is not None}
+    if not asked:
+        check_scan(table.options)
+        asked = _from_options(table.options.values)
     if len(asked) > 1:
         raise InvalidRequest(
             f"more than one way of time travel: {', '.join(sorted(asked))}", hint="give exactly one of them"
         )
     if not asked:
-        return PinnedTable(table, latest_snapshot(engine, table.paths))
+        compacted = table.options.scan_mode == "compacted-full"
+        found = _compacted(engine, table) if compacted else latest_snapshot(engine, table.paths)
+        return PinnedTable(table, found)
     ((way, value),) = asked.items()
-    found = _TRAVELS[way](engine, table, value)
-    return PinnedTable(_at_schema(engine, table, found.schema_id), found)
+    if way in _MADE_SINCE:
+        return _made_since(engine, table, way, _whole_number(value, f"scan.{way}-millis"))
+    travelled = _TRAVELS[way](engine, table, value)
+    return PinnedTable(_at_schema(engine, table, travelled.schema_id), travelled)
+
+
+def _compacted(engine: Engine, table: TableDefinition) -> Snapshot | None:
+    """The newest snapshot of a compaction, of a full one where these are made at intervals; else the latest."""
+    options = table.options
+    every = options.full_compaction_delta_commits
+    at_intervals = every is not None or options.changelog_producer == "full-compaction"
+    for snapshot in reversed(tuple(snapshots(engine, table.paths))):
+        number = snapshot.commit_identifier
+        if snapshot.commit_kind is CommitKind.COMPACT and not (
+            at_intervals and number % (every or 1) and number != BATCH_COMMIT_IDENTIFIER
+        ):
+            return snapshot
+    return latest_snapshot(engine, table.paths)
+
+
+def _made_since(engine: Engine, table: TableDefinition, way: str, millis: int) -> PinnedTable:
+    """The latest state's files made since a time; by `scan.creation-time-millis` rather the first state after it."""
+    earlier = snapshot_before(engine, table.paths, millis - 1) if way == _CREATION else None
+    if earlier is not None:
+        later = [i for i in snapshot_ids(engine, table.paths) if i > earlier.id][:1]
+        if later:
+            found = load_snapshot(engine, table.paths, later[0])
+            return PinnedTable(_at_schema(engine, table, found.schema_id), found)
+    local = millis + engine.clock.local_offset_millis(millis)
+    return PinnedTable(table, latest_snapshot(engine, table.paths), local)
 
 
 def _from_options(options: Mapping[str, str]) -> dict[str, object]:
@@ -124,7 +164,11 @@ _OPTION_WAYS = {
     "scan.timestamp": "timestamp",
     "scan.watermark": "watermark",
     "scan.version": "version",
+    "scan.file-creation-time-millis": "file-creation-time",
+    "scan.creation-time-millis": "creation-time",
 }
+_CREATION = "creation-time"
+_MADE_SINCE = ("file-creation-time", _CREATION)
 
 
 def _whole_number(value: object, what: str) -> int:

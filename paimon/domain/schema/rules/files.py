@@ -36,7 +36,7 @@ def check_files(schema: TableSchema, options: TableOptions) -> None:
     for option, name in _formats(options):
         _check_format(schema, option, name)
     _check_file_indexes(schema, options)
-    _check_scan(options)
+    check_scan(options)
 
 
 def _formats(options: TableOptions) -> list[tuple[str, str]]:
@@ -82,8 +82,8 @@ def _check_file_indexes(schema: TableSchema, options: TableOptions) -> None:
                     raise refuse(key, f"names {column!r}, which is no column", did_you_mean(column, schema.names))
 
 
-def _check_scan(options: TableOptions) -> None:
-    """At most one way of travelling is stored, and the scan mode has what it needs."""
+def check_scan(options: TableOptions) -> None:
+    """At most one way of travelling is given, and the scan mode has what it needs."""
     mode = options.scan_mode
     given = [k for k in dict.fromkeys(k for keys in _SCAN_GROUPS.values() for k in keys) if k in options.values]
     if len(given) > 1:
