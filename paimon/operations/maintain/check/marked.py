@@ -52,7 +52,7 @@ def check_marked(engine: Engine, found: Found, state: State, entries: Sequence[M
         directories = BucketPaths.of(state.table)
         for (partition, bucket), held in buckets.items():
             path = directories.directory(partition, bucket)
-            split = DataSplit(state.snapshot.id, partition, bucket, 0, path, ())
+            split = DataSplit(state.snapshot.id, partition, bucket, 0, path, tuple(held))
             marks = vectors.get((partition, bucket), {})
             found.attempt(path, [state.name], partial(_keys_once, engine, found, state, split, held, marks))
 
