@@ -157,6 +157,24 @@ def test_damaged_tables(root: Path, name: str, capsys: pytest.CaptureFixture[str
     assert any(part in said for part in named)
 
 
+@pytest.mark.parametrize("left", [0, 1, 5, -1])
+def test_an_index_file_that_is_cut(root: Path, left: int, capsys: pytest.CaptureFixture[str]) -> None:
+    table = paimon.connect(root.parent.parent).create_table(
+        "d.v",
+        "k INT NOT NULL, v STRING",
+        primary_keys=["k"],
+        options={"bucket": "1", "deletion-vectors.enabled": "true"},
+    )
+    table.write([{"k": i, "v": "a"} for i in range(20)])
+    table.write([{"k": i, "v": "b"} for i in range(5)])
+    place = root.parent / "v"
+    (index,) = (place / "index").iterdir()
+    index.write_bytes(index.read_bytes()[:left])
+    with pytest.raises(CorruptTable, match=index.name):
+        paimon.open_table(place).scan().to_arrow()
+    assert index.name in failing(capsys, "cat", str(place))
+
+
 def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What a command that fails says: a sentence and a hint, no traceback."""
     assert main(list(arguments)) == 1

@@ -24,7 +24,6 @@ from paimon.ports.engine import Engine
 T = TypeVar("T")
 
 _KINDS = tuple(FileKind)
-_UNTOLD: Mapping[str, int] = {}
 _OBJECT_BYTES = 1_000
 """What one decoded record weighs in the cache, roughly."""
 
@@ -81,8 +80,7 @@ def live_columns(engine: Engine, table: TableDefinition, manifests: Sequence[Man
 
 def all_columns(engine: Engine, table: TableDefinition, manifests: Sequence[ManifestFileMeta]) -> EntryColumns:
     """All that these manifests add and delete, as columns."""
-    sizes = {m.file_name: m.file_size for m in manifests}
-    return entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests], sizes))
+    return entry_columns(read_manifest_columns(engine, table, [m.file_name for m in manifests], manifests))
 
 
 def entries_at(columns: EntryColumns) -> list[ManifestEntry]:
@@ -96,26 +94,35 @@ def entries_at(columns: EntryColumns) -> list[ManifestEntry]:
 
 
 def read_manifest_columns(
-    engine: Engine, table: TableDefinition, names: Sequence[str], sizes: Mapping[str, int] = _UNTOLD
+    engine: Engine, table: TableDefinition, names: Sequence[str], said: Sequence[ManifestFileMeta] = ()
 ) -> list[ManifestRecords]:
     """The entries of manifests as columns; not yet checked.
 
-    Manifests that are read together are decoded, kept and answered as one piece. A file whose size differs from what
-    its manifest list says, by name in `sizes`, is corrupt.
+    Manifests that are read together are decoded, kept and answered as one piece. A file of another size, or
+    with more or fewer entries, than a manifest list has `said` of it is corrupt.
     """
-    told = {table.paths.manifest(name): sizes.get(name) for name in names}
+    told = {table.paths.manifest(meta.file_name): meta for meta in said}
     paths = [table.paths.manifest(name) for name in names]
     kept = {path: _kept(engine, path) for path in paths}
     missing = [path for path in paths if kept[path] is None]
     if missing:
-        files = [(path, _bytes_of(engine, path, told[path])) for path in missing]
+        files = [(path, _bytes_of(engine, path, told[path].file_size if path in told else None)) for path in missing]
         records, counts = engine.records.read_columns(files, ENTRY_TYPE)
+        _check_counts(missing, counts, told)
         piece = ManifestRecords(tuple(missing), tuple(counts), records)
         size = records.weight // len(missing)
         for position, path in enumerate(missing):
             kept[path] = (piece, position)
             engine.cache.put(f"columns:{path}", (piece, position), size)
     return _runs([found for path in paths if (found := kept[path]) is not None])
+
+
+def _check_counts(paths: Sequence[str], counts: Sequence[int], told: Mapping[str, ManifestFileMeta]) -> None:
+    for path, count in zip(paths, counts, strict=True):
+        meta = told.get(path)
+        said = count if meta is None else meta.num_added_files + meta.num_deleted_files
+        if count != said:
+            raise CorruptTable(path, f"has {count} entries, and {said} are said of it")
 
 
 def _kept(engine: Engine, path: str) -> tuple[ManifestRecords, int] | None:

@@ -1,18 +1,18 @@
 """Damaged files of every kind, by the hundred: the truth, a typed error that names the thing, or what cannot be seen.
 
-500 damages in CI, 20,000 with --long. What a format cannot see (a flip in a page without a checksum, a file in the
-place of another of the same shape) is counted apart.
+500 damages in CI, 20,000 with --long, and edits of members and records beside them. What a format cannot see (a flip
+in a page without a checksum, a file in the place of another of the same shape) is counted apart.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hostile import TABLES, Outcome, Reader, build, damages, judged, readings
+from hostile import TABLES, Damage, Outcome, Reader, build, damages, judged, readings, restructurings
 
 PARTS = 5
 NEVER = ("raw", "hangs", "dies", "unnamed")
@@ -27,11 +27,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def outcomes(home: Path, seed: int, count: int) -> list[Outcome]:
+def outcomes(
+    home: Path, seed: int, count: int, drawn: Callable[[Path, int], Iterator[Damage]] = damages
+) -> list[Outcome]:
     truth = {name: readings(home / "d.db" / name) for name in TABLES}
     reader = Reader()
     try:
-        return [judged(home, truth, d, reader) for d in itertools.islice(damages(home, seed), count)]
+        return [judged(home, truth, d, reader) for d in itertools.islice(drawn(home, seed), count)]
     finally:
         reader.close()
 
@@ -47,6 +49,18 @@ def test_some_damages(sound: Path, part: int) -> None:
     counts = check(outcomes(sound, 100 + part, 100))
     assert counts["refused"] > counts["same"]
     assert counts["unseen"] < 15
+
+
+def test_some_restructured_files(sound: Path) -> None:
+    counts = check(outcomes(sound, 200, 60, restructurings))
+    assert counts["refused"] > 15
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(10))
+def test_many_restructured_files(sound: Path, part: int, record_property: Callable[[str, object], None]) -> None:
+    for judgement, count in check(outcomes(sound, 20_000 + part, 200, restructurings)).items():
+        record_property(judgement, count)
 
 
 @pytest.mark.long

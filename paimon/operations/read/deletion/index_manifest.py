@@ -29,7 +29,11 @@ def deletion_files(
     source = table.paths.manifest(snapshot.index_manifest)
     found: dict[BucketKey, dict[str, DeletionFile]] = {}
     for entry in read_index_manifest(engine, table, snapshot.index_manifest):
-        if entry.kind is FileKind.DELETE or entry.index_type != DELETION_VECTORS:
+        if entry.kind is FileKind.DELETE:
+            continue
+        if entry.index_type != DELETION_VECTORS:
+            if entry.deletion_vectors:
+                raise CorruptTable(source, f"holds deletion vectors in an index of type {entry.index_type!r:.80}")
             continue
         path = index_path(table, entry, source)
         files = found.setdefault((entry.partition, entry.bucket), {})
