@@ -54,7 +54,7 @@ class LocalTempStore:
     def load(self, handle: str, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The table's rows in order, in batches of at most `batch_rows`."""
         try:
-            with pa.memory_map(handle) as source:
+            with pa.OSFile(handle) as source:  # of a map, what was read would count as memory of the process
                 reader = pa.ipc.open_file(source)
                 for index in range(reader.num_record_batches):
                     batch = reader.get_batch(index)

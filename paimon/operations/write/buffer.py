@@ -1,6 +1,7 @@
 """Rows that wait to be written, of all buckets together.
 
-Law: rows leave in the order in which they came; what is held is counted in bytes. A state machine.
+Law: rows leave in the order in which they came; what is held is counted in bytes. Where all of it is copied, columns
+are freed one by one, so that it is never held twice. A state machine.
 """
 
 from __future__ import annotations
@@ -39,7 +40,21 @@ class WriteBuffer:
             return None
         tables, codes = self._tables, self._codes
         self._tables, self._codes, self._bytes = [], [], 0
-        return pa.concat_tables(tables).combine_chunks(), codes[0] if len(codes) == 1 else np.concatenate(codes)
+        schema, columns = tables[0].schema, [[t.column(i) for t in tables] for i in range(tables[0].num_columns)]
+        tables.clear()
+        whole = [_whole(columns.pop(0)) for _ in schema]
+        return pa.Table.from_arrays(whole, schema=schema), codes[0] if len(codes) == 1 else np.concatenate(codes)
+
+
+def taken(columns: list[pa.ChunkedArray], rows: Codes) -> list[pa.ChunkedArray]:
+    """These rows of the columns, which leave their list one by one: who holds them nowhere else, frees them so."""
+    places = pa.array(rows)
+    return [columns.pop(0).take(places) for _ in range(len(columns))]
+
+
+def _whole(parts: list[pa.ChunkedArray]) -> pa.Array:
+    chunks = [chunk for part in parts for chunk in part.chunks]
+    return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, parts[0].type).combine_chunks()
 
 
 def pieces(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:

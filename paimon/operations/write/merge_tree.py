@@ -20,7 +20,7 @@ from paimon.domain.merge.windows import Piece, windows
 from paimon.domain.types.data_types import BigIntType, DataField
 from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER
 from paimon.operations.write.buckets import Buckets, BucketState
-from paimon.operations.write.buffer import WriteBuffer
+from paimon.operations.write.buffer import WriteBuffer, taken
 from paimon.operations.write.route import Codes
 from paimon.ports.engine import Engine
 
@@ -28,6 +28,8 @@ _BUCKET = DataField(0, KEY_PREFIX, BigIntType(nullable=False))
 """The number of a row's bucket among the writer's, as a key column: no column of a table has such a name."""
 _BATCH_ROWS = 16_384
 """Rows read back at a time from each spilled run."""
+_WINDOW_SHARE = 4
+"""A window of spilled rows is this part of the buffer: it is held as it was read, in one piece, and merged."""
 
 
 class MergeTreeWriter:
@@ -84,7 +86,7 @@ class MergeTreeWriter:
         else:
             self._spill()
             runs = [self._pieces(handle) for handle in self._spilled]
-            for window in windows(runs, self._spec.key_fields, self._limit_bytes // 2):
+            for window in windows(runs, self._spec.key_fields, self._limit_bytes // _WINDOW_SHARE):
                 self._write(pa.Table.from_batches([piece.batch for piece in window]).combine_chunks(), None)
             self._drop_spilled()
         if self._current is not None:
@@ -101,10 +103,13 @@ class MergeTreeWriter:
         drained = self._buffer.drain()
         if drained is None:
             return
-        table, codes = drained
-        numbers = pa.array(_sequence_numbers(codes, self._buckets))
-        table = table.append_column(SEQUENCE_NUMBER.name, numbers).append_column(_BUCKET.name, pa.array(codes))
-        ordered = table.take(pa.array(groups_of(table, self._spec).order))
+        table, codes = _by_arrival(*drained), drained[1]
+        del drained  # what is copied below is freed column by column
+        schema, order = table.schema, groups_of(table, self._spec).order
+        columns = table.columns
+        del table
+        ordered = pa.Table.from_arrays(taken(columns, order), schema=schema)
+        ordered = _numbered(ordered, _sequence_numbers(codes, self._buckets))
         self._spilled.append(self._engine.temp.spill(ordered))
         self._spilled_bytes += ordered.nbytes
 
@@ -117,10 +122,7 @@ class MergeTreeWriter:
         self._spilled, self._spilled_bytes = [], 0
 
     def _write_at_once(self, table: pa.Table, codes: Codes) -> None:
-        # Arrival stands for the sequence number: it ascends over all buckets, so that the merge need not sort by it.
-        arrival = pa.array(np.arange(table.num_rows, dtype=np.int64))
-        table = table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, pa.array(codes))
-        self._write(table, _sequence_numbers(codes, self._buckets))
+        self._write(_by_arrival(table, codes), _sequence_numbers(codes, self._buckets))
 
     def _write(self, table: pa.Table, numbers: Codes | None) -> None:
         """Writes rows that hold each of their keys whole; `numbers` are the sequence numbers by arrival."""
@@ -136,13 +138,27 @@ class MergeTreeWriter:
             self._buckets.relieve()
 
 
+def _by_arrival(table: pa.Table, codes: Codes) -> pa.Table:
+    """The rows with what orders them.
+
+    Arrival stands for the sequence number: it ascends over all buckets, so that nothing need be sorted by it.
+    """
+    arrival = pa.array(np.arange(table.num_rows, dtype=np.int64))
+    return table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, pa.array(codes))
+
+
+def _numbered(table: pa.Table, numbers: Codes) -> pa.Table:
+    """Sequence numbers in place of arrival."""
+    place = table.column_names.index(SEQUENCE_NUMBER.name)
+    given = pa.array(numbers[np.asarray(table[SEQUENCE_NUMBER.name])])
+    return table.set_column(place, SEQUENCE_NUMBER.name, given)
+
+
 def _by_bucket(ordered: pa.Table, numbers: Codes | None, buckets: Buckets) -> Iterator[tuple[BucketState, pa.Table]]:
     """Ordered rows cut into buckets, with their own sequence numbers in place of their arrival."""
     codes = np.asarray(ordered[_BUCKET.name])
     if numbers is not None:
-        place = ordered.column_names.index(SEQUENCE_NUMBER.name)
-        given = pa.array(numbers[np.asarray(ordered[SEQUENCE_NUMBER.name])])
-        ordered = ordered.set_column(place, SEQUENCE_NUMBER.name, given)
+        ordered = _numbered(ordered, numbers)
     bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
     for start, end in itertools.pairwise(bounds):
         if end > start:
