@@ -13,7 +13,7 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from paimon.domain.schema.rules.files import check_scan
 
 
 class StartKind(Enum):
@@ -60,6 +60,7 @@ def start_of(options: TableOptions, from_snapshot: int | str | None) -> Start:
     for key in _BATCH_ONLY:
         if options.get(key):
             raise InvalidRequest(f"a follower cannot start at {key}", subject=key, hint="start at a snapshot or a time")
+    check_scan(options)
     mode = _mode(options)
     known = {kind.value: kind for kind in StartKind if kind is not StartKind.EARLIEST}
     if mode not in known:
@@ -93,17 +94,6 @@ def _mode(options: TableOptions) -> str:
     if options.get("scan.timestamp") or options.get("scan.timestamp-millis"):
         return StartKind.SINCE.value
     return StartKind.STATE.value
-
-
-def is_compacted(snapshot: Snapshot, options: TableOptions) -> bool:
-    """Whether a snapshot is one that `compacted-full` starts at."""
-    if snapshot.commit_kind is not CommitKind.COMPACT:
-        return False
-    text = options.get("full-compaction.delta-commits")
-    if options.changelog_producer != "full-compaction" and text is None:
-        return True
-    identifier = snapshot.commit_identifier
-    return identifier == BATCH_COMMIT_IDENTIFIER or identifier % max(1, int(text or 1)) == 0
 
 
 def state_min_level(options: TableOptions) -> int:

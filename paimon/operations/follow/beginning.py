@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from paimon.domain.changelog.start import Start, StartKind, is_compacted
+from paimon.domain.changelog.start import Start, StartKind
 from paimon.domain.errors import NotFound
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.changes.history import find_changelog, first_id
 from paimon.operations.read.snapshots import (
-    find_snapshot,
     latest_snapshot,
     load_snapshot,
     snapshot_before,
     snapshot_ids,
 )
-from paimon.operations.read.time_travel import epoch_millis
+from paimon.operations.read.time_travel import epoch_millis, newest_compacted
 from paimon.ports.engine import Engine
 
 
@@ -84,10 +83,7 @@ def _state(engine: Engine, table: TableDefinition, start: Start, latest: Snapsho
     if start.kind is StartKind.STATE_OF:
         return load_snapshot(engine, table.paths, int(start.value))
     if start.kind is StartKind.COMPACTED_STATE:
-        for snapshot_id in reversed(snapshot_ids(engine, table.paths)):
-            found = find_snapshot(engine, table.paths, snapshot_id)
-            if found is not None and is_compacted(found, table.options):
-                return found
+        return newest_compacted(engine, table) or latest
     return latest
 
 

@@ -67,7 +67,7 @@ def pin(
         )
     if not asked:
         compacted = table.options.scan_mode == "compacted-full"
-        found = _compacted(engine, table) if compacted else latest_snapshot(engine, table.paths)
+        found = newest_compacted(engine, table) if compacted else latest_snapshot(engine, table.paths)
         return PinnedTable(table, found)
     ((way, value),) = asked.items()
     if way in _MADE_SINCE:
@@ -76,7 +76,7 @@ def pin(
     return PinnedTable(_at_schema(engine, table, travelled.schema_id), travelled)
 
 
-def _compacted(engine: Engine, table: TableDefinition) -> Snapshot | None:
+def newest_compacted(engine: Engine, table: TableDefinition) -> Snapshot | None:
     """The newest snapshot of a compaction, of a full one where these are made at intervals; else the latest."""
     options = table.options
     every = options.full_compaction_delta_commits

@@ -82,8 +82,11 @@ def test_options_that_only_batches_read_are_refused(orders: paimon.Table) -> Non
     orders.tags.create("t")
     with pytest.raises(InvalidRequest, match=r"scan\.tag-name"):
         orders.with_options({"scan.tag-name": "t"}).follow()
+    made = {"scan.mode": "from-file-creation-time", "scan.file-creation-time-millis": 1}
     with pytest.raises(Unsupported, match="from-file-creation-time"):
-        orders.with_options({"scan.mode": "from-file-creation-time"}).follow()
+        orders.with_options(made).follow()
+    with pytest.raises(InvalidRequest, match="does not go with"):
+        orders.with_options({"scan.mode": "latest", "scan.snapshot-id": 1}).follow()
     with pytest.raises(InvalidRequest, match="after the last that is wanted"):
         next(orders.follow(until=2))
     with pytest.raises(NotFound, match="up to 4"):
