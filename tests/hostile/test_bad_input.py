@@ -258,6 +258,17 @@ def test_a_bucket_count_that_differs(root: Path, tmp_path: Path, capsys: pytest.
     assert sorted(p for p in root.rglob("*") if p.is_file()) == before
 
 
+@pytest.mark.parametrize("place", ["snapshot/snapshot-1", "schema/schema-0", "snapshot/LATEST"])
+def test_a_file_that_is_one_large_hole(root: Path, place: str) -> None:
+    with (root / place).open("r+b") as file:
+        file.truncate(1 << 40)
+    if place.endswith("LATEST"):  # a hint that cannot be read is no hint
+        assert paimon.open_table(root).scan().to_arrow().num_rows == len(ROWS)
+        return
+    with pytest.raises(PaimonError, match=place.rpartition("/")[2]):
+        paimon.open_table(root).scan().to_arrow()
+
+
 PLACES = {
     "a directory that is no table": lambda r: r.parent,
     "a directory of a table": lambda r: r / "snapshot",
