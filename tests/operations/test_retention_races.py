@@ -128,6 +128,8 @@ def assert_whole(table: paimon.Table) -> None:
     for name in table.tags:
         assert table.scan(tag=name).count() >= 1
     for name in table.branches:
+        if not list(Path(table.location, "branch", f"branch-{name}", "snapshot").glob("snapshot-*")):
+            continue  # what a tagger left that was killed while it made or deleted the branch: no state of anything
         assert opened(f"{table.location}$branch_{name}").scan().count() >= 1
     table.maintain.remove_orphans(timedelta(0), allow_young=True)
     assert table.maintain.check().faults == ()

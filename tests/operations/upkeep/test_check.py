@@ -75,6 +75,15 @@ def test_a_whole_table(table: paimon.Table) -> None:
     assert str(report).startswith("whole: 4 states")
 
 
+def test_what_is_left_of_a_branch_that_was_never_made_is_no_fault(table: paimon.Table) -> None:
+    left = Path(table.location, "branch", "branch-b", "schema")
+    left.mkdir(parents=True)
+    assert checked(table).faults == ()
+    left.with_name("snapshot").mkdir()
+    (left.with_name("snapshot") / "snapshot-1").write_bytes(b"{}")
+    assert "without a schema" in str(checked(table))
+
+
 def test_a_missing_data_file_touches_the_states_that_have_it(table: paimon.Table) -> None:
     newest = data_files(table)[-1]
     newest.unlink()

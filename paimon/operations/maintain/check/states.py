@@ -16,7 +16,7 @@ from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import parse_hint
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.maintain.retention.holders import Held, branch_names, on_branch
+from paimon.operations.maintain.retention.holders import Held, branch_names, if_held
 from paimon.operations.read.changes.history import changelog_ids, find_changelog
 from paimon.operations.read.schemas import load_schema
 from paimon.operations.read.snapshots import find_snapshot, load_tag, snapshot_ids, tag_names
@@ -79,9 +79,11 @@ def find_states(engine: Engine, table: TableDefinition) -> Found:
     for branch in [MAIN_BRANCH, *branch_names(engine, table.paths)]:
         where = "" if branch == MAIN_BRANCH else f" of branch {branch}"
         try:
-            seen = table if branch == table.branch else on_branch(engine, table, branch)
+            seen = table if branch == table.branch else if_held(engine, table, branch)
         except PaimonError as error:
             found.faults.append(fault_of(error, table.paths.branch_directory(branch), [f"branch {branch}"]))
+            continue
+        if seen is None:  # directories that a process left which died as it made or deleted the branch
             continue
         found.branches.append((seen, where))
         _snapshots(engine, seen, where, found)

@@ -57,11 +57,11 @@ def branch_names(engine: Engine, paths: TablePaths) -> list[str]:
 def all_branches(engine: Engine, table: TableDefinition) -> list[TableDefinition]:
     """The table as each of its branches sees it, but those that hold nothing at all; CorruptTable as `on_branch`."""
     names = [MAIN_BRANCH, *branch_names(engine, table.paths)]
-    seen = (table if name == table.branch else _if_held(engine, table, name) for name in names)
+    seen = (table if name == table.branch else if_held(engine, table, name) for name in names)
     return [branch for branch in seen if branch is not None]
 
 
-def _if_held(engine: Engine, table: TableDefinition, name: str) -> TableDefinition | None:
+def if_held(engine: Engine, table: TableDefinition, name: str) -> TableDefinition | None:
     """The table on a branch; None for one that holds nothing, perhaps because it is being deleted just now."""
     paths = TablePaths(table.location, name)
     if _is_bare(engine, paths):
