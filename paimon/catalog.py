@@ -225,7 +225,13 @@ class Catalog:
         if "$" in name:
             raise InvalidRequest(f"{name!r} is not a plain table name", subject=name, hint="leave out the $ part")
         _check_database(identifier.database)
+        _check_visible(identifier.table, "table")
         return identifier
+
+
+def _check_visible(name: str, what: str) -> None:
+    if name.startswith("."):
+        raise InvalidRequest(f"{what} name {name!r} is hidden by its dot", subject=name, hint="begin it with a letter")
 
 
 def _properties(schema: TableSchema) -> dict[str, str]:
@@ -238,6 +244,7 @@ def _properties(schema: TableSchema) -> dict[str, str]:
 
 def _check_database(name: str) -> None:
     segment(name, "database name")
+    _check_visible(name, "database")
     if name == SYSTEM_DATABASE:
         raise InvalidRequest(f"database {name!r} belongs to the system", subject=name)
 

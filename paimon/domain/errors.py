@@ -171,7 +171,8 @@ def _revived(kind: type[PaimonError], told: tuple[object, ...], fields: dict[str
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The hint that names the nearest known name, or lists the known ones; None where nothing is known."""
     names = sorted(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    same = [candidate for candidate in names if candidate.lower() == name.lower()]
+    near = same or get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"
     return f"known are: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}" if names else None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from paimon.adapters.formats.orc import OrcFormat
 from paimon.adapters.formats.orc.protobuf import BYTES, FIXED64, VARINT, Part, decode, encode
-from paimon.adapters.formats.orc.tail import split_tail, tail_bytes
+from paimon.adapters.formats.orc.tail import split_tail, tail_bytes, unframe
 from paimon.domain.errors import Unsupported
 from paimon.domain.predicate.expression import Compare, Operator, Predicate
 from paimon.domain.row.values import to_array, to_values
@@ -132,6 +132,11 @@ def test_decimals_of_38_digits_beside_far_times() -> None:
     kind = dt.ArrayType(dt.RowType((DataField(1, "t", dt.TimestampType(3)), DataField(2, "d", dt.DecimalType(38, 1)))))
     rows = [[(YEAR_9999, Decimal("1234567890123456789012345678901234567.8"))]]
     assert read(write(kind, rows)[0], kind) == rows
+
+
+def test_lzo_is_refused_by_name() -> None:
+    with pytest.raises(Unsupported, match="LZO"):
+        unframe(b"\x02\x00\x00\x00", 3)
 
 
 PARTS = st.one_of(

@@ -231,3 +231,14 @@ def test_a_table_that_is_a_link_is_none_of_the_warehouse(home: Path) -> None:
     (home / "lake" / "d.db" / "t").symlink_to(home / "elsewhere")
     assert paimon.connect(home / "lake").tables("d") == []
     assert paimon.open_table(home / "lake" / "d.db" / "t").scan().to_arrow().num_rows == 2
+
+
+def test_names_that_listings_hide_are_not_given(home: Path) -> None:
+    catalog = paimon.connect(home / "lake")
+    for call in (
+        lambda: catalog.create_database(".hidden"),
+        lambda: catalog.create_table("d..hidden", "a INT"),
+        lambda: catalog.rename_table("d.t", "d..hidden"),
+    ):
+        with pytest.raises(PaimonError, match="hidden by its dot"):
+            call()

@@ -107,6 +107,7 @@ def test_nullable_keys_are_made_nullable() -> None:
         ("a INT, b INT", (), {"bucket": "2"}, "bucket", "bucket-key"),
         ("a INT, b INT", (), {"bucket": "2", "bucket-key": "aa"}, "bucket-key", "did you mean 'a'"),
         ("a INT, v INT", ("a",), {"bucket": "1", "sequence.field": "w"}, "sequence.field", "'w'"),
+        ("aB INT, c INT", (), {"bucket": "2", "bucket-key": "AB"}, "bucket-key", "did you mean 'aB'"),
         ("a INT DEFAULT 'x'", (), {}, "a", "default value"),
     ],
 )

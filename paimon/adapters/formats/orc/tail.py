@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from paimon.adapters.formats.bounded import inflate, unlz4, unsnappy, unzstd
 from paimon.adapters.formats.orc.protobuf import BYTES, VARINT, Malformed, Part, decode, encode, number
+from paimon.domain.errors import Unsupported
 
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
 _FOOTER_LENGTH, _COMPRESSION, _BLOCK_SIZE, _METADATA_LENGTH = 1, 2, 3, 5
@@ -176,6 +177,8 @@ def unframe(data: bytes, compression: int) -> bytes:
 
 def _expand(chunk: bytes, compression: int) -> bytes:
     if compression not in _EXPAND:
+        if compression == _LZO:
+            raise Unsupported("ORC files compressed with LZO", hint="have them rewritten with another codec")
         raise Malformed(f"compression {compression}")
     return _EXPAND[compression](chunk, _MAX_CHUNK_BYTES)
 
