@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import evolve
 
-from paimon.adapters.arrow_memory import prefer_system_memory
+from paimon.adapters.arrow_memory import prefer_lean_memory
 from paimon.adapters.cache import LruCache
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
@@ -136,7 +136,7 @@ def engine_for(
     location: str, storage: Mapping[str, object], options: Mapping[str, str], allowed_roots: Sequence[str] = ()
 ) -> Engine:
     """An engine with the adapters that a location needs; it pickles as this call."""
-    prefer_system_memory()
+    prefer_lean_memory()
     files = _files(location, storage, options, allowed_roots)
     return Engine(
         files=files,

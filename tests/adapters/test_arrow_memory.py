@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pyarrow as pa
+
 OPENED = """
 import pyarrow as pa
 {before}
@@ -27,10 +29,17 @@ def answer(program: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def test_arrow_allocates_as_the_process_does(tmp_path: object) -> None:
+def test_arrow_allocates_with_the_leanest_that_it_has(tmp_path: object) -> None:
     usual = answer(USUAL)
-    expected = "system" if usual == "mimalloc" else usual  # what Arrow chooses elsewhere stands
+    preferred = "jemalloc" if "jemalloc" in pa.supported_memory_backends() else "system"
+    expected = preferred if usual == "mimalloc" else usual  # what Arrow chooses elsewhere stands
     assert answer(OPENED.format(before="", folder=str(tmp_path))) == expected
+
+
+def test_an_arrow_without_it_allocates_as_the_process_does(tmp_path: object) -> None:
+    if answer(USUAL) == "mimalloc":
+        lacking = "pa.supported_memory_backends = lambda: ['mimalloc', 'system']"
+        assert answer(OPENED.format(before=lacking, folder=str(tmp_path))) == "system"
 
 
 def test_a_choice_stands(tmp_path: object) -> None:
@@ -38,5 +47,5 @@ def test_a_choice_stands(tmp_path: object) -> None:
     usual = answer(USUAL)
     assert answer(program, ARROW_DEFAULT_MEMORY_POOL=usual) == usual
     if usual == "mimalloc":
-        chosen = OPENED.format(before="pa.set_memory_pool(pa.jemalloc_memory_pool())", folder=str(tmp_path))
-        assert answer(chosen) == "jemalloc"
+        chosen = OPENED.format(before="pa.set_memory_pool(pa.system_memory_pool())", folder=str(tmp_path))
+        assert answer(chosen) == "system"
