@@ -106,6 +106,7 @@ class Follow(Iterator[pa.RecordBatch]):
             for batch in _gathered(self._read_arrival(arrival)):
                 if held is not None:
                     yield held
+                    self._progress.refresh()
                     if self._closed:
                         return
                 held = batch

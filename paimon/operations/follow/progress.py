@@ -39,6 +39,7 @@ class Progress:
         self._recorded: int | None = None
         self._written_at = 0
         self._holds = True
+        self._state_id: int | None = None
 
     def resumed(self) -> int | None:
         """The snapshot that the consumer reads next; None where it is new."""
@@ -49,13 +50,13 @@ class Progress:
         """Keep a state from expiring until `record` is first called."""
         if self._name is not None:
             record_consumer(self._engine, self._paths, self._name + STATE_HOLDER, state_id)
+            self._state_id, self._written_at = state_id, self._engine.clock.now_millis()
 
     def record(self, next_id: int) -> None:
         """All before this snapshot is done with."""
-        now = self._engine.clock.now_millis()
-        fresh = next_id == self._recorded and 0 <= now - self._written_at < self._refresh_millis
-        if self._name is None or fresh:
+        if self._name is None or (next_id == self._recorded and self._is_fresh()):
             return
+        now = self._engine.clock.now_millis()
         record_consumer(self._engine, self._paths, self._name, next_id)
         if self._holds_before and next_id > 1:
             record_consumer(self._engine, self._paths, self._name + STATE_HOLDER, next_id - 1)
@@ -67,3 +68,8 @@ class Progress:
         """Nothing new is done with, but the consumer is still there."""
         if self._recorded is not None:
             self.record(self._recorded)
+        elif self._state_id is not None and not self._is_fresh():
+            self.hold(self._state_id)
+
+    def _is_fresh(self) -> bool:
+        return 0 <= self._engine.clock.now_millis() - self._written_at < self._refresh_millis

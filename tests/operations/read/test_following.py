@@ -235,12 +235,23 @@ def test_its_columns_stay_as_they_were(orders: paimon.Table) -> None:
 def test_a_waiting_consumer_is_not_taken_for_one_that_stopped(orders: paimon.Table) -> None:
     table = orders.with_options({"consumer.expiration-time": "400 ms"})
     follow = table.follow("latest", consumer_id="c", idle_timeout="1500 ms", acknowledge=False)
-    waiting = threading.Thread(target=list, args=(follow,))
-    waiting.start()
-    time.sleep(1)
-    assert table.consumers.expire(timedelta(milliseconds=400)) == []
-    waiting.join()
+    file, begun = Path(table.location, "consumer", "consumer-c"), time.time_ns()
+    assert list(follow) == []
+    assert file.stat().st_mtime_ns > begun + 10**8  # written anew while it waited
     assert table.consumers["c"] == 4
+
+
+def test_a_state_that_is_read_slowly_is_held_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paimon.follow._BATCH_BYTES", 1)
+    table = new_table(tmp_path, {"bucket": "4", "consumer.expiration-time": "400 ms"})
+    put(table, *range(100))
+    holder, seen = Path(table.location, "consumer", "consumer-c.state"), []
+    for _ in table.follow(consumer_id="c", until=1):
+        seen.append(holder.stat().st_mtime_ns)
+        time.sleep(0.12)
+    assert len(seen) > 2
+    assert sorted(set(seen)) == seen  # written anew each time, so that nobody takes it for left behind
+    assert dict(table.consumers) == {"c": 2}
 
 
 @settings(max_examples=10, deadline=None)
