@@ -34,6 +34,8 @@ import years
 
 HERE = Path(__file__).resolve().parent
 LIBRARIES = ("limit", "ours", "peer", "peer-native")
+_LONG = 60
+"""Seconds (wall): what takes longer is not repeated, nor what was stopped."""
 KEEPING = {
     "history": years.histories,
     "expiry": years.expiry,
@@ -57,6 +59,7 @@ class Bench:
         self.folder = folder
         self.libraries = libraries
         self.cap = cap
+        self._stopped: set[str] = set()
         self.results: list[dict[str, Any]] = []
 
     def python(self, library: str) -> str:
@@ -69,6 +72,7 @@ class Bench:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self.cap)
         except subprocess.TimeoutExpired:
+            self._stopped.add(library)
             print(f"  {library} {workload} was stopped after {self.cap:.0f} s", file=sys.stderr)
             return None
         if done.returncode:
@@ -89,12 +93,16 @@ class Bench:
         folder of its own."""
         chosen = [x for x in libraries if x in self.libraries]
         figures: dict[str, list[dict[str, Any]]] = {x: [] for x in chosen}
+        self._stopped.clear()
         for _ in range(self.repeat):
             for library in chosen:
+                if library in self._stopped or any(found["wall"] > _LONG for found in figures[library]):
+                    continue
                 result = self.run(library, workload, source, copied)
                 if result is not None:
                     figures[library].append(result)
-        self.show(title, {library: _summary(found) for library, found in figures.items() if found})
+        stopped = [x for x in chosen if x in self._stopped and not figures[x]]
+        self.show(title, {library: _summary(found) for library, found in figures.items() if found}, stopped)
 
     def run(self, library: str, workload: str, source: Path | None, copied: bool) -> dict[str, Any] | None:
         """One run, in the source, in a copy of it, or in a new folder."""
@@ -106,16 +114,19 @@ class Bench:
             shutil.rmtree(folder, ignore_errors=True)
         return result
 
-    def show(self, title: str, found: dict[str, dict[str, float]]) -> None:
+    def show(self, title: str, found: dict[str, dict[str, float]], stopped: Sequence[str] = ()) -> None:
+        """A row of the table; of a library that was stopped, after how many seconds."""
         base = found.get("limit") or found.get("peer-native")
         cells = []
         for library in LIBRARIES:
             figure = found.get(library)
             if figure and base:
                 figure["ratio"] = figure["cpu"] / base["cpu"]
-            cells.append("–" if not figure else _cell(figure))
+            missing = f"stopped at {self.cap:.0f} s" if library in stopped else "–"
+            cells.append(_cell(figure) if figure else missing)
         print("  ".join([f"{title:34}", *(f"{cell:>25}" for cell in cells)]), flush=True)
-        self.results.append({"title": title, "base": "limit" if "limit" in found else "peer-native", "figures": found})
+        row = {"title": title, "base": "limit" if "limit" in found else "peer-native", "figures": found}
+        self.results.append(row | ({"stopped": dict.fromkeys(stopped, self.cap)} if stopped else {}))
 
     def table(self, workload: str) -> Path:
         """A table that this library wrote by this workload."""
