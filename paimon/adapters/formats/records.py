@@ -18,11 +18,12 @@ from attrs import frozen
 
 from paimon.adapters.formats.avro.bounded_schema import block_schema
 from paimon.adapters.formats.avro.codecs import avro_codec
-from paimon.adapters.formats.avro.columns import BlockData, decode_columns
+from paimon.adapters.formats.avro.columns import decode_columns
 from paimon.adapters.formats.avro.container import (
     MAGIC,
     SYNC_BYTES,
     Block,
+    BlockData,
     Header,
     block_bytes,
     header_bytes,

@@ -8,7 +8,7 @@ as the block says, proves nothing. Source: Avro specification.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.adapters.formats.avro.container import Block
+from paimon.adapters.formats.avro.container import BlockData
 from paimon.adapters.formats.avro.cursor import PADDING, Cursors, Integers, Mask, Rows
 from paimon.domain.manifest.records.columns import HeldColumns, RecordColumns
 
@@ -191,25 +191,6 @@ class DecodedColumns:
         if made is None:
             made = self._made[()] = self.found.arrow(self.data, self.kind)
         return made
-
-
-class BlockData:
-    """The data of the blocks of some files behind each other, with the ends and counts of blocks."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.ends: list[int] = []
-        self.counts: list[int] = []
-        self.records_of_files: list[int] = []
-
-    def extend(self, blocks: Iterable[Block]) -> None:
-        """Add the blocks of one file."""
-        before = len(self.counts)
-        for block in blocks:
-            self.data += block.data
-            self.ends.append(len(self.data))
-            self.counts.append(block.record_count)
-        self.records_of_files.append(sum(self.counts[before:]))
 
 
 def decode_columns(

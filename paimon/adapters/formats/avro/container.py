@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import lzma
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from attrs import field, frozen
@@ -32,6 +32,25 @@ class Block:
 
     record_count: int
     data: bytes
+
+
+class BlockData:
+    """The data of the blocks of some files behind each other, with the ends and counts of blocks."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.ends: list[int] = []
+        self.counts: list[int] = []
+        self.records_of_files: list[int] = []
+
+    def extend(self, blocks: Iterable[Block]) -> None:
+        """Add the blocks of one file."""
+        before = len(self.counts)
+        for block in blocks:
+            self.data += block.data
+            self.ends.append(len(self.data))
+            self.counts.append(block.record_count)
+        self.records_of_files.append(sum(self.counts[before:]))
 
 
 @frozen
