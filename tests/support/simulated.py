@@ -20,6 +20,7 @@ import paimon.operations.maintain.retention.holders as holders
 import paimon.operations.maintain.retention.leavings as leavings
 import paimon.operations.maintain.retention.orphans as orphans
 import paimon.operations.maintain.work as work
+import paimon.operations.read.time_travel as time_travel
 import paimon.operations.write.restore as restoring
 from paimon.adapters.cache import LruCache
 from paimon.adapters.executors.serial import SerialExecutor
@@ -130,6 +131,20 @@ def _believes_the_hint() -> Patches:
     return [(attempt, "latest_snapshot", latest)]
 
 
+def _reads_by_the_hint() -> Patches:
+    """Readers take the hint for the head: one that could not be written hides what was acknowledged."""
+    right = time_travel.latest_snapshot
+
+    def latest(engine: Engine, paths: TablePaths) -> Snapshot | None:
+        try:
+            hinted = find_snapshot(engine, paths, int(engine.files.read(paths.latest_hint)))
+        except (NotFound, ValueError):
+            hinted = None
+        return hinted or right(engine, paths)
+
+    return [(time_travel, "latest_snapshot", latest)]
+
+
 def _keeps_the_head() -> Patches:
     right = attempt.latest_snapshot
 
@@ -158,7 +173,7 @@ def _expires_what_is_tagged() -> Patches:
 
 
 def _expires_what_is_held() -> Patches:
-    return [(leavings, "held_files", lambda engine, held, names, partitions=None: np.zeros(len(names), bool))]
+    return [(leavings, "held_files", lambda engine, held, names, *rest: np.zeros(len(names), bool))]
 
 
 def _cleans_what_is_young() -> Patches:
@@ -193,11 +208,11 @@ def _takes_unreadable_tags_for_none() -> Patches:
 def _cleans_on_after_errors() -> Patches:
     right = orphans.held_files
 
-    def held_files(engine: Engine, found: Any, names: Any, partitions: Any = None) -> Any:
+    def held_files(engine: Engine, found: Any, names: Any, again: Any) -> Any:
         held = np.zeros(len(names), dtype=bool)
         for holder in found:
             try:
-                held |= right(engine, [holder], names, partitions)
+                held |= right(engine, [holder], names, list)
             except (StorageError, CorruptTable):
                 continue
         return held
@@ -231,8 +246,8 @@ def _deletes_data_before_snapshots() -> Patches:
     """The order of deletions is turned round: what expiry deletes of metadata waits until its data are gone."""
     right = expiry._expire
 
-    def expire(engine: Engine, table: Any, ids: range, staying: Any) -> Any:
-        return right(evolve(engine, files=_DataFirst(engine.files)), table, ids, staying)
+    def expire(engine: Engine, *given: Any) -> Any:
+        return right(evolve(engine, files=_DataFirst(engine.files)), *given)
 
     return [(expiry, "_expire", expire)]
 
@@ -268,6 +283,7 @@ MISTAKES: Mapping[str, Callable[[], Patches]] = {
     "commits are not known again": _forgets_its_commits,
     "conflicts are not looked for": _no_conflicts,
     "a hint is believed": _believes_the_hint,
+    "readers believe the hint": _reads_by_the_hint,
     "a head is kept": _keeps_the_head,
     "sequence numbers begin anew": _numbers_begin_anew,
     "tags do not hold": _expires_what_is_tagged,

@@ -91,7 +91,10 @@ class World:
         actors = [self._actor(number, role) for number, role in enumerate(plan.roles)]
         outcomes = self._turns.run({a.name: a.live for a in actors}, self._choose)
         found = [f"{name} ended by {o!r}" for name, o in outcomes.items() if o is not None]
-        found += wrongs(plan, self.table, self.deeds, self._storage.contents, self._later)
+        try:
+            found += wrongs(plan, self.table, self.deeds, self._storage.contents, self._later)
+        except Exception as error:  # whatever it is, the history is not well
+            found.append(f"judging ended by {error!r}")
         return Verdict(plan, tuple(found), tuple(self.story), self._operations)
 
     def table(self) -> Table:

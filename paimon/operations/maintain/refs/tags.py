@@ -18,7 +18,7 @@ from paimon.domain.paths import TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import tag_to_json
 from paimon.domain.snapshot.snapshot import Snapshot, Tag
-from paimon.operations.maintain.retention.holders import changelog_holders, near_holders
+from paimon.operations.maintain.retention.holders import Holder, changelog_holders, near_holders
 from paimon.operations.maintain.retention.leavings import of_tag, remove
 from paimon.operations.maintain.zones import local_millis
 from paimon.operations.read.snapshots import (
@@ -233,8 +233,11 @@ def _clean_after(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> 
     if standing is not None and standing.is_same(snapshot):
         return 0
     leavings = of_tag(engine, table, snapshot)
-    holders = near_holders(engine, table, snapshot.id, snapshot.id + 1)
-    return remove(engine, table, leavings, [*holders, *changelog_holders(engine, table)])
+
+    def holders() -> list[Holder]:
+        return [*near_holders(engine, table, snapshot.id, snapshot.id + 1), *changelog_holders(engine, table)]
+
+    return remove(engine, table, leavings, holders(), holders)
 
 
 def _overwrite(engine: Engine, path: str, data: bytes) -> None:

@@ -15,7 +15,7 @@ from paimon.domain.paths import join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.maintain.refs.consumers import held_from
 from paimon.operations.maintain.retention.expire_snapshots import Expired
-from paimon.operations.maintain.retention.holders import changelog_holders, near_holders
+from paimon.operations.maintain.retention.holders import Holder, changelog_holders, near_holders
 from paimon.operations.maintain.retention.leavings import of_changelogs, remove
 from paimon.operations.read.changes.history import changelog_ids, find_changelog
 from paimon.operations.read.snapshots import latest_snapshot
@@ -68,5 +68,8 @@ def _expire(engine: Engine, table: TableDefinition, ids: range) -> Expired:
         engine.files.replace(hints[0], str(left[0].snapshot.id).encode())
     else:
         engine.files.delete(hints)
-    holders = [*near_holders(engine, table, ids.start, ids.stop), *left]
-    return Expired(ids.start, ids.stop, len(gone), remove(engine, table, leavings, holders))
+
+    def holders() -> list[Holder]:
+        return [*near_holders(engine, table, ids.start, ids.stop), *changelog_holders(engine, table)]
+
+    return Expired(ids.start, ids.stop, len(gone), remove(engine, table, leavings, holders(), holders))

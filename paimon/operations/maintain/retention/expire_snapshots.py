@@ -6,7 +6,8 @@ leaves is orphan files, which their cleaner finds. Source: `ExpireSnapshotsImpl`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from attrs import frozen
 
@@ -77,9 +78,10 @@ def expire_snapshots(
         return Expired(1, 1)
     until = _until(engine, table, kept, earliest, latest_id)
     done = Expired(earliest, until)
-    staying = _staying(engine, table, until) if everything and until > earliest else []
+    again = partial(_staying, engine, table, until) if everything else _nobody
+    staying = again() if until > earliest else []
     for first in range(earliest, until, _AT_ONCE):
-        part = _expire(engine, table, range(first, min(first + _AT_ONCE, until)), staying)
+        part = _expire(engine, table, range(first, min(first + _AT_ONCE, until)), staying, again)
         done = Expired(earliest, until, done.snapshots + part.snapshots, done.files + part.files)
         engine.observer.progress("expiring snapshots", part.until - earliest, until - earliest)
     return done
@@ -113,7 +115,9 @@ def _ages(engine: Engine, table: TableDefinition, reach: Reach) -> Iterator[tupl
             yield snapshot_id, successor.time_millis
 
 
-def _expire(engine: Engine, table: TableDefinition, ids: range, staying: Sequence[Holder]) -> Expired:
+def _expire(
+    engine: Engine, table: TableDefinition, ids: range, staying: Sequence[Holder], again: Callable[[], Sequence[Holder]]
+) -> Expired:
     gone = [s for i in ids if (s := find_snapshot(engine, table.paths, i)) is not None]
     following = find_snapshot(engine, table.paths, ids.stop)
     near_holders(engine, table, ids.stop, ids.stop)  # what stays must be readable before anything goes
@@ -124,8 +128,15 @@ def _expire(engine: Engine, table: TableDefinition, ids: range, staying: Sequenc
     for snapshot in gone:
         engine.files.delete([table.paths.snapshot(snapshot.id)])
     engine.files.replace(table.paths.earliest_hint, str(ids.stop).encode())
-    files = remove(engine, table, leavings, [*near_holders(engine, table, ids.start, ids.stop), *staying])
+    holders = [*near_holders(engine, table, ids.start, ids.stop), *staying]
+    files = remove(
+        engine, table, leavings, holders, lambda: [*near_holders(engine, table, ids.start, ids.stop), *again()]
+    )
     return Expired(ids.start, ids.stop, len(gone), files)
+
+
+def _nobody() -> list[Holder]:
+    return []
 
 
 def _staying(engine: Engine, table: TableDefinition, until: int) -> list[Holder]:

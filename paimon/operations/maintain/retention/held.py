@@ -1,12 +1,13 @@
 """Which of some files anybody still needs.
 
 Law: a file is needed where a holder's state has it or its metadata names it. Metadata that cannot be read raises,
-unless its holder went away meanwhile. Source: `OrphanFilesClean.collectWithoutDataFile`, `FileDeletionBase`.
+unless its holder went away meanwhile; then all holders are looked up anew, because what it held may be held by one that
+came after it. Source: `OrphanFilesClean.collectWithoutDataFile`, `FileDeletionBase`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,10 +27,16 @@ from paimon.ports.engine import Engine
 
 _ENTRIES_AT_ONCE = 200_000
 """Manifest entries that are in memory at a time."""
+_LOOKS = 20
+"""How often holders may go away while they are asked, before this is given up."""
 
 
 def held_files(
-    engine: Engine, holders: Sequence[Holder], names: pa.Array, partitions: frozenset[bytes] | None = None
+    engine: Engine,
+    holders: Sequence[Holder],
+    names: pa.Array,
+    again: Callable[[], Sequence[Holder]],
+    partitions: frozenset[bytes] | None = None,
 ) -> Mask:
     """Marks those file names that the holders need.
 
@@ -37,6 +44,8 @@ def held_files(
     ----------
     names : array of string
         File names, each once.
+    again : callable
+        Those who hold files by now, where some of `holders` went away.
     partitions : frozenset of bytes, optional
         Where the data files among them lie: manifests that hold no entry of these are not read.
 
@@ -45,14 +54,15 @@ def held_files(
     CorruptTable, StorageError
         Something that a holder needs cannot be read.
     """
+    looks = 1
     while True:
         try:
             return _Survey(engine, partitions).held(holders, names)
         except CorruptTable:
-            left = [h for h in holders if engine.files.status(h.path) is not None]
-            if len(left) == len(holders):
+            if looks == _LOOKS or all(engine.files.status(h.path) is not None for h in holders):
                 raise
-            holders = left
+            looks += 1
+            holders = again()
 
 
 @frozen(eq=False)

@@ -125,8 +125,11 @@ def _standing(engine: Engine, table: TableDefinition, first: int, last: int) -> 
     """The newest snapshot, those that stand between the two ids, and their neighbours."""
     earliest = earliest_snapshot_id(engine, table.paths) or 1
     ids = [*range(max(earliest, first - 1), last), max(earliest, last)]
-    found = [*(find_snapshot(engine, table.paths, i) for i in ids), latest_snapshot(engine, table.paths)]
-    return {s.id: s for s in found if s is not None}
+    read = [*(find_snapshot(engine, table.paths, i) for i in ids), latest_snapshot(engine, table.paths)]
+    found = {s.id: s for s in read if s is not None}
+    if ids[-1] not in found and ids[-1] < max(found, default=0):  # it expired just now, and who follows it counts
+        found |= {s.id: s for s in snapshots(engine, table.paths)}
+    return found
 
 
 def _tag_holders(engine: Engine, table: TableDefinition) -> list[Holder]:

@@ -7,7 +7,7 @@ files behind, never the other way round. Source: `SnapshotDeletion`, `ChangelogD
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -100,15 +100,25 @@ def of_tag(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> Leavin
     return found
 
 
-def remove(engine: Engine, table: TableDefinition, leavings: Leavings, holders: Sequence[Holder]) -> int:
-    """Delete what none of the holders needs, data files first; answers how many files that were."""
+def remove(
+    engine: Engine,
+    table: TableDefinition,
+    leavings: Leavings,
+    holders: Sequence[Holder],
+    again: Callable[[], Sequence[Holder]],
+) -> int:
+    """Delete what none of the holders needs, data files first; answers how many files that were.
+
+    `again` answers the holders by now, where some went away while they were asked.
+    """
     if leavings.is_empty:
         return 0
     keys, paths = list(leavings.data), list(leavings.metadata)
     names = [key[3] for key in keys] + [leavings.metadata[path] for path in paths]
     asked = pa.array(names, pa.string()).dictionary_encode()
     partitions = frozenset(key[0] for key in keys)
-    held = held_files(engine, holders, asked.dictionary, partitions)[asked.indices.to_numpy(zero_copy_only=False)]
+    places = asked.indices.to_numpy(zero_copy_only=False)
+    held = held_files(engine, holders, asked.dictionary, again, partitions)[places]
     free = np.flatnonzero(~held)
     gone = [keys[i] for i in free if i < len(keys)]
     files = _paths(table, gone)

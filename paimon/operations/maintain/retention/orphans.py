@@ -42,7 +42,11 @@ def orphan_files(engine: Engine, table: TableDefinition, older_than_millis: int)
     encoded = files["name"].combine_chunks().dictionary_encode()
     names, places = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False)
     holders = all_holders(engine, branches)
-    held = held_files(engine, holders, names) if files.num_rows else np.zeros(0, dtype=bool)
+    def again() -> list[Holder]:
+        holders[:] = all_holders(engine, all_branches(engine, table))
+        return holders
+
+    held = held_files(engine, holders, names, again) if files.num_rows else np.zeros(0, dtype=bool)
     if not held.all():
         held |= _held_meanwhile(engine, table, holders, names)
     return files.filter(pa.array(~held[places])).drop_columns(["name"])
@@ -64,9 +68,12 @@ def remove_orphans(engine: Engine, table: TableDefinition, older_than_millis: in
 def _held_meanwhile(engine: Engine, table: TableDefinition, known: Sequence[Holder], names: pa.Array) -> Mask:
     """What is held by snapshots, tags and branches that came while the first look lasted."""
     seen = {(h.path, h.snapshot.delta_manifest_list) for h in known}
-    now = all_holders(engine, all_branches(engine, table))
-    fresh = [h for h in now if (h.path, h.snapshot.delta_manifest_list) not in seen]
-    return held_files(engine, fresh, names)
+
+    def fresh() -> list[Holder]:
+        now = all_holders(engine, all_branches(engine, table))
+        return [h for h in now if (h.path, h.snapshot.delta_manifest_list) not in seen]
+
+    return held_files(engine, fresh(), names, fresh)
 
 
 def _old_files(
