@@ -125,7 +125,7 @@ def _believes_the_hint() -> Patches:
     def latest(engine: Engine, paths: TablePaths) -> Snapshot | None:
         try:
             return find_snapshot(engine, paths, int(engine.files.read(paths.latest_hint)))
-        except NotFound:
+        except (NotFound, ValueError):
             return None
 
     return [(attempt, "latest_snapshot", latest)]
