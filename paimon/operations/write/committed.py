@@ -13,6 +13,7 @@ from attrs import frozen
 
 from paimon.domain.commit.increments import files_after
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -58,10 +59,7 @@ class CommittedFiles:
 
     def restore(self, addresses: Sequence[Address]) -> Restored:
         """The state of buckets met for the first time."""
-        if self._restoring is None:
-            self._pin(latest_snapshot(self._engine, self._table.paths))
-        assert self._restoring is not None
-        found = self._restoring.state_of(addresses)
+        found = self._found(addresses)
         if self._keeps_files:
             self._standing |= {a: {f.file_name: f for f in found.files.get(a, ())} for a in addresses}
         return found
@@ -85,9 +83,14 @@ class CommittedFiles:
             self._begin_anew(newest)
             return
         added: set[tuple[str, int]] = set()
-        for step in steps:
-            for entry in self._delta(step):
+        try:
+            for entry in [entry for step in steps for entry in self._delta(step)]:
                 self._apply(entry, added)
+        except CorruptTable:
+            if all(self._stands(step) for step in steps):
+                raise
+            self._begin_anew(latest_snapshot(self._engine, self._table.paths))
+            return
         self._pin(newest)
         self._settle(added)
 
@@ -116,6 +119,22 @@ class CommittedFiles:
             if message := handed.messages.get(address):
                 files = files_after(files, message.data, message.compact)
         return files
+
+    def _found(self, addresses: Sequence[Address]) -> Restored:
+        if self._restoring is None:
+            self._pin(latest_snapshot(self._engine, self._table.paths))
+        while True:
+            assert self._restoring is not None
+            try:
+                return self._restoring.state_of(addresses)
+            except CorruptTable:
+                if self.snapshot is None or self._stands(self.snapshot):
+                    raise
+            # It expired while it was read: what is known goes on from a newer one.
+            self._begin_anew(latest_snapshot(self._engine, self._table.paths))
+
+    def _stands(self, snapshot: Snapshot) -> bool:
+        return find_snapshot(self._engine, self._table.paths, snapshot.id) == snapshot
 
     def _pin(self, snapshot: Snapshot | None) -> None:
         self.snapshot = snapshot

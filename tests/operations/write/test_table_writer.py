@@ -21,22 +21,27 @@ from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.row.binary_row import deserialize, serialize
+from paimon.domain.schema.json import schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.codec import column_stats
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.read.manifests import data_manifests, entries_at, live_columns
+from paimon.operations.read.snapshots import latest_snapshot
 from paimon.operations.write.files.layout import FileLayout
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine, MemoryBudget
+from paimon.ports.files import FileIO
 from paimon.ports.formats import ReadRequest
+from paimon.testing.faulty_files import Fault, FaultyFiles
 from paimon.testing.memory_files import MemoryFiles
 
 KINDS = ("+I", "-U", "+U", "-D")
 
 
-def engine() -> Engine:
-    return evolve(engine_on(MemoryFiles()), formats={f.identifier: f for f in (AvroFormat(), ParquetFormat())})
+def engine(files: FileIO | None = None) -> Engine:
+    return evolve(engine_on(files or MemoryFiles()), formats={f.identifier: f for f in (AvroFormat(), ParquetFormat())})
 
 
 def definition(
@@ -325,3 +330,36 @@ def test_what_open_files_hold_together_stays_within_the_budget(form):
         assert len(files) == 20 and sum(f.held_bytes for f in files) <= budget // 4
     messages = writer.prepare_commit()
     assert [[f.row_count for f in m.data.new_files] for m in messages] == [[1000]] * 20
+
+
+@pytest.mark.parametrize("write_only", ["true", "false"])
+def test_a_state_that_expires_while_a_writer_reads_it_is_read_anew(write_only: str) -> None:
+    memory = MemoryFiles()
+    calm = engine(memory)
+    table = evolve(PK, options=PK.options.with_values({"write-only": write_only}))
+    calm.files.put_if_absent(table.paths.schema(0), schema_to_json(table.schema))
+
+    def put(on: Engine, value: str) -> None:
+        writer = TableWriter(on, table, value)
+        writer.write(pa.table({"p": ["a"], "k": pa.array([1]), "v": [value]}))
+        commit(on, table, CommitRequest(tuple(writer.prepare_commit()), value))
+
+    put(calm, "first")
+    first = latest_snapshot(calm, table.paths)
+    assert first is not None
+    gone = [table.paths.manifest(n) for n in (first.base_manifest_list, first.delta_manifest_list)]
+    expired: list[str] = []
+
+    def expire(operation: str, path: str) -> Fault | None:
+        if operation == "read" and path in gone and not expired:
+            expired.append(path)
+            put(calm, "second")
+            memory.delete([table.paths.snapshot(1), *gone])
+        return None
+
+    put(engine(FaultyFiles(memory, expire)), "third")
+    assert expired
+    last = latest_snapshot(calm, table.paths)
+    assert last is not None
+    live = entries_at(live_columns(calm, table, data_manifests(calm, table, last)))
+    assert sorted(e.file.min_sequence_number for e in live) == [0, 1, 2]
