@@ -30,6 +30,7 @@ class OverMemory(LocalFiles):
     """Reads the golden table; what is written goes to memory."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.new = MemoryFiles()
         self.create = self.new.create  # type: ignore[method-assign]
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from restructured import sized_again
 
 import paimon
 from paimon.adapters.formats.records import AvroRecordIO
@@ -218,6 +219,7 @@ def _rewritten(manifest: Path, change: Callable[[dict[str, Any]], object]) -> No
     for record in records:
         change(record)
     manifest.write_bytes(RECORDS.write_records(records, MANIFEST_ENTRY, "zstd", "avro"))
+    sized_again(manifest.parents[1])
 
 
 @pytest.mark.parametrize("name", ["../../outside.parquet", "/etc/passwd", "a/b.parquet", "..", ""])
