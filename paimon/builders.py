@@ -29,8 +29,8 @@ from paimon.operations.write.source import tables_of
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine
 from paimon.results import Results
-from paimon.retention import keep_up
 from paimon.scan import Scan, predicate_of
+from paimon.upkeep.retention import keep_up
 
 
 @frozen

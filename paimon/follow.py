@@ -22,7 +22,7 @@ from paimon.operations.follow.progress import Progress
 from paimon.operations.follow.walk import Arrival, Walk, Wanted
 from paimon.operations.read.changes.followed import read_changes
 from paimon.ports.engine import Engine
-from paimon.retention import Age, age_millis
+from paimon.upkeep.retention import Age, age_millis
 
 _BATCH_BYTES = 8 * 1024 * 1024
 _LASTING = pa.array(["+I", "+U"])

@@ -28,7 +28,6 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.follow import Followed
-from paimon.maintain import Kept
 from paimon.operations.evolve import alter_table, merge_schema
 from paimon.operations.maintain.compact import CompactResult, compact
 from paimon.operations.read.schemas import latest_schema
@@ -36,9 +35,10 @@ from paimon.operations.read.snapshots import latest_snapshot, snapshots
 from paimon.operations.rows.change import RowChange, delete_rows, expression_of, update_rows
 from paimon.operations.write.source import tables_of
 from paimon.ports.engine import Engine
-from paimon.retention import keep_up
 from paimon.scan import Scan, predicate_of
 from paimon.system_table import SystemTable, open_system_table
+from paimon.upkeep.maintain import Kept
+from paimon.upkeep.retention import keep_up
 
 
 @frozen

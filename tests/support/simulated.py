@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
-import paimon.maintain
 import paimon.operations.commit.attempt as attempt
 import paimon.operations.commit.checks.on_base as on_base
 import paimon.operations.commit.commit as commits
@@ -22,6 +21,7 @@ import paimon.operations.maintain.retention.orphans as orphans
 import paimon.operations.maintain.work as work
 import paimon.operations.read.time_travel as time_travel
 import paimon.operations.write.restore as restoring
+import paimon.upkeep.maintain
 from paimon.adapters.cache import LruCache
 from paimon.adapters.executors.serial import SerialExecutor
 from paimon.adapters.formats.avro import AvroFormat
@@ -178,7 +178,7 @@ def _expires_what_is_held() -> Patches:
 
 def _cleans_what_is_young() -> Patches:
     right = orphans.remove_orphans
-    return [(paimon.maintain, "remove_orphans", lambda e, t, _: right(e, t, e.clock.now_millis() + 1))]
+    return [(paimon.upkeep.maintain, "remove_orphans", lambda e, t, _: right(e, t, e.clock.now_millis() + 1))]
 
 
 def _cleans_what_tags_hold() -> Patches:

@@ -25,7 +25,7 @@ from paimon.operations.maintain.retention.expire_snapshots import Expired, expir
 from paimon.operations.maintain.retention.orphans import DAY_MILLIS, orphan_files, remove_orphans
 from paimon.operations.read.time_travel import epoch_millis
 from paimon.ports.engine import Engine
-from paimon.retention import Age, Branches, Consumers, Tags, age_millis, before_millis
+from paimon.upkeep.retention import Age, Branches, Consumers, Tags, age_millis, before_millis
 
 _DAY = timedelta(milliseconds=DAY_MILLIS)
 
