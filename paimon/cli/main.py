@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from paimon import __version__
-from paimon.cli import changes, demo, follow, history, rows, tables
+from paimon.cli import changes, follow, history, rows, tables
+from paimon.cli.flights import demo
 from paimon.cli.upkeep import branches, compact, consumers, expire, fsck, orphans, rollback, tags
 from paimon.domain.errors import PaimonError
 
