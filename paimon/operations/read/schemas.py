@@ -61,6 +61,13 @@ def load_schemas(engine: Engine, paths: TablePaths, ids: Iterable[int]) -> dict[
 
 
 def latest_schema(engine: Engine, paths: TablePaths) -> TableSchema | None:
-    """The newest schema, None where there is no table."""
+    """The newest schema, None where there is no table; one that is dropped meanwhile is none either."""
     ids = schema_ids(engine, paths)
-    return load_schema(engine, paths, ids[-1]) if ids else None
+    while ids:
+        try:
+            return load_schema(engine, paths, ids[-1])
+        except NotFound:
+            listed, ids = ids, schema_ids(engine, paths)
+            if listed == ids:
+                raise
+    return None

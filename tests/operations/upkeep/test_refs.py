@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from attrs import evolve
 
 import paimon
+from paimon.adapters.files.local import LocalFiles
 from paimon.cli.main import main
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 
@@ -133,6 +135,25 @@ def test_a_branch_is_renamed_where_directories_cannot_be_moved(table: paimon.Tab
     assert ids(paimon.open_table(f"{table.location}$branch_moved")) == [1, 2, 70]  # type: ignore[arg-type]
     flat.branches.delete("moved")
     assert list(table.branches) == []
+    assert table.maintain.check(deep=True).is_whole
+
+
+class Vanishing(LocalFiles):
+    """A disk from which a branch is deleted just before its schema is read."""
+
+    def read(self, path: str) -> bytes:
+        if "/branch-b/schema/" in path:
+            shutil.rmtree(Path(path).parents[1])
+        return super().read(path)
+
+
+def test_a_branch_that_is_deleted_meanwhile_stops_no_expiry(table: paimon.Table) -> None:
+    branched(table)
+    files = Vanishing()
+    racing = evolve(table, engine=evolve(table.engine, files=files))
+    racing.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
+    assert list(table.branches) == []
+    assert ids(table) == [1, 2, 3, 4]
     assert table.maintain.check(deep=True).is_whole
 
 
