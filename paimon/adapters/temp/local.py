@@ -18,8 +18,8 @@ from paimon.adapters.temp.owned import OwnedDirectory
 from paimon.domain.errors import StorageError
 from paimon.ports.temp import Kept
 
-_CHUNK_BYTES = 1024 * 1024
-"""Rows that are read back at once: many spilled tables are read side by side."""
+_CHUNK_BYTES = 256 * 1024
+"""Rows that are read back at once: many spilled tables are read side by side, a batch of each is held."""
 
 
 class LocalTempStore:

@@ -120,10 +120,16 @@ def windows(runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_b
         _fill(open_runs, budget_bytes)
         unfinished = [run for run in open_runs if not run.finished]
         bound = min((run.last for run in unfinished), default=None)
-        window = [piece for run in open_runs for piece in run.take_through(bound)]
-        if window:
-            yield sorted(window, key=lambda piece: piece.age)
+        found = _taken(open_runs, bound)
+        while found:
+            yield found.pop()  # whoever takes the window holds it alone
         open_runs = [run for run in open_runs if run.pieces or not run.finished]
+
+
+def _taken(runs: Sequence[RunBuffer], bound: Comparable | None) -> list[list[Piece]]:
+    """The window up to `bound`, if there is any."""
+    window = [piece for run in runs for piece in run.take_through(bound)]
+    return [sorted(window, key=_age)] if window else []
 
 
 def _fill(runs: Sequence[RunBuffer], budget_bytes: int) -> None:
@@ -140,3 +146,7 @@ def _fill(runs: Sequence[RunBuffer], budget_bytes: int) -> None:
 
 def _last_key(run: RunBuffer) -> Comparable:
     return run.last
+
+
+def _age(piece: Piece) -> int:
+    return piece.age

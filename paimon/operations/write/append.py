@@ -34,7 +34,7 @@ class AppendWriter:
 
     def abort(self) -> None:
         """Forgets all rows that are not in files."""
-        self._buffer.drain()
+        self._buffer.clear()
 
     def _write(self) -> None:
         drained = self._buffer.drain()

@@ -8,7 +8,7 @@ Source: `MergeTreeWriter`, `SortBufferWriteBuffer`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,11 @@ _BUCKET = DataField(0, KEY_PREFIX, BigIntType(nullable=False))
 """The number of a row's bucket among the writer's, as a key column: no column of a table has such a name."""
 _BATCH_ROWS = 16_384
 """Rows read back at a time from each spilled run."""
-_WINDOW_SHARE = 4
-"""A window of spilled rows is this part of the buffer: it is held as it was read, in one piece, and merged."""
+_PART_SHARE = 4
+"""A run, and a window of runs, is this part of the buffer: beside the buffer it is held in one piece, and ordered or
+merged."""
+_LEAST_PART_BYTES = 16 * 1024 * 1024
+"""But, of larger buffers, no less: every run costs each window a batch."""
 
 
 class MergeTreeWriter:
@@ -60,7 +63,7 @@ class MergeTreeWriter:
         self._buckets = buckets
         self._spec = spec.buffered(_BUCKET)
         self._buffer = WriteBuffer(limit_bytes)
-        self._limit_bytes = limit_bytes
+        self._part_bytes = max(1, limit_bytes // _PART_SHARE, min(limit_bytes, _LEAST_PART_BYTES))
         self._spill_bytes = spill_bytes
         self._input_changelog = input_changelog
         self._spilled: list[str] = []
@@ -80,14 +83,13 @@ class MergeTreeWriter:
     def flush(self) -> None:
         """Writes everything as level-0 files."""
         if not self._spilled:
-            drained = self._buffer.drain()
-            if drained is not None:
-                self._write_at_once(*drained)
+            self._write_at_once()
         else:
             self._spill()
             runs = [self._pieces(handle) for handle in self._spilled]
-            for window in windows(runs, self._spec.key_fields, self._limit_bytes // _WINDOW_SHARE):
-                self._write(pa.Table.from_batches([piece.batch for piece in window]).combine_chunks(), None)
+            # A map keeps nothing of what it was given.
+            for merged in map(self._merged, map(_in_one_piece, windows(runs, self._spec.key_fields, self._part_bytes))):
+                self._write(merged)
             self._drop_spilled()
         if self._current is not None:
             self._buckets.finish(self._current)
@@ -95,14 +97,21 @@ class MergeTreeWriter:
 
     def abort(self) -> None:
         """Forgets all rows that are not in files."""
-        self._buffer.drain()
+        self._buffer.clear()
         self._drop_spilled()
         self._current = None
 
     def _spill(self) -> None:
-        drained = self._buffer.drain()
+        """Spills what is buffered, in parts of about the same size: each is ordered alone."""
+        parts = max(1, round(self._buffer.held_bytes / self._part_bytes))
+        limit = -(-self._buffer.held_bytes // parts)
+        while self._spill_run(limit):
+            pass
+
+    def _spill_run(self, limit_bytes: int) -> bool:
+        drained = self._buffer.drain(limit_bytes)
         if drained is None:
-            return
+            return False
         table, codes = _by_arrival(*drained), drained[1]
         del drained  # what is copied below is freed column by column
         schema, order = table.schema, groups_of(table, self._spec).order
@@ -112,6 +121,7 @@ class MergeTreeWriter:
         ordered = _numbered(ordered, _sequence_numbers(codes, self._buckets))
         self._spilled.append(self._engine.temp.spill(ordered))
         self._spilled_bytes += ordered.nbytes
+        return True
 
     def _pieces(self, handle: str) -> Iterator[Piece]:
         return (Piece(batch, 0) for batch in self._engine.temp.load(handle, _BATCH_ROWS))
@@ -121,21 +131,35 @@ class MergeTreeWriter:
             self._engine.temp.drop(handle)
         self._spilled, self._spilled_bytes = [], 0
 
-    def _write_at_once(self, table: pa.Table, codes: Codes) -> None:
-        self._write(_by_arrival(table, codes), _sequence_numbers(codes, self._buckets))
+    def _write_at_once(self) -> None:
+        drained = self._buffer.drain()
+        if drained is None:
+            return
+        table, numbers = _by_arrival(*drained), _sequence_numbers(drained[1], self._buckets)
+        del drained
+        merged = self._merged(table, numbers)
+        del table  # files hold what is merged until their row groups are full
+        self._write(merged, numbers)
 
-    def _write(self, table: pa.Table, numbers: Codes | None) -> None:
-        """Writes rows that hold each of their keys whole; `numbers` are the sequence numbers by arrival."""
+    def _merged(self, table: pa.Table, numbers: Codes | None = None) -> pa.Table:
+        """The rows merged, which hold each of their keys whole; `numbers` are the sequence numbers by arrival."""
         if self._input_changelog:
             raw = table.take(pa.array(groups_of(table, self._spec).order))
             for state, rows in _by_bucket(raw, numbers, self._buckets):
                 self._buckets.write_changelog(state, rows)
-        for state, rows in _by_bucket(merge(table, self._spec), numbers, self._buckets):
+        return merge(table, self._spec)
+
+    def _write(self, merged: pa.Table, numbers: Codes | None = None) -> None:
+        for state, rows in _by_bucket(merged, numbers, self._buckets):
             if self._current is not None and self._current is not state:
                 self._buckets.finish(self._current)
             self._current = state
             self._buckets.files_of(state).write(rows)
             self._buckets.relieve()
+
+
+def _in_one_piece(window: Sequence[Piece]) -> pa.Table:
+    return pa.Table.from_batches([piece.batch for piece in window]).combine_chunks()
 
 
 def _by_arrival(table: pa.Table, codes: Codes) -> pa.Table:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import weakref
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +71,21 @@ def test_buffers_stay_within_the_budget_and_one_batch_a_run() -> None:
     for window in windows([pieces(0), pieces(1), pieces(2)], KEYS, 0):
         held -= sum(p.batch.num_rows for p in window) / 100
     assert most <= 4
+
+
+def test_nothing_holds_a_window_that_was_handed_out() -> None:
+    def run(age: int) -> Iterator[Piece]:
+        for start in range(0, 50, 10):
+            rows = pa.table({"a": ["x"] * 10, "b": list(range(start, start + 10))})
+            yield Piece(rows.to_batches()[0], age)
+
+    seen = 0
+    for window in windows([run(0), run(1)], KEYS, 0):
+        held = [weakref.ref(piece.batch) for piece in window]
+        window.clear()
+        assert [ref() for ref in held] == [None] * len(held)
+        seen += len(held)
+    assert seen == 10
 
 
 @pytest.mark.parametrize("spread", [1, 50, 1 << 40])

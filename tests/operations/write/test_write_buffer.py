@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
+import paimon
+from paimon.operations.write import merge_tree
 from paimon.operations.write.buffer import WriteBuffer, taken
 
 
@@ -33,3 +38,51 @@ def test_columns_that_are_copied_are_freed_one_by_one() -> None:
     assert [column.to_pylist() for column in chosen] == [[2, 0], [3, 1], [4, 2]]
     assert not columns
     assert [ref() for ref in held] == [None, None, None]
+
+
+@pytest.mark.parametrize("limit", [1, 40, 100, 1_000])
+def test_rows_leave_in_parts_of_about_the_size_asked_for(limit: int) -> None:
+    buffer = WriteBuffer(1)
+    tables = [pa.table({"a": list(range(start, start + size))}) for start, size in ((0, 3), (3, 40), (43, 1), (44, 6))]
+    for table in tables:
+        buffer.add(table, np.asarray(table["a"]))
+    parts = []
+    while (part := buffer.drain(limit)) is not None:
+        parts.append(part)
+    assert buffer.held_bytes == 0
+    assert pa.concat_tables([rows for rows, _ in parts]).equals(pa.concat_tables(tables).combine_chunks())
+    assert all(np.array_equal(rows["a"], codes) for rows, codes in parts)
+    row = 16  # an int64, and the code of its bucket
+    assert all(row * len(codes) < limit + max(limit, row) for _, codes in parts)
+    assert len(parts) <= 1 + 2 * row * 50 // limit or limit < row
+
+
+def test_what_is_cleared_is_forgotten() -> None:
+    buffer = WriteBuffer(1)
+    buffer.add(pa.table({"a": [1]}), np.zeros(1, np.int64))
+    buffer.clear()
+    assert (buffer.drain(), buffer.held_bytes, buffer.is_full) == (None, 0, False)
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
+def test_files_are_the_same_however_small_the_parts_that_were_spilled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.setattr(merge_tree, "_LEAST_PART_BYTES", 1)
+    draw = np.random.default_rng(7)
+    rows = pa.table({
+        "k": draw.integers(0, 700, 2_000),
+        "v": pa.array(draw.integers(0, 9, 2_000), mask=draw.random(2_000) < 0.3),
+        "t": [f"text {n}" for n in range(2_000)],
+    })  # fmt: skip
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    written = []
+    for name, buffer in (("whole", "256 mb"), ("parts", "8 kb")):
+        options = {"bucket": "3", "merge-engine": engine, "write-buffer-size": buffer, "write-only": "true"}
+        columns = "k BIGINT NOT NULL, v BIGINT, t STRING"
+        catalog.create_table(f"d.{name}", columns, primary_keys=["k"], options=options).write(rows)
+        files = sorted((tmp_path / "d.db" / name).glob("bucket-*/*.parquet"), key=lambda file: file.parent)
+        written.append([pq.read_table(file) for file in files])
+    assert len(written[0]) == 3
+    assert written[0] == written[1]
