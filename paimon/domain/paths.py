@@ -147,7 +147,8 @@ class TablePaths:
 
     def manifest(self, name: str, source: str = "") -> str:
         """A manifest, manifest list or index manifest by its stored name; `source` is the file that holds the name."""
-        return join(self.manifests, stored_segment(name, source or self.manifests))
+        directory = self.manifests
+        return join(directory, stored_segment(name, source or directory))
 
     def index(self, name: str, source: str = "") -> str:
         """An index file by its stored name."""

@@ -73,6 +73,12 @@ def test_tasks_run_side_by_side_and_may_map_again() -> None:
     assert list(executor.map(meet, [0, 1])) == [10, 15]
 
 
+def test_a_task_that_is_alone_stays_in_the_callers_thread() -> None:
+    here = threading.get_ident()
+    assert list(ThreadExecutor(2).map(lambda _: threading.get_ident(), [0])) == [here]
+    assert here not in list(ThreadExecutor(2).map(lambda _: threading.get_ident(), [0, 1]))
+
+
 def test_spilled_tables_come_back_in_batches(tmp_path) -> None:
     store = LocalTempStore(str(tmp_path))
     table = pa.table({"a": range(150_000), "s": ["x", None, "y"] * 50_000})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any
 
 import fastavro
@@ -50,9 +50,12 @@ class AvroRecordIO:
     ----------
     max_decoded_bytes : int
         Most bytes that one file may decompress to. Small files have a smaller bound: 8 MiB and 200 times their size.
+    few_bytes : int
+        Blocks of no more bytes are decoded record by record: in columns, the steps cost more than so few records.
     """
 
     max_decoded_bytes: int = 512 * 1024 * 1024
+    few_bytes: int = 8 * 1024
 
     def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]:
         """All records of a file."""
@@ -94,17 +97,30 @@ class AvroRecordIO:
                 header = read_header(source, path)
                 block_schema(header.schema, path)
                 known = data[: source.tell() - SYNC_BYTES]
-            yield _Opened(path, data, header.schema, self._blocks(source, header, path, len(data)))
+            rest = len(data) - source.tell()
+            yield _Opened(path, data, header.schema, self._blocks(source, header, path, len(data)), rest)
 
     def _in_step(
         self, files: Sequence[_Opened], schema: str, kind: pa.StructType
     ) -> tuple[RecordColumns, list[int]] | None:
+        if sum(file.packed_bytes for file in files) <= self.few_bytes:
+            return self._one_by_one(files, block_schema(schema, files[0].path), kind)
         # Block by block into one buffer, so that the memory of one decompressed block serves the next.
         blocks = BlockData()
         for file in files:
             blocks.extend(file.blocks)
         found = decode_columns(blocks, json.loads(schema), kind, lambda: self._row_wise(files, kind))
         return None if found is None else (found, blocks.records_of_files)
+
+    def _one_by_one(
+        self, files: Sequence[_Opened], schema: Any, kind: pa.StructType
+    ) -> tuple[RecordColumns, list[int]]:
+        found = [[record for block in file.blocks for record in decode(block, schema, file.path)] for file in files]
+        try:
+            records = pa.array(list(chain.from_iterable(found)), kind)
+        except _OTHER_TYPES:
+            records = self._row_wise(files, kind)  # which tells the file at fault
+        return HeldColumns(records), [len(part) for part in found]
 
     def _row_wise(self, files: Sequence[_Opened], kind: pa.StructType) -> pa.StructArray:
         return pa.concat_arrays([_array(self.read_records(file.data, file.path), kind, file.path) for file in files])
@@ -150,12 +166,16 @@ class _Opened:
     data: bytes
     schema: str | None = None
     blocks: Iterable[Block] = ()
+    packed_bytes: int = 0
+
+
+_OTHER_TYPES = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 def _array(records: Sequence[Mapping[str, Any]], kind: pa.StructType, path: str) -> pa.StructArray:
     try:
         return pa.array(records, kind)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+    except _OTHER_TYPES as error:
         raise CorruptTable(path, f"holds records of other types: {error}") from error
 
 

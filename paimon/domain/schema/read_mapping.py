@@ -44,7 +44,7 @@ def map_fields(wanted: Sequence[DataField], file_fields: Sequence[DataField]) ->
 def _map_field(wanted: DataField, held: DataField | None) -> FieldMapping:
     if held is None:
         return FieldMapping(wanted, None, False)
-    if held == wanted:
+    if held is wanted or held == wanted:  # most files were written under today's schema
         return FieldMapping(wanted, held, False)
     pruned = prune(held.type, wanted.type)
     if pruned is None:

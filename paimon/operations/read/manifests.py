@@ -101,8 +101,9 @@ def read_manifest_columns(
     Manifests that are read together are decoded, kept and answered as one piece. A file of another size, or
     with more or fewer entries, than a manifest list has `said` of it is corrupt.
     """
-    told = {table.paths.manifest(meta.file_name): meta for meta in said}
-    paths = [table.paths.manifest(name) for name in names]
+    by_name = {name: table.paths.manifest(name) for name in names}
+    told = {by_name[meta.file_name]: meta for meta in said if meta.file_name in by_name}
+    paths = [by_name[name] for name in names]
     kept = {path: _kept(engine, path) for path in paths}
     missing = [path for path in paths if kept[path] is None]
     if missing:

@@ -42,6 +42,9 @@ def _paid(least_bytes: int) -> Cost:
     return Cost(1, 1 - _PARTS_PER_BYTE * least_bytes)
 
 
+_PRIMITIVES = {name: _paid(least_bytes) for name, least_bytes in _PRIMITIVE_BYTES.items()}
+
+
 class _Schemas:
     """One walk over a schema; `named` are the costs of the types with a name that were seen so far."""
 
@@ -91,8 +94,8 @@ class _Schemas:
         return {"type": "record", **names, "fields": fields}, self._remember(node, Cost(parts, debt))
 
     def _cost_of(self, name: str) -> Cost:
-        if name in _PRIMITIVE_BYTES:
-            return _paid(_PRIMITIVE_BYTES[name])
+        if name in _PRIMITIVES:
+            return _PRIMITIVES[name]
         if name not in self.named:
             raise Unsupported(f"Avro type {name!r}: not known, or recursive")
         return self.named[name]
