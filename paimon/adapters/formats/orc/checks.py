@@ -1,15 +1,18 @@
 """What must hold of an ORC file before Arrow sees it.
 
 Law: a damaged file is an error, never the end of the process nor a minute of work: Arrow aborts over types that do
-not exist or nest without end, and makes dictionaries and columns of any size that a stripe claims.
+not exist or nest without end, makes dictionaries and columns of any size that a stripe claims, and believes lengths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
+from attrs import frozen
 
+from paimon.adapters.formats.orc.lengths import check_lengths
 from paimon.adapters.formats.orc.protobuf import Malformed, Part, decode, number
 from paimon.adapters.formats.orc.tail import OrcTail, packed, unframe
 
@@ -19,9 +22,12 @@ _PARTS = {10: 1, 11: 2}
 """How many parts a list and a map have."""
 _MAX_PRECISION = 38
 _STRIPE_OFFSET, _STRIPE_INDEX_BYTES, _STRIPE_DATA_BYTES, _STRIPE_FOOTER_BYTES, _STRIPE_ROWS = 1, 2, 3, 4, 5
-_ENCODINGS, _DICTIONARY_SIZE = 2, 2
+_STREAMS, _ENCODINGS, _DICTIONARY_SIZE = 1, 2, 2
+_STREAM_KIND, _STREAM_COLUMN, _STREAM_BYTES, _LENGTHS = 1, 2, 3, 2
+_ENCODING_KIND, _SECOND_VERSION = 1, 2
 _MOST_ENTRIES_PER_BYTE = 256
 _MAX_NESTING = 200
+_NOTHING: Mapping[int, int] = MappingProxyType({})
 _CELL_BYTES = 8
 _SLACK_BYTES = 1 << 30
 _MAX_RATIO = 400
@@ -58,17 +64,76 @@ def check_types(tail: OrcTail) -> None:
         raise Malformed("the stripes have more or fewer rows than the file")
 
 
-def check_stripe(source: pa.NativeFile, stripe: int, told: Sequence[Part], compression: int, columns: int) -> None:
-    """Malformed, unless what a stripe claims may fit into it: dictionaries, and the rows of the columns to be read."""
-    data_bytes, footer_bytes = number(told, _STRIPE_DATA_BYTES), number(told, _STRIPE_FOOTER_BYTES)
-    start = number(told, _STRIPE_OFFSET) + number(told, _STRIPE_INDEX_BYTES) + data_bytes
-    if start + footer_bytes > source.size():
-        raise Malformed(f"stripe {stripe} ends after the file")
-    if number(told, _STRIPE_ROWS) * columns * _CELL_BYTES > _SLACK_BYTES + _MAX_RATIO * data_bytes:
-        raise Malformed(f"stripe {stripe} has {number(told, _STRIPE_ROWS)} rows in {data_bytes} bytes")
-    source.seek(start)
+@frozen
+class Stream:
+    """A part of a stripe; `at` is its place in the file."""
+
+    column: int
+    at: int
+    size: int
+    holds_lengths: bool
+
+
+def check_stripe(
+    source: pa.NativeFile,
+    stripe: int,
+    told: Sequence[Part],
+    compression: int,
+    columns: int,
+    kinds: Mapping[int, int] = _NOTHING,
+) -> None:
+    """Malformed, unless what a stripe claims may fit into it: rows, dictionaries, strings, lists and maps.
+
+    Parameters
+    ----------
+    source : pyarrow.NativeFile
+        The file.
+    stripe : int
+        Which of its stripes.
+    told : sequence of Part
+        What the footer says of it.
+    compression : int
+        The number of the codec.
+    columns : int
+        How many columns are to be read.
+    kinds : mapping of int to int
+        The kinds of these and of all columns within them, by number.
+    """
+    data_bytes, rows = number(told, _STRIPE_DATA_BYTES), number(told, _STRIPE_ROWS)
+    most = _SLACK_BYTES + _MAX_RATIO * data_bytes
+    if rows * columns * _CELL_BYTES > most:
+        raise Malformed(f"stripe {stripe} has {rows} rows in {data_bytes} bytes")
+    encodings, streams = stripe_streams(source, told, compression)
+    entries = max(rows, data_bytes * _MOST_ENTRIES_PER_BYTE)
+    if any(number(encoding, _DICTIONARY_SIZE) > entries for encoding in encodings):
+        raise Malformed(f"stripe {stripe} has a dictionary that is larger than the stripe")
+    for stream in streams:
+        if stream.holds_lengths and stream.column in kinds and stream.column < len(encodings):
+            source.seek(stream.at)
+            lengths = unframe(bytes(source.read(stream.size)), compression)
+            second_version = number(encodings[stream.column], _ENCODING_KIND) >= _SECOND_VERSION
+            each = _CELL_BYTES if kinds[stream.column] in _PARTS else 1
+            check_lengths(lengths, most // each, second_version=second_version)
+
+
+def stripe_streams(
+    source: pa.NativeFile, told: Sequence[Part], compression: int
+) -> tuple[list[list[Part]], list[Stream]]:
+    """The encodings of all columns, and the streams, of a stripe; Malformed where it leaves the file."""
+    start = number(told, _STRIPE_OFFSET)
+    end = start + number(told, _STRIPE_INDEX_BYTES) + number(told, _STRIPE_DATA_BYTES)
+    footer_bytes = number(told, _STRIPE_FOOTER_BYTES)
+    if end + footer_bytes > source.size():
+        raise Malformed("a stripe ends after the file")
+    source.seek(end)
     footer = decode(unframe(bytes(source.read(footer_bytes)), compression))
-    most = max(number(told, _STRIPE_ROWS), data_bytes * _MOST_ENTRIES_PER_BYTE)
+    streams = []
     for part in footer:
-        if part.number == _ENCODINGS and number(decode(part.as_bytes), _DICTIONARY_SIZE) > most:
-            raise Malformed(f"stripe {stripe} has a dictionary that is larger than the stripe")
+        if part.number == _STREAMS:
+            parts = decode(part.as_bytes)
+            size, kind = number(parts, _STREAM_BYTES), number(parts, _STREAM_KIND)
+            streams.append(Stream(number(parts, _STREAM_COLUMN), start, size, kind == _LENGTHS))
+            start += size
+    if start > end:
+        raise Malformed("a column ends after its stripe")
+    return [decode(part.as_bytes) for part in footer if part.number == _ENCODINGS], streams

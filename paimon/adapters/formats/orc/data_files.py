@@ -73,13 +73,14 @@ def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatc
     names = _selection(request.fields, stored, far)
     start, end = request.row_range or (0, sum(tail.stripe_rows))
     chosen = _stripes_that_match(tail, request)
-    stripes, rows_of_stripes = tail.stripes, tail.stripe_rows
+    stripes, rows_of_stripes, spans, kinds = tail.stripes, tail.stripe_rows, tail.spans, tail.kinds
+    read = {n: kinds[n] for f in request.fields for n in spans.get(f.name, ())}
     first = 0
     for stripe, rows in enumerate(rows_of_stripes):
         low, high = max(start - first, 0), min(end - first, rows)
         first += rows
         if far or (low < high and chosen[stripe]):
-            check_stripe(source, stripe, stripes[stripe], tail.compression, len(request.fields))
+            check_stripe(source, stripe, stripes[stripe], tail.compression, len(request.fields), read)
         slow = {name: next(column) for name, column in far.items()}
         if low < high and chosen[stripe]:
             columns = slow | (_arrow_columns(file, stripe, names, rows) if names else {})

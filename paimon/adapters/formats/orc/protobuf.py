@@ -44,7 +44,7 @@ class Part:
     @property
     def as_signed(self) -> int:
         """The number of a zigzag (sint) field."""
-        return (self.as_int >> 1) ^ -(self.as_int & 1)
+        return signed(self.as_int)
 
 
 def decode(data: bytes) -> list[Part]:
@@ -78,14 +78,14 @@ def number(parts: Iterable[Part], field: int, default: int = 0) -> int:
 def _parts(data: bytes) -> Iterator[Part]:
     at = 0
     while at < len(data):
-        key, at = _varint(data, at)
+        key, at = varint(data, at)
         wire = key & 7
         if wire == VARINT:
-            value, at = _varint(data, at)
+            value, at = varint(data, at)
             yield Part(key >> 3, wire, value)
             continue
         if wire == BYTES:
-            size, at = _varint(data, at)
+            size, at = varint(data, at)
         elif wire in (FIXED64, FIXED32):
             size = 8 if wire == FIXED64 else 4
         else:
@@ -96,7 +96,8 @@ def _parts(data: bytes) -> Iterator[Part]:
         at += size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that begins at `at`, at most 64 bits of it, and where it ends."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -107,6 +108,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
+
+
+def signed(value: int) -> int:
+    """What a zigzag number stands for."""
+    return (value >> 1) ^ -(value & 1)
 
 
 def _varint_bytes(value: int) -> bytes:

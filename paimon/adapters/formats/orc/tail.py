@@ -238,5 +238,3 @@ def _postscript(end: bytes) -> tuple[tuple[Part, ...], int]:
 def _last(source: pa.NativeFile, size: int, count: int) -> bytes:
     source.seek(size - count)
     return bytes(source.read(count))
-
-
