@@ -20,6 +20,7 @@ from restructured import avro_file, avro_records, sized_again
 
 import paimon
 from paimon.adapters.formats.avro.container import header_bytes, long_bytes
+from paimon.adapters.formats.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftList, ThriftStruct, encode
 
 MIB = 1 << 20
 READ = """
@@ -42,11 +43,11 @@ print(json.dumps([peak() - before, time.process_time() - begun, rows, said]))
 """
 
 
-def table_of(home: Path, name: str, file_format: str) -> Path:
+def table_of(home: Path, name: str, file_format: str, kind: str = "BIGINT") -> Path:
     catalog = paimon.connect(home)
     catalog.create_database("d", exist_ok=True)
-    table = catalog.create_table(f"d.{name}", "k BIGINT", options={"file.format": file_format, "write-only": "true"})
-    table.write({"k": [1, 2, 3]})
+    table = catalog.create_table(f"d.{name}", f"k {kind}", options={"file.format": file_format, "write-only": "true"})
+    table.write({"k": [1, 2, 3] if kind == "BIGINT" else ["1", "2", "3"]})
     return home / "d.db" / name
 
 
@@ -92,6 +93,28 @@ def read(home: Path, root: Path) -> tuple[int, float, int, str]:
     return peak, seconds, rows, said
 
 
+def page(packed: bytes, size: int, values: int) -> bytes:
+    """A data page of plain numbers, with its header."""
+    inner = ThriftStruct({1: (I32, values), 2: (I32, 0), 3: (I32, 3), 4: (I32, 3)})
+    head = {1: (I32, 0), 2: (I32, size), 3: (I32, len(packed)), 5: (STRUCT, inner)}
+    return encode(ThriftStruct(head)) + packed
+
+
+def parquet_file(pages: bytes, rows: int, size: int) -> bytes:
+    """A file of one column of numbers, whose footer tells this size."""
+    column = {
+        1: (I32, 2), 2: (LIST, ThriftList(I32, [0])), 3: (LIST, ThriftList(BINARY, [b"k"])), 4: (I32, 6),
+        5: (I64, rows), 6: (I64, size), 7: (I64, len(pages)), 9: (I64, 4),
+    }  # fmt: skip
+    chunk = ThriftStruct({2: (I64, 4), 3: (STRUCT, ThriftStruct(column))})
+    group = ThriftStruct({1: (LIST, ThriftList(STRUCT, [chunk])), 2: (I64, size), 3: (I64, rows)})
+    root = ThriftStruct({4: (BINARY, b"r"), 5: (I32, 1)})
+    leaf = ThriftStruct({1: (I32, 2), 3: (I32, 0), 4: (BINARY, b"k")})
+    schema, groups = ThriftList(STRUCT, [root, leaf]), ThriftList(STRUCT, [group])
+    footer = encode(ThriftStruct({1: (I32, 1), 2: (LIST, schema), 3: (I64, rows), 4: (LIST, groups)}))
+    return b"PAR1" + pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
 TEXTS = {"type": "record", "name": "record", "fields": [{"name": "k", "type": "bytes"}]}
 NUMBERS = {"type": "record", "name": "record", "fields": [{"name": "k", "type": ["null", "long"]}]}
 LISTS = {"type": "record", "name": "r", "fields": [{"name": "k", "type": {"type": "array", "items": "long"}}]}
@@ -133,6 +156,55 @@ def test_a_parquet_file_of_kilobytes_that_stands_for_a_billion_values(tmp_path: 
     peak, seconds, found, said = read(tmp_path, root)
     assert (said, found) == ("", rows)  # what the table says that it holds, a batch after the other
     assert peak < 100
+
+
+@pytest.mark.parametrize("lies", [False, True], ids=["footer as it is", "footer that lies"])
+def test_a_parquet_page_of_kilobytes_that_stands_for_820_mib(tmp_path: Path, lies: bool) -> None:
+    root = table_of(tmp_path, "t", "parquet")
+    path = one(root, "bucket-0/*")
+    body = page(zeros(820 * MIB), 820 * MIB, 3)
+    path.write_bytes(parquet_file(body, 3, 100 if lies else 820 * MIB))
+    assert path.stat().st_size < 100_000
+    told(root)
+    peak, seconds, _, said = read(tmp_path, root)
+    assert said.startswith("CorruptTable")
+    assert path.name in said
+    assert "decompress to" in said
+    assert (peak < 100, seconds < 5) == (True, True)
+
+
+@pytest.mark.parametrize("encoding", ["dictionary", "DELTA_BYTE_ARRAY"])
+def test_a_value_of_a_megabyte_that_each_row_repeats(tmp_path: Path, encoding: str) -> None:
+    """Every row is true, and all of them are 2 GiB: they come a few at once."""
+    root = table_of(tmp_path, "t", "parquet", "STRING")
+    path = one(root, "bucket-0/*")
+    rows, value = 2048, "x" * MIB
+    codes = pa.array(np.zeros(rows, np.int32))
+    if encoding == "dictionary":
+        texts, how = pa.DictionaryArray.from_arrays(codes, [value]), {"dictionary_pagesize_limit": 8 * MIB}
+        pq.write_table(pa.table({"k": texts}), path, compression="zstd", store_schema=False, **how)
+    else:
+        with pq.ParquetWriter(
+            path, pa.schema([("k", pa.string())]), compression="zstd", use_dictionary=False,
+            column_encoding={"k": encoding},
+        ) as writer:  # fmt: skip
+            few = pa.table({"k": [value] * 64})
+            writer.write_table(pa.concat_tables([few] * (rows // 64)), row_group_size=rows)
+    assert path.stat().st_size < 4 * MIB
+    told(root, rows)
+    peak, _, found, said = read(tmp_path, root)
+    assert (said, found) == ("", rows)
+    assert peak < 1200  # two batches of half a gibibyte
+
+
+def test_single_values_of_fifty_megabytes_are_read(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    made = catalog.create_table("d.t", "k STRING, n INT", options={"write-only": "true"})
+    value = "y" * 50_000_000
+    made.write({"k": [value, "short", value, None], "n": [1, 2, 3, 4]})
+    assert [b.num_rows for b in made.scan().to_batches()] == [4]
+    assert made.scan(where="n = 3").to_arrow()["k"].to_pylist() == [value]
 
 
 def test_true_tables_of_that_size_are_read(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from attrs import define
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 _INTEGERS = (I16, I32, I64)
 _MAX_DEPTH = 64
+_MAX_BITS = 63
+_MAX_NUMBER = 2**15 - 1
 
 
 @define
@@ -49,6 +51,12 @@ def decode(data: bytes) -> ThriftStruct:
     return _struct(_Source(data), 0)
 
 
+def decode_sized(data: bytes) -> tuple[ThriftStruct, int]:
+    """Like `decode`, and how many bytes the struct has."""
+    source = _Source(data)
+    return _struct(source, 0), source.at
+
+
 def encode(value: ThriftStruct) -> bytes:
     """The bytes of a struct."""
     out = bytearray()
@@ -75,21 +83,21 @@ class _Source:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = 0
+        self.at = 0
 
     def byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
+        self.at += 1
+        return self._data[self.at - 1]
 
     def take(self, count: int) -> bytes:
-        piece = self._data[self._at : self._at + count]
+        piece = self._data[self.at : self.at + count]
         if len(piece) != count:
             raise IndexError("the footer ends early")
-        self._at += count
+        self.at += count
         return piece
 
     def rest(self) -> bytes:
-        return self._data[self._at :]
+        return self._data[self.at :]
 
     def varint(self) -> int:
         value = shift = 0
@@ -99,6 +107,8 @@ class _Source:
             if byte < 0x80:
                 return value
             shift += 7
+            if shift > _MAX_BITS:
+                raise ValueError("a number without end")
 
     def zigzag(self) -> int:
         value = self.varint()
@@ -117,6 +127,8 @@ def _members(source: _Source, depth: int, last: int | None = None) -> dict[int, 
     while head := source.byte():
         number = number + (head >> 4) if head >> 4 else source.zigzag()
         kind = head & 0x0F
+        if number in members or not 0 < number <= _MAX_NUMBER:
+            raise ValueError(f"member {number} stands twice, or cannot be")  # readers differ in what they make of it
         members[number] = (TRUE, kind == TRUE) if kind in (TRUE, FALSE) else (kind, _value(source, kind, depth))
         if number == last:
             break

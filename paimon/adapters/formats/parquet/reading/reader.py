@@ -2,7 +2,8 @@
 
 Law: only the leaves that are asked for are decoded, only row groups that may match are touched (and of those that an
 equality asks for, only the rows from its first match to its last), and rows stream in batches, so that memory is
-bounded by batches whatever the row groups are. Columns are found by name. Source: `ParquetReaderFactory`.
+bounded by batches whatever the row groups are, and batches are bounded by `weights`. Columns are found by name.
+Source: `ParquetReaderFactory`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from attrs import frozen
 
 from paimon.adapters.formats.nested import rebuild
 from paimon.adapters.formats.parquet.reading.probe import narrowed, probe_of
 from paimon.adapters.formats.parquet.reading.row_groups import GroupRange, group_ranges
-from paimon.adapters.formats.parquet.reading.selection import leaf_paths
+from paimon.adapters.formats.parquet.reading.selection import wanted_leaves
+from paimon.adapters.formats.parquet.reading.stored import Stored
+from paimon.adapters.formats.parquet.reading.weights import MOST_BYTES, Leaf, fitting_rows
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema, arrow_type
@@ -31,12 +35,21 @@ _BUFFER_BYTES = 64 * 1024
 _EXTENSIONS = {"arrow_extensions_enabled": False} if "arrow_extensions_enabled" in _KNOWN else {}
 
 
-def read_batches(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-    """The rows of a file; see `paimon.ports.formats`."""
+@frozen
+class _File:
+    """An open file."""
+
+    parquet: pq.ParquetFile
+    stored: Stored
+    most_bytes: int
+
+
+def read_batches(source: pa.NativeFile, request: ReadRequest, most_bytes: int = MOST_BYTES) -> Iterator[pa.RecordBatch]:
+    """The rows of a file; see `paimon.ports.formats`. Pages, and batches, take no more than `most_bytes`."""
     with corrupt_files(request.path):
-        file = _opened(source)
+        file = _opened(source, most_bytes)
         probe = probe_of(request)
-        for piece in group_ranges(file.metadata, file.schema_arrow, request):
+        for piece in group_ranges(file.parquet.metadata, file.parquet.schema_arrow, request):
             if probe is None:
                 yield from _rows(file, piece, request.fields, request.batch_rows)
                 continue
@@ -55,13 +68,14 @@ def corrupt_files(path: str) -> Iterator[None]:
         raise CorruptTable(path, f"cannot be read as Parquet: {reason[0]}") from error
 
 
-def _opened(source: pa.NativeFile) -> pq.ParquetFile:
+def _opened(source: pa.NativeFile, most_bytes: int) -> _File:
     """Remote files are fetched ahead; of local ones little is held, because merges have many of them open."""
-    local = isinstance(source, pa.MemoryMappedFile | pa.BufferReader | pa.OSFile)
+    stored = Stored(source)
     buffer = _BUFFER_BYTES if isinstance(source, pa.OSFile) else 0
-    return pq.ParquetFile(
-        source, pre_buffer=not local, buffer_size=buffer, page_checksum_verification=True, **_EXTENSIONS
+    file = pq.ParquetFile(
+        stored.source, pre_buffer=False, buffer_size=buffer, page_checksum_verification=True, **_EXTENSIONS
     )
+    return _File(file, stored, most_bytes)
 
 
 def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
@@ -70,21 +84,19 @@ def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
 
 
 def _rows(
-    file: pq.ParquetFile, piece: GroupRange, fields: Sequence[DataField], batch_rows: int
+    file: _File, piece: GroupRange, fields: Sequence[DataField], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a piece in the canonical types."""
     schema = arrow_schema(fields)
-    paths = leaf_paths(file.schema, file.schema_arrow, fields)
-    for batch in _piece(file, piece, paths, batch_rows):
+    leaves = wanted_leaves(file.parquet.schema_arrow, fields)
+    for batch in _piece(file, piece, leaves, batch_rows):
         yield _canonical(batch, fields, schema)
 
 
-def _piece(
-    file: pq.ParquetFile, piece: GroupRange, paths: Sequence[str], batch_rows: int
-) -> Iterator[pa.RecordBatch]:
+def _piece(file: _File, piece: GroupRange, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """The rows of consecutive row groups, cut to the range within them."""
     skip, left = piece.skip, piece.count
-    for batch in _decoded(file, piece, paths, batch_rows):
+    for batch in _decoded(file, piece, leaves, batch_rows):
         if skip >= batch.num_rows:
             skip -= batch.num_rows
             continue
@@ -96,14 +108,16 @@ def _piece(
             return
 
 
-def _decoded(
-    file: pq.ParquetFile, piece: GroupRange, paths: Sequence[str], batch_rows: int
-) -> Iterator[pa.RecordBatch]:
-    if paths:
+def _decoded(file: _File, piece: GroupRange, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    footer, schema = file.parquet.metadata, file.parquet.schema
+    if leaves:
+        looked_at = [Leaf.of(schema, leaf) for leaf in leaves]
+        fitting = fitting_rows(footer, file.stored, piece, looked_at, batch_rows, file.most_bytes)
+        paths = [schema.column(leaf).path for leaf in leaves]
         threads = len(paths) > 1 and piece.count > _SHORT_BATCH  # what is little is not worth being handed on
-        yield from file.iter_batches(batch_rows, row_groups=piece.groups, columns=list(paths), use_threads=threads)
+        yield from file.parquet.iter_batches(fitting, row_groups=piece.groups, columns=paths, use_threads=threads)
         return
-    rows = sum(file.metadata.row_group(g).num_rows for g in piece.groups)
+    rows = sum(footer.row_group(g).num_rows for g in piece.groups)
     for start in range(0, rows, batch_rows):  # no column of the file is wanted: rows are only counted
         yield _bare(min(batch_rows, rows - start))
 

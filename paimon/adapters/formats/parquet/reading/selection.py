@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
@@ -28,14 +27,14 @@ def first_leaves(schema: pa.Schema) -> dict[str, int]:
     return starts
 
 
-def leaf_paths(stored: pq.ParquetSchema, schema: pa.Schema, fields: Sequence[DataField]) -> list[str]:
-    """The paths of all leaves to decode."""
+def wanted_leaves(schema: pa.Schema, fields: Sequence[DataField]) -> list[int]:
+    """The positions of all leaves to decode."""
     starts = first_leaves(schema)
     leaves: list[int] = []
     for wanted in fields:
         if wanted.name in starts:
             leaves += _covered(schema.field(wanted.name).type, wanted.type, starts[wanted.name])
-    return [stored.column(i).path for i in leaves]
+    return leaves
 
 
 def _covered(kind: pa.DataType, wanted: DataType, start: int) -> list[int]:

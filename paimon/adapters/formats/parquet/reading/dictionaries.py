@@ -1,0 +1,67 @@
+"""How long the longest string of a dictionary is: a batch may hold it once a row.
+
+Law: the dictionary's page, as it is, becomes the data page of a small file of one column, which Arrow decodes; what
+cannot be decoded so is no dictionary. Lengths that pages claim are not believed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from paimon.adapters.formats.parquet.footer import MAGIC
+from paimon.adapters.formats.parquet.reading.pages import DictionaryPage
+from paimon.adapters.formats.parquet.reading.stored import Stored
+from paimon.adapters.formats.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftList, ThriftStruct, encode
+
+_BYTE_ARRAY, _REQUIRED, _DATA_PAGE, _PLAIN, _RLE = 6, 0, 0, 0, 3
+_CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "LZ4": 5, "ZSTD": 6}
+_LENGTH_BYTES = 4
+"""Each string has its length before it."""
+
+
+def longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: str) -> list[int]:
+    """Bytes of the longest string of each; ValueError or an Arrow error where they are no dictionaries of strings."""
+    if any(d.values * _LENGTH_BYTES > d.size for d in dictionaries):
+        raise ValueError("a dictionary has more strings than bytes for their lengths")
+    held = [d for d in dictionaries if d.values]
+    if not held:
+        return [0] * len(dictionaries)
+    column = pq.ParquetFile(pa.BufferReader(_file(stored, held, codec))).read().column(0)
+    lengths = np.concatenate([pc.binary_length(piece).to_numpy() for piece in column.chunks])
+    starts = np.cumsum([0] + [d.values for d in held[:-1]])
+    longest = iter(np.maximum.reduceat(lengths, starts).tolist())
+    return [next(longest) if d.values else 0 for d in dictionaries]
+
+
+def _file(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: str) -> bytes:
+    pages = b"".join(_header(d) + stored.read_at(d.packed, d.start) for d in dictionaries)
+    values, size = sum(d.values for d in dictionaries), sum(d.size for d in dictionaries)
+    meta = _struct({
+        1: (I32, _BYTE_ARRAY), 2: (LIST, ThriftList(I32, [_PLAIN])), 3: (LIST, ThriftList(BINARY, [b"v"])),
+        4: (I32, _CODECS[codec]), 5: (I64, values), 6: (I64, size), 7: (I64, len(pages)), 9: (I64, len(MAGIC)),
+    })  # fmt: skip
+    chunk = _struct({2: (I64, len(MAGIC)), 3: (STRUCT, meta)})
+    group = _struct({1: (LIST, ThriftList(STRUCT, [chunk])), 2: (I64, size), 3: (I64, values)})
+    root = _struct({4: (BINARY, b"r"), 5: (I32, 1)})
+    leaf = _struct({1: (I32, _BYTE_ARRAY), 3: (I32, _REQUIRED), 4: (BINARY, b"v")})
+    footer = encode(_struct({
+        1: (I32, 1), 2: (LIST, ThriftList(STRUCT, [root, leaf])), 3: (I64, values),
+        4: (LIST, ThriftList(STRUCT, [group])),
+    }))  # fmt: skip
+    return MAGIC + pages + footer + struct.pack("<I", len(footer)) + MAGIC
+
+
+def _header(dictionary: DictionaryPage) -> bytes:
+    inner = _struct({1: (I32, dictionary.values), 2: (I32, _PLAIN), 3: (I32, _RLE), 4: (I32, _RLE)})
+    sizes = {1: (I32, _DATA_PAGE), 2: (I32, dictionary.size), 3: (I32, dictionary.packed)}
+    return encode(_struct({**sizes, 5: (STRUCT, inner)}))
+
+
+def _struct(members: dict[int, tuple[int, object]]) -> ThriftStruct:
+    return ThriftStruct(dict(members))

@@ -1,0 +1,174 @@
+"""What Parquet pages weigh, by their headers: the same pages that Arrow reads, and batches that fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paimon.adapters.formats.parquet.format import ParquetFormat
+from paimon.adapters.formats.parquet.reading.dictionaries import longest_values
+from paimon.adapters.formats.parquet.reading.pages import chunk_pages
+from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
+from paimon.adapters.formats.parquet.reading.stored import Ahead, Stored
+from paimon.adapters.formats.parquet.reading.weights import MOST_BYTES, Leaf, fitting_rows
+from paimon.adapters.formats.parquet.thrift import I32, I64, STRUCT, ThriftStruct, encode
+from paimon.domain.errors import CorruptTable
+from paimon.domain.types.ddl import parse_columns
+from paimon.ports.formats import ReadRequest
+
+WRITING = st.fixed_dictionaries({
+    "data_page_version": st.sampled_from(["1.0", "2.0"]),
+    "compression": st.sampled_from(["none", "snappy", "zstd", "gzip", "lz4", "brotli"]),
+    "data_page_size": st.sampled_from([100, 5_000, None]),
+    "write_page_index": st.booleans(),
+    "write_page_checksum": st.booleans(),
+    "use_dictionary": st.booleans(),
+    "dictionary_pagesize_limit": st.sampled_from([50, 1_000_000]),
+    "row_group_size": st.sampled_from([700, 5_000]),
+})  # fmt: skip
+
+
+def written(table: pa.Table, **how: object) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **how)
+    return sink.getvalue()
+
+
+def some_rows(rows: int = 2_000) -> pa.Table:
+    draw = np.random.default_rng(rows)
+    texts = pa.array([None if i % 7 == 0 else "t" * (i % 40) for i in range(rows)])
+    lists = pa.array([list(range(i % 5)) for i in range(rows)])
+    return pa.table({"n": draw.integers(0, 10**9, rows), "t": texts, "l": lists})
+
+
+@settings(max_examples=40, deadline=None)
+@given(WRITING, st.booleans())
+def test_headers_tell_all_values_of_a_chunk(how: dict[str, object], mapped: bool) -> None:
+    data = written(some_rows(), **how)
+    stored = Stored(pa.BufferReader(data) if mapped else pa.PythonFile(pa.BufferReader(data), mode="r"))
+    footer = pq.ParquetFile(pa.BufferReader(data)).metadata
+    for group in (footer.row_group(g) for g in range(footer.num_row_groups)):
+        for meta in (group.column(c) for c in range(footer.num_columns)):
+            start = min(at for at in (meta.dictionary_page_offset, meta.data_page_offset) if at is not None)
+            pages = chunk_pages(stored, start, start + meta.total_compressed_size, meta.num_values)
+            assert pages.values == meta.num_values
+            assert (pages.dictionary is not None) == (meta.dictionary_page_offset is not None)
+            held = pages.largest + (pages.dictionary.size if pages.dictionary else 0)
+            assert 0 < held <= meta.total_uncompressed_size
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.binary(max_size=300), max_size=30), min_size=1, max_size=4), WRITING)
+def test_the_longest_string_of_a_dictionary(columns: list[list[bytes]], how: dict[str, object]) -> None:
+    how = {**how, "use_dictionary": True, "dictionary_pagesize_limit": 1_000_000}
+    rows = max(map(len, columns))
+    padded = {f"c{i}": pa.array([*c, *[None] * (rows - len(c))], pa.binary()) for i, c in enumerate(columns)}
+    data = written(pa.table(padded), **how)
+    stored, footer = Stored(pa.BufferReader(data)), pq.ParquetFile(pa.BufferReader(data)).metadata
+    if not rows:
+        return
+    found = []
+    for meta in (footer.row_group(0).column(c) for c in range(len(columns))):
+        start = meta.dictionary_page_offset
+        found.append(chunk_pages(stored, start, start + meta.total_compressed_size, meta.num_values).dictionary)
+    longest = longest_values(stored, found, footer.row_group(0).column(0).compression)
+    assert longest == [max(map(len, c), default=0) for c in columns]
+
+
+def header(**members: tuple[int, object]) -> bytes:
+    inner = ThriftStruct({1: (I32, 3), 2: (I32, 0), 3: (I32, 3), 4: (I32, 3)})
+    told = {"m1": (I32, 0), "m2": (I32, 24), "m3": (I32, 24), "m5": (STRUCT, inner), **members}
+    return encode(ThriftStruct({int(name[1:]): value for name, value in told.items()})) + bytes(24)
+
+
+HEADERS = {
+    "a size of 2**33": header(m2=(I64, 2**33)),
+    "a negative size": header(m2=(I32, -5)),
+    "packed into 2**32 + 24": header(m3=(I64, 2**32 + 24)),
+    "two sizes": b"\x15\x00\x15\x30\x05\x04\x30" + header()[3:],
+    "members beyond their range": b"\x15\x00\x15\x30\x05\x84\x80\x08\x30" + header()[3:],
+    "no end": b"\xff" * 1000,
+    "a number without end": b"\x15" + b"\x80" * 1000,
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_headers_that_readers_would_differ_about_are_refused(name: str) -> None:
+    chunk_pages(Stored(pa.BufferReader(header())), 0, 100, 3)
+    data = HEADERS[name]
+    with pytest.raises(ValueError, match=r"page|member|number|wire"):
+        chunk_pages(Stored(pa.BufferReader(data)), 0, 2000, 3)
+
+
+def rows_that_fit(table: pa.Table, most_bytes: int, **how: object) -> int:
+    data = written(table, **how)
+    file = pq.ParquetFile(pa.BufferReader(data))
+    leaves = [Leaf.of(file.schema, i) for i in range(len(file.schema))]
+    piece = GroupRange(tuple(range(file.num_row_groups)), 0, file.metadata.num_rows)
+    return fitting_rows(file.metadata, Stored(pa.BufferReader(data)), piece, leaves, 65_536, most_bytes)
+
+
+def repeated(value: str, rows: int) -> pa.Table:
+    codes = pa.array(np.zeros(rows, np.int32))
+    return pa.table({"t": pa.DictionaryArray.from_arrays(codes, pa.array([value]))})
+
+
+@pytest.mark.parametrize("value", ["x", "x" * 5_000], ids=["short", "long"])
+def test_sound_rows_come_in_whole_batches(value: str) -> None:
+    rows = 100_000
+    table = repeated(value, rows).append_column("n", pa.array(np.arange(rows)))
+    assert rows_that_fit(table, MOST_BYTES, compression="zstd") == 65_536
+    assert rows_that_fit(some_rows(), MOST_BYTES) == 65_536
+
+
+def test_batches_shrink_as_values_grow() -> None:
+    for size in (100_000, 1_000_000, 5_000_000):
+        fitting = rows_that_fit(repeated("x" * size, 10_000), MOST_BYTES, dictionary_pagesize_limit=1 << 30)
+        assert fitting == MOST_BYTES // size
+    lists = pa.table({"l": pa.array([[0] * 50_000] * 100)})
+    assert rows_that_fit(lists, 1 << 20) == (1 << 20) // (8 * 50_000)
+    fixed = pa.table({"f": pa.array([b"x" * 100_000] * 100, pa.binary(100_000))})
+    assert rows_that_fit(fixed, 1 << 20) == 10
+
+
+def test_pages_have_a_limit_in_all_columns_together() -> None:
+    values = {f"c{i}": ["x" * 6_000_000] for i in range(6)}
+    table = pa.table(values)
+    how = {"use_dictionary": False, "compression": "zstd"}
+    assert rows_that_fit(table, 20_000_000, **how) >= 1
+    with pytest.raises(ValueError, match=r"decompress to 10\d{6} bytes"):
+        rows_that_fit(table, 5_000_000, **how)
+    noise = {"c": [np.random.default_rng(1).bytes(6_000_000)]}
+    assert rows_that_fit(pa.table(noise), 100_000, **how) == 1
+
+
+def test_a_remote_file_is_asked_once_for_what_lies_together() -> None:
+    data = written(some_rows())
+    asked: list[tuple[int, int]] = []
+
+    class Remote(pa.BufferReader):
+        def read_at(self, nbytes: int, offset: int) -> bytes:
+            asked.append((offset, offset + nbytes))
+            return bytes(super().read_at(nbytes, offset))
+
+    ahead = Ahead(Remote(data))
+    ahead.load([(10, 20), (4, 10), (30, 40), (12_000, 12_100)])
+    assert asked == [(4, 40), (12_000, 12_100)]
+    whole = data.to_pybytes()
+    assert ahead.read_at(5, 12) == whole[12:17]
+    assert ahead.read_at(100, 12_000) == whole[12_000:12_100]
+    assert len(asked) == 2
+    assert ahead.read_at(3, 50) == whole[50:53]
+
+
+def test_what_is_refused_names_the_file() -> None:
+    data = bytearray(written(some_rows(), compression="none", use_dictionary=False))
+    request = ReadRequest("f-7", parse_columns("n BIGINT"))
+    data[5:8] = b"\xff\xff\xff"
+    with pytest.raises(CorruptTable, match="f-7"):
+        list(ParquetFormat().read(pa.BufferReader(data), request))
