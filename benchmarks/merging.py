@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 ENGINES = ("deduplicate", "aggregation", "partial-update", "sequence-groups")
 TIMES_BUDGET = 20
+BUFFERS = (128, 16)
+"""MiB of the write buffers that are measured."""
 _MEMORY_SCALE = 3.0
 
 
@@ -74,11 +76,14 @@ def _files(table: Path) -> list[Path]:
 
 
 def memory(bench: Bench) -> None:
-    """The peak of merges whose tables are many times as large as the budget: of one bucket, so of ten runs. The last
-    group to run, because it changes what workers are told."""
+    """The peak of merges and writes many times as large as their budget. The last group to run, because it changes what
+    workers are told."""
     os.environ |= {"BENCHMARK_SCALE": str(_MEMORY_SCALE), "BENCHMARK_BUCKETS": "1"}
     del os.environ["BENCHMARK_DATA"]  # its rows are of another scale
-    for engine in ENGINES:
+    for buffer in BUFFERS:
+        _poured(bench, buffer)
+    shutil.rmtree(bench.folder / "poured")
+    for engine in ENGINES:  # of one bucket, so of ten runs
         table = bench.folder / f"large-{engine}"
         os.environ.pop("BENCHMARK_BUDGET", None)
         bench.worker("ours", f"write-{engine}", table)
@@ -87,13 +92,29 @@ def memory(bench: Bench) -> None:
         os.environ["BENCHMARK_BUDGET"] = f"{budget} mb"
         for workload in ("stream", "compact"):
             found = bench.worker("ours", workload, table)
-            if found is not None:
-                print(
-                    f"{engine + ', ' + workload:34}  {stored} MiB of files, budget {budget} MiB: peak "
-                    f"{found['grown_mib']} MiB above imports = budget + {found['grown_mib'] - budget}",
-                    flush=True,
-                )
+            _tell(bench, f"{engine}, {workload}", f"{stored} MiB of files", budget, found)
         shutil.rmtree(table)
+
+
+def _poured(bench: Bench, buffer: int) -> None:
+    """One commit of far more rows than a write buffer of so many MiB holds, by the default budget."""
+    folder = bench.folder / "poured"
+    if not folder.exists():
+        bench.worker("ours", "drawn", folder)
+    os.environ["BENCHMARK_BUFFER"] = f"{buffer} mb"
+    found = bench.worker("ours", "pour", folder)
+    _tell(bench, f"write, buffer of {buffer} MiB", f"{round(200 * _MEMORY_SCALE)} MB of rows", buffer, found)
+
+
+def _tell(bench: Bench, title: str, size: str, budget: int, found: dict[str, Any] | None) -> None:
+    if found is None:
+        return
+    grown = found["grown_mib"]
+    bench.results.append({"title": f"memory: {title}", "budget_mib": budget, "grown_mib": grown})
+    print(
+        f"{title:34}  {size}, budget {budget} MiB: peak {grown} MiB above imports = budget + {grown - budget}",
+        flush=True,
+    )
 
 
 GROUPS = {"engines": engines, "upkeep": upkeep, "changelog": changelogs, "memory": memory}

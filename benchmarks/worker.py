@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,10 @@ import pyarrow as pa
 
 COLUMNS_2 = ["id", "price"]
 KEYED = {"bucket": str(data.BUCKETS), "write-only": "true"}
+POURED = "poured.arrow"
+POURED_BYTES = int(200e6 * data.SCALE)
+POURED_ROWS = 50_000
+"""What is written in one commit, and in batches of so many rows."""
 
 
 def measured(work: Callable[[], Any]) -> dict[str, Any]:
@@ -73,7 +77,7 @@ class Ours:
     def open(self, folder: Path) -> Any:
         return self._paimon.connect(folder, **self._options).table("b.t")
 
-    def write(self, table: Any, rows: pa.Table) -> None:
+    def write(self, table: Any, rows: pa.Table | Iterator[pa.RecordBatch]) -> None:
         table.write(rows)
 
     def scan(self, table: Any, columns: list[str] | None = None, where: tuple[str, Any] | None = None) -> int:
@@ -178,6 +182,32 @@ def _write(library: Any, folder: Path, kind: str, options: dict[str, str]) -> di
     return measured(lambda: [library.write(table, rows) for rows in tables] and None)
 
 
+def drawn(_: Any, folder: Path, __: Any) -> dict[str, Any]:
+    """The rows of `pour`, in a process of their own: to draw them takes more memory than to write them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    size, number = 0, 0
+    with pa.OSFile(str(folder / POURED), "wb") as sink, pa.ipc.new_file(sink, data.schema()) as writer:
+        while size < POURED_BYTES:
+            rows = data.run(number)
+            writer.write_table(rows, max_chunksize=POURED_ROWS)
+            size, number = size + rows.nbytes, number + 1
+    return measured(lambda: size)
+
+
+def pour(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """One commit of many rows, which come batch by batch, into a table with a key."""
+    buffer = os.environ["BENCHMARK_BUFFER"]
+    table = library.make(folder / buffer, data.schema(), ["id"], [], KEYED | {"write-buffer-size": buffer})
+    return measured(lambda: library.write(table, _poured(folder / POURED)))
+
+
+def _poured(file: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(file)) as source:
+        reader = pa.ipc.open_file(source)
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+
+
 def append(library: Any, folder: Path, _: Any) -> dict[str, Any]:
     """Ten commits into a table without a key."""
     tables = runs("int")
@@ -266,6 +296,8 @@ WORKLOADS: dict[str, tuple[Callable[..., dict[str, Any]], Any]] = {
     **{f"write-{engine}": (write_engine, engine) for engine in engines.ENGINES},
     **{f"changelog-{engine}": (changelog, engine) for engine in engines.ENGINES},
     "write-append": (append, None),
+    "drawn": (drawn, None),
+    "pour": (pour, None),
     "compact": (compact, None),
     "scan-all": (scan, None),
     "stream": (stream, None),
