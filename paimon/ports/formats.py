@@ -48,6 +48,9 @@ class ReadRequest:
         Upper bound of rows in a batch.
     row_range : (int, int), optional
         Half-open range of physical rows to read.
+    ascending : str, optional
+        One of `predicate_fields` in whose order the rows are said to be, so that rows need not be looked at once it
+        is past what the predicate asks for. Never a floating one, whose order has more than one home.
     """
 
     path: str
@@ -56,6 +59,7 @@ class ReadRequest:
     predicate_fields: tuple[DataField, ...] = field(converter=_fields, default=())
     batch_rows: int = 65_536
     row_range: tuple[int, int] | None = None
+    ascending: str | None = None
 
 
 @frozen

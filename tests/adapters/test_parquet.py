@@ -18,7 +18,8 @@ from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.formats.parquet import ParquetFormat
 from paimon.adapters.formats.parquet.thrift import decode, decode_head, encode, encode_head
 from paimon.domain.errors import CorruptTable, InvalidRequest, StorageError, Unsupported
-from paimon.domain.predicate.expression import And, Compare, IsNull, Operator, Or
+from paimon.domain.predicate.columnar import evaluate
+from paimon.domain.predicate.expression import And, Compare, In, IsNull, Operator, Or
 from paimon.domain.predicate.reference import matches
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_values
@@ -221,6 +222,43 @@ def test_skipping_loses_no_row_that_matches(data: st.DataObject, predicate) -> N
         return [repr(r) for r in rows(source) if matches(predicate, dict(zip(names, r, strict=True))) is True]
 
     assert hits(read(content, fields, predicate=predicate, predicate_fields=fields)) == hits(table)
+
+
+KEYS = {dt.IntType(): st.integers(-9, 9), dt.VarCharType(3): st.text("aé\U0001f600z", max_size=2)}
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data(), st.sampled_from(list(KEYS)), st.integers(1, 9), st.integers(1, 9))
+def test_a_lookup_in_ascending_rows_finds_what_a_search_of_all_finds(
+    data: st.DataObject, kind: dt.DataType, block_rows: int, batch_rows: int
+) -> None:
+    fields = fields_of([kind, dt.IntType(), dt.IntType(), dt.IntType()])
+    keys = data.draw(st.lists(KEYS[kind], max_size=30).map(lambda found: sorted(found, key=_in_bytes)))
+    table = pa.table([keys, *[range(len(keys))] * 3], arrow_schema(fields))
+    content, _ = written(fields, table, block_rows=block_rows)
+    literals = data.draw(st.lists(KEYS[kind] | st.none(), min_size=1, max_size=3))
+    key = fields[0].name
+    predicate = In(key, literals) if len(literals) > 1 else Compare(key, Operator.EQ, literals[0])
+    asked = {"predicate": predicate, "predicate_fields": fields[:1], "batch_rows": batch_rows, "ascending": key}
+    found = read(content, fields, **asked)
+    assert found.filter(evaluate(predicate, found)).equals(table.filter(evaluate(predicate, table)))
+
+
+def _in_bytes(value: int | str) -> int | bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+def test_nothing_is_decoded_beyond_a_key_that_is_looked_up() -> None:
+    fields = fields_of([dt.IntType()] * 4)
+    content, _ = written(fields, pa.table([range(100_000)] * 4, arrow_schema(fields)))
+    chunk = pq.read_metadata(pa.BufferReader(content)).row_group(0).column(0)
+    damaged = bytearray(content)
+    damaged[chunk.data_page_offset + chunk.total_compressed_size - 10] ^= 0xFF
+    key = fields[0].name
+    asked = {"predicate": Compare(key, Operator.EQ, 5), "predicate_fields": fields[:1]}
+    assert read(bytes(damaged), fields, ascending=key, **asked).num_rows == 1
+    with pytest.raises(CorruptTable):
+        read(bytes(damaged), fields, **asked)
 
 
 def test_footers_survive_the_rewriting() -> None:

@@ -27,7 +27,7 @@ from paimon.domain.schema.read_mapping import FieldMapping, map_fields
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import arrow_schema, arrow_type
-from paimon.domain.types.data_types import DataField
+from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.read.schemas import load_schema
 from paimon.ports.engine import Engine
@@ -88,6 +88,7 @@ def read_data_file(
     predicate: Predicate | None = None,
     deleted: DeletionVector | None = None,
     batch_rows: int = BATCH_ROWS,
+    in_key_order: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file.
 
@@ -100,13 +101,17 @@ def read_data_file(
     deleted : callable, optional
         First row, row count -> mask of the rows that the deletion vector names. It needs every row's position, so
         nothing is skipped.
+    in_key_order : bool
+        Whether the file is one of a sorted run, so that keys beyond those asked for end the search for them.
     """
     mappings = map_fields(wanted, _file_fields(bucket, file))
     constants = _constants(bucket, file, wanted)
     sources = tuple(m.source for m in mappings if m.source is not None and m.wanted.name not in constants)
-    skip = _file_predicate(bucket, file, predicate) if deleted is None else None
+    names = _unchanged(bucket, file) if predicate is not None and deleted is None else {}
+    skip = _file_predicate(predicate, names)
+    ascending = _leading_key(bucket, names) if in_key_order and skip is not None else None
     position = 0
-    for rows, batch in _batches(bucket, file, sources, skip, batch_rows):
+    for rows, batch in _batches(bucket, file, sources, skip, batch_rows, ascending):
         assembled = _assemble(mappings, constants, batch, rows)
         if deleted is not None:
             gone = deleted.mask(position, rows)
@@ -126,7 +131,12 @@ def _constants(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) 
 
 
 def _batches(
-    bucket: Bucket, file: DataFileMeta, sources: tuple[DataField, ...], skip: Predicate | None, batch_rows: int
+    bucket: Bucket,
+    file: DataFileMeta,
+    sources: tuple[DataField, ...],
+    skip: Predicate | None,
+    batch_rows: int,
+    ascending: str | None,
 ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
     # Nothing but constants and nulls is wanted: the row count is all there is to know, unless it is past belief.
     if not sources and file.row_count <= _BELIEVED_ROWS:
@@ -136,7 +146,7 @@ def _batches(
     path = file.external_path or f"{bucket.path}/{file.file_name}"
     paths = [f"{path}." for path in columns_of(skip)] if skip is not None else []
     named = tuple(f for f in _file_fields(bucket, file) if any(p.startswith(f"{f.name}.") for p in paths))
-    request = ReadRequest(path, sources, skip, named, batch_rows)
+    request = ReadRequest(path, sources, skip, named, batch_rows, ascending=ascending)
     rows = 0
     with _opened(bucket.engine, path, file.file_size) as source:
         try:
@@ -183,15 +193,20 @@ def _assemble(
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schema([m.wanted for m in mappings]))
 
 
-def _file_predicate(bucket: Bucket, file: DataFileMeta, predicate: Predicate | None) -> Predicate | None:
-    """The predicate in the file's names, without parts on columns that the file lacks or has in another type."""
-    if predicate is None:
-        return None
+def _unchanged(bucket: Bucket, file: DataFileMeta) -> dict[str, str]:
+    """The columns that the file has in today's type, with the names that it has them under."""
     fields = [f for f in bucket.table.schema.fields if f.name not in bucket.partition]
-    same_columns = {
-        m.wanted.name: m.source.name
-        for m in map_fields(fields, _file_fields(bucket, file))
-        if m.source is not None and not m.needs_cast
-    }
-    kept = only_columns(predicate, same_columns)
-    return None if kept is None else rename(kept, same_columns)
+    mappings = map_fields(fields, _file_fields(bucket, file))
+    return {m.wanted.name: m.source.name for m in mappings if m.source is not None and not m.needs_cast}
+
+
+def _file_predicate(predicate: Predicate | None, names: Mapping[str, str]) -> Predicate | None:
+    """The predicate in the file's names, without parts on columns that are not among `names`."""
+    kept = None if predicate is None else only_columns(predicate, names)
+    return None if kept is None else rename(kept, names)
+
+
+def _leading_key(bucket: Bucket, names: Mapping[str, str]) -> str | None:
+    """The column by which rows of a sorted run ascend, by the file's name; floating ones have too many orders."""
+    key = bucket.table.schema.key_fields[0]
+    return None if isinstance(key.type, FloatType | DoubleType) else names.get(key.name)

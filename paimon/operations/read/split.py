@@ -75,13 +75,15 @@ def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPl
         wanted = (*wanted, VALUE_KIND)
     vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
 
+    merged = not split.raw_convertible and bool(table.schema.primary_keys)
+
     def read_file(
         file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
         vector = read_vector(engine, vectors[file.file_name]) if file.file_name in vectors else None
-        return read_data_file(bucket, file, columns, predicate, vector, batch_rows)
+        return read_data_file(bucket, file, columns, predicate, vector, batch_rows, merged)
 
-    if not split.raw_convertible and table.schema.primary_keys:
+    if merged:
         spec = MergeSpec.of(table.schema, table.options)
         some = wanted or spec.key_fields[:1]  # a batch without columns would not know its rows
         merging = MergeRead(spec, some, skip, read_file, _window_bytes(engine), keep_retracts)

@@ -1,7 +1,8 @@
 """Where rows of a Parquet file may match an equality, told by the columns of that equality alone.
 
 Law: outside of the range found no row matches. A lookup decodes one column of a file, and most often no other;
-statistics cannot tell as much where files overlap.
+statistics cannot tell as much where files overlap. Where rows ascend by that column, nothing is decoded beyond the
+values asked for.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ from paimon.ports.formats import ReadRequest
 
 _WORTH = 4
 """A column is looked at for the sake of at least so many."""
+_STEP_ROWS = 16_384
+"""Rows that are looked at before asking whether to go on."""
 
 
 @frozen
 class Probe:
-    """What to look for, and in which columns."""
+    """What to look for, in which columns, at how many rows at a time; rows after one that is `past` need no look."""
 
     predicate: Predicate
     fields: tuple[DataField, ...]
+    batch_rows: int
+    past: Predicate | None = None
 
 
 def probe_of(request: ReadRequest) -> Probe | None:
@@ -40,7 +45,9 @@ def probe_of(request: ReadRequest) -> Probe | None:
     fields = tuple(f for name, f in held.items() if any(name == column for column, _ in equalities))
     if not fields or _WORTH * len(fields) > len(request.fields):
         return None
-    return Probe(both(part for _, part in equalities), fields)
+    wanted = both(part for _, part in equalities)
+    past = next((_past(part) for column, part in equalities if column == request.ascending), None)
+    return Probe(wanted, fields, request.batch_rows if past is None else min(request.batch_rows, _STEP_ROWS), past)
 
 
 def _compared(part: Predicate) -> str | None:
@@ -50,14 +57,33 @@ def _compared(part: Predicate) -> str | None:
     return None
 
 
-def narrowed(piece: GroupRange, predicate: Predicate, batches: Iterable[pa.RecordBatch]) -> GroupRange | None:
+def _past(part: Predicate) -> Predicate | None:
+    """True where the column is beyond all values that an equality asks for."""
+    match part:
+        case Compare(column=column, literal=literal):
+            return Compare(column, Operator.GT, literal)
+        case In(column=column, literals=literals):
+            known = [literal for literal in literals if literal is not None]
+            return Compare(column, Operator.GT, max(known)) if known else None
+    return None
+
+
+def _last(batch: pa.RecordBatch, predicate: Predicate) -> bool:
+    """Whether a predicate is true of the last row."""
+    return bool(evaluate(predicate, batch.slice(batch.num_rows - 1))[0].as_py())
+
+
+def narrowed(piece: GroupRange, probe: Probe, batches: Iterable[pa.RecordBatch]) -> GroupRange | None:
     """The part of a piece from its first matching row to its last; `batches` are its rows, in order."""
     first = last = -1
     start = 0
     for batch in batches:
-        hits = np.flatnonzero(evaluate(predicate, batch).to_numpy(zero_copy_only=False))
-        if len(hits):
+        matching = evaluate(probe.predicate, batch)
+        if matching.true_count:
+            hits = np.flatnonzero(matching.to_numpy(zero_copy_only=False))
             first = start + int(hits[0]) if first < 0 else first
             last = start + int(hits[-1])
         start += batch.num_rows
+        if probe.past is not None and start < piece.count and _last(batch, probe.past):
+            break
     return None if first < 0 else evolve(piece, skip=piece.skip + first, count=last - first + 1)

@@ -30,6 +30,7 @@ from paimon.ports.formats import ReadRequest
 
 _KNOWN = inspect.signature(pq.ParquetFile.__init__).parameters
 _SHORT_BATCH = 8_192
+_FEW = 8
 _BUFFER_BYTES = 64 * 1024
 """Of each column of an open local file."""
 _EXTENSIONS = {"arrow_extensions_enabled": False} if "arrow_extensions_enabled" in _KNOWN else {}
@@ -53,7 +54,7 @@ def read_batches(source: pa.NativeFile, request: ReadRequest, most_bytes: int = 
             if probe is None:
                 yield from _rows(file, piece, request.fields, request.batch_rows)
                 continue
-            found = narrowed(piece, probe.predicate, _rows(file, piece, probe.fields, request.batch_rows))
+            found = narrowed(piece, probe, _rows(file, piece, probe.fields, probe.batch_rows))
             if found is not None:
                 yield from _rows(file, found, request.fields, _batch_rows(found, request))
 
@@ -79,8 +80,9 @@ def _opened(source: pa.NativeFile, most_bytes: int) -> _File:
 
 
 def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
-    """Few rows are decoded in short batches: what follows the last of them is decoded only as far as its batch goes."""
-    return min(request.batch_rows, max(_SHORT_BATCH, piece.count))
+    """Batches of one size that end where the piece does: nothing is decoded that follows it."""
+    reach = piece.skip + piece.count
+    return -(-reach // -(-reach // request.batch_rows))
 
 
 def _rows(
@@ -103,7 +105,7 @@ def _piece(file: _File, piece: GroupRange, leaves: Sequence[int], batch_rows: in
         kept = batch.slice(skip, left)
         skip, left = 0, left - kept.num_rows
         if kept.num_rows:
-            yield kept
+            yield kept if _FEW * kept.num_rows > batch.num_rows else _copied(kept)
         if left <= 0:
             return
 
@@ -125,6 +127,11 @@ def _decoded(file: _File, piece: GroupRange, leaves: Sequence[int], batch_rows: 
 def _bare(rows: int) -> pa.RecordBatch:
     empty = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
     return pa.RecordBatch.from_struct_array(empty)
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The few rows of a long batch without its memory."""
+    return batch.take(pa.array(range(batch.num_rows)))
 
 
 def _canonical(batch: pa.RecordBatch, fields: Sequence[DataField], schema: pa.Schema) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ from paimon.domain.types.data_types import DataField, DataType
 
 def leaf_count(kind: pa.DataType) -> int:
     """Leaf columns of a type as read from a file."""
-    return sum(leaf_count(kind.field(i).type) for i in range(kind.num_fields)) if pa.types.is_nested(kind) else 1
+    return sum(leaf_count(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
 
 
 def first_leaves(schema: pa.Schema) -> dict[str, int]:
