@@ -14,11 +14,10 @@ from attrs import field, frozen
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
 from paimon.domain.identifier import Identifier, parse_identifier
 from paimon.domain.paths import TablePaths, segment
-from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
-from paimon.operations.evolve import create_table
+from paimon.operations.evolve import create_table, properties_of
 from paimon.operations.read.schemas import latest_schema
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
@@ -144,7 +143,7 @@ class Catalog:
             comment,
             allow_unknown_options=allow_unknown_options,
         )
-        self.store.register_table(identifier.database, identifier.table, _properties(schema_made))
+        self.store.register_table(identifier.database, identifier.table, properties_of(schema_made))
         return self.table(name)
 
     def repair_table(self, name: str) -> Table:
@@ -154,8 +153,8 @@ class Catalog:
         found = latest_schema(self.engine, self._paths(identifier))
         if found is None:
             raise self._missing(identifier)
-        if not self._exists(identifier):
-            self.store.register_table(identifier.database, identifier.table, _properties(found))
+        take_in = self.store.update_table if self._exists(identifier) else self.store.register_table
+        take_in(identifier.database, identifier.table, properties_of(found))
         return self.table(name)
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
@@ -232,14 +231,6 @@ class Catalog:
 def _check_visible(name: str, what: str) -> None:
     if name.startswith("."):
         raise InvalidRequest(f"{what} name {name!r} is hidden by its dot", subject=name, hint="begin it with a letter")
-
-
-def _properties(schema: TableSchema) -> dict[str, str]:
-    """What a catalog is told of a table."""
-    keys = {
-        "primary-key": schema.primary_keys, "partition": schema.partition_keys, "bucket-key": schema.bucket_keys
-    }  # fmt: skip
-    return {**schema.options, **{key: ",".join(names) for key, names in keys.items() if names}}
 
 
 def _check_database(name: str) -> None:

@@ -140,7 +140,7 @@ def engine_for(
     files = _files(location, storage, options, allowed_roots)
     return Engine(
         files=files,
-        formats={f.identifier: f for f in (ParquetFormat(), OrcFormat(), AvroFormat())},
+        formats={f.identifier: f for f in (ParquetFormat(_memory(options).bytes), OrcFormat(), AvroFormat())},
         records=AvroRecordIO(),
         snapshots=FileSnapshotCommit(files) if "://" in location else QueuedSnapshotCommit(files),
         clock=SystemClock(),
@@ -151,6 +151,7 @@ def engine_for(
         observer=SilentObserver(),
         cache=LruCache(),
         memory=_memory(options),
+        tables=_store(location, storage, options) if options.get(_METASTORE) == "jdbc" else None,
         recipe=(engine_for, (location, travelling(storage), travelling(options), tuple(allowed_roots))),
     )
 

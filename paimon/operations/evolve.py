@@ -13,6 +13,7 @@ import pyarrow as pa
 from attrs import evolve
 
 from paimon.domain.errors import AlreadyExists, NotFound, PaimonError, StorageError
+from paimon.domain.identifier import parse_identifier
 from paimon.domain.merge.aggregate.check import check_aggregates
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
@@ -76,13 +77,31 @@ def alter_table(engine: Engine, table: TableDefinition, changes: Sequence[Schema
         has_snapshots = latest_snapshot(engine, table.paths) is not None
         changed = apply_changes(newest, changes, has_snapshots)
         if changed == newest:
+            _tell(engine, table)
             return newest
         if _can_merge(newest):
             check_aggregates(changed, TableOptions.of(changed.options))
         changed = evolve(changed, id=newest.id + 1, time_millis=engine.clock.now_millis())
         if _put(engine, table.paths, changed):
+            _tell(engine, table)
             return changed
     raise StorageError(table.paths.schemas, f"lost {_ATTEMPTS} races for the next schema", hint="try again")
+
+
+def properties_of(schema: TableSchema) -> dict[str, str]:
+    """What a catalog is told of a table: its options and keys."""
+    keys = {
+        "primary-key": schema.primary_keys, "partition": schema.partition_keys, "bucket-key": schema.bucket_keys
+    }  # fmt: skip
+    return {**schema.options, **{key: ",".join(names) for key, names in keys.items() if names}}
+
+
+def _tell(engine: Engine, table: TableDefinition) -> None:
+    """Tell the catalog what the newest schema says, which may be another's by now; of branches it keeps nothing."""
+    newest = None if engine.tables is None or table.branch != "main" else latest_schema(engine, table.paths)
+    if engine.tables is not None and newest is not None:
+        identifier = parse_identifier(table.identifier)
+        engine.tables.update_table(identifier.database, identifier.table, properties_of(newest))
 
 
 def _can_merge(schema: TableSchema) -> bool:

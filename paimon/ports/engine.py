@@ -13,6 +13,7 @@ from attrs import field, frozen
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.cache import ObjectCache
 from paimon.ports.callbacks import CommitCallback
+from paimon.ports.catalogs import TableStore
 from paimon.ports.effects import Clock, Ids, Random
 from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
@@ -35,6 +36,7 @@ class Engine:
 
     `recipe` is a picklable function and its arguments that build such an engine in another process; an engine without
     one does not travel. `callbacks` (by name) stay behind when it does: they are called where a commit is made.
+    `tables` is the catalog that keeps what schemas say, where one does: it is told of each change.
     """
 
     files: FileIO
@@ -49,6 +51,7 @@ class Engine:
     observer: Observer
     cache: ObjectCache
     memory: MemoryBudget = MemoryBudget()
+    tables: TableStore | None = None
     callbacks: Mapping[str, CommitCallback] = field(factory=dict, repr=False)
     recipe: tuple[Callable[..., Engine], tuple[Any, ...]] | None = field(default=None, repr=False)
 

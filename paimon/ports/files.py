@@ -11,6 +11,7 @@ Contract (suite: `paimon.testing.contracts.files`)
   `replace` is for hints, which may be lost or wrong after a crash: it flushes nothing.
 * `read`, `open` raise NotFound("file", path) for a missing file; every other failure is a StorageError naming the
   path.
+* `read` is for metadata: a file of more than `WHOLE_BYTES` is a StorageError, before more than that is in memory.
 * `list` of a missing directory is empty; its order is by name; hidden temporary files may appear and start with
   ".".
 * `delete` is idempotent and batched; missing files are no error. A directory is removed only when it is empty.
@@ -26,6 +27,18 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from attrs import frozen
+
+from paimon.domain.errors import StorageError
+
+WHOLE_BYTES = 1 << 30
+"""Most bytes of a file that is read as a whole; one with a hole costs its maker nothing."""
+
+
+def check_whole(path: str, size: int) -> None:
+    """StorageError where a file has too many bytes to be read as a whole."""
+    if size > WHOLE_BYTES:
+        reason = f"has {size} bytes or more, too many to be read at once"
+        raise StorageError(path, reason, hint="no metadata file is so large: replace it by a sound copy")
 
 
 class PutOutcome(Enum):

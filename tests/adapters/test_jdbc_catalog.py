@@ -26,6 +26,7 @@ from paimon.adapters.catalogs.database import LOCKS, PROPERTIES, TABLE_PROPERTIE
 from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
 from paimon.catalog import Catalog
 from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError
+from paimon.domain.schema.changes import RemoveOption, SetOption
 from paimon.ports.files import FileStatus, PutOutcome
 from paimon.testing.memory_files import MemoryFiles
 
@@ -93,6 +94,41 @@ def test_databases_and_tables(catalog: Catalog) -> None:
     catalog.drop_database("shop", cascade=True)
     assert catalog.databases() == ["old"]
     assert not Path(catalog.warehouse, "shop.db").exists()
+
+
+def properties_kept(catalog: Catalog) -> dict[str, str]:
+    found = sa.select(TABLE_PROPERTIES.c.property_key, TABLE_PROPERTIES.c.property_value)
+    with catalog.store.database.transaction() as connection:
+        rows = connection.execute(found.where(TABLE_PROPERTIES.c.catalog_key == catalog.store.catalog_key))
+        return dict(map(tuple, rows))
+
+
+def test_an_altered_table_has_its_options_beside_it(catalog: Catalog) -> None:
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "a INT NOT NULL", primary_keys=["a"], options={"bucket": "2"})
+    keys = {"bucket-key": "a", "primary-key": "a"}
+    assert properties_kept(catalog) == {"bucket": "2", **keys}
+    table = table.alter(SetOption("snapshot.num-retained.max", "20"), SetOption("num-sorted-run.stop-trigger", "9"))
+    pickle.loads(pickle.dumps(table)).alter(RemoveOption("num-sorted-run.stop-trigger"))
+    now = {"bucket": "2", "snapshot.num-retained.max": "20", **keys}
+    assert properties_kept(catalog) == now
+    table.branches.create("b")
+    branch = catalog.table("d.t$branch_b")
+    branch.alter(SetOption("snapshot.num-retained.max", "30"))
+    paimon.open_table(table.location).alter(SetOption("snapshot.num-retained.max", "40"))
+    assert properties_kept(catalog) == now  # a branch is not the table; who goes past the catalog tells it nothing
+    catalog.repair_table("d.t")
+    assert properties_kept(catalog) == {**now, "snapshot.num-retained.max": "40"}
+    catalog.drop_table("d.t")
+    assert properties_kept(catalog) == {}
+
+
+def test_options_stay_out_of_the_catalog_where_it_is_told_so(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path / "lake", metastore="jdbc", sync_all_properties=False)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "a INT", options={"snapshot.num-retained.max": "17"})
+    table.alter(SetOption("snapshot.num-retained.max", "20"))
+    assert properties_kept(catalog) == {}
 
 
 def test_a_catalog_travels_without_its_password(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from paimon.adapters.formats.parquet.format import ParquetFormat
 from paimon.adapters.formats.parquet.reading.dictionaries import longest_values
 from paimon.adapters.formats.parquet.reading.pages import chunk_pages
-from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
+from paimon.adapters.formats.parquet.reading.row_groups import GroupRange, turns
 from paimon.adapters.formats.parquet.reading.stored import Ahead, Stored
 from paimon.adapters.formats.parquet.reading.weights import MOST_BYTES, Leaf, fitting_rows
 from paimon.adapters.formats.parquet.thrift import I32, I64, STRUCT, ThriftStruct, encode
@@ -164,6 +164,15 @@ def test_a_remote_file_is_asked_once_for_what_lies_together() -> None:
     assert ahead.read_at(100, 12_000) == whole[12_000:12_100]
     assert len(asked) == 2
     assert ahead.read_at(3, 50) == whole[50:53]
+
+
+def test_turns_are_the_piece() -> None:
+    data = written(pa.table({"n": np.zeros(5_000_000, np.int8)}), row_group_size=300_000)
+    footer = pq.ParquetFile(pa.BufferReader(data)).metadata
+    found = list(turns(GroupRange(tuple(range(2, 17)), 1_000, 4_298_000), footer))
+    assert [g for turn in found for g in turn.groups] == list(range(2, 17))
+    assert [turn.count for turn in found] == [1_200_000, 1_200_000, 1_200_000, 699_000]
+    assert [turn.count for turn in turns(GroupRange((3, 4), 0, 300_001), footer)] == [300_001]
 
 
 def test_what_is_refused_names_the_file() -> None:

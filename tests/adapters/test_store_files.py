@@ -7,15 +7,18 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from s3_server import BUCKET, losing_replies, overwriting, s3_server, storage_of
 
 import paimon
+from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.store_files import StoreFiles
 from paimon.adapters.files.store_options import client_config
 from paimon.domain.errors import InvalidRequest, NotFound, StorageError
-from paimon.ports.files import FileIO, PutOutcome
+from paimon.ports.files import WHOLE_BYTES, FileIO, PutOutcome
 from paimon.testing.contracts import FileIOContract
 
 SECRET = "hush-hush-hush"
@@ -200,3 +203,41 @@ def test_a_trial_whose_answers_get_lost_is_made_again(endpoint: str) -> None:
             files = StoreFiles(root, storage_of(lossy))
             assert files.put_if_absent(f"{root}/x", b"1") is not None
             assert files.read(f"{root}/x") == b"1"
+
+
+@pytest.mark.parametrize("client", ["store", "fsspec"])
+def test_what_is_no_metadata_file_is_refused_by_its_size(
+    endpoint: str, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = f"s3://{BUCKET}/{uuid.uuid4()}"
+    own = StoreFiles(root, storage_of(endpoint))
+    named = {"key": "AKIDFORTESTS", "secret": SECRET, "client_kwargs": {"endpoint_url": endpoint}}
+    files: FileIO = own if client == "store" else FsspecFiles(root, named)
+    sizes = {"none": 0, "few": 1000, "many": 1001}
+    for name, size in sizes.items():
+        own.replace(f"{root}/{name}", bytes(size))
+    for module in ("paimon.ports.files", "paimon.adapters.files.fsspec_files"):
+        monkeypatch.setattr(f"{module}.WHOLE_BYTES", 1000)
+    assert [len(files.read(f"{root}/{name}")) for name in ("none", "few")] == [0, 1000]
+    with pytest.raises(StorageError, match=r"many: has 1001 bytes.*too many to be read at once"):
+        files.read(f"{root}/many")
+
+
+def test_fsspec_asks_once_for_a_metadata_file_and_never_for_more_than_it_may_have() -> None:
+    asked: list[tuple[str, object]] = []
+
+    class Counted(MemoryFileSystem):
+        def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
+            asked.append((path, end))
+            return super().cat_file(path, start, end, **options)
+
+        def info(self, path: str, **options: Any) -> dict[str, Any]:
+            asked.append((path, "info"))
+            return super().info(path, **options)
+
+    files = FsspecFiles("memory://m")
+    files._fs = Counted()
+    files.replace("memory://m/f", b"data")
+    asked.clear()
+    assert files.read("memory://m/f") == b"data"
+    assert asked == [("/m/f", WHOLE_BYTES + 1)]

@@ -62,6 +62,9 @@ class FileSystemCatalogStore:
     def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
         """Nothing: the schema file says it."""
 
+    def update_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
+        """Nothing: the schema file says it."""
+
     def drop_table(self, database: str, table: str) -> None:
         """Remove a table's directory."""
         drop_directory(self.files, self._existing(database, table))

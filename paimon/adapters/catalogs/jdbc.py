@@ -86,20 +86,20 @@ class JdbcCatalogStore:
 
     def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
         """Insert its row, and those of its properties."""
-        row = {"catalog_key": self.catalog_key, "database_name": database, "table_name": table}
-        told = [
-            {**row, "property_key": key, "property_value": value}
-            for key, value in properties.items()
-            if self.keeps_properties and len(key) <= _KEY_LENGTH and len(value) <= _VALUE_LENGTH
-        ]
         try:
             with self.database.transaction() as connection:
-                connection.execute(sa.insert(TABLES).values(row))
-                self._forget_properties(connection, database, table)
-                if told:
-                    connection.execute(sa.insert(TABLE_PROPERTIES), told)
+                connection.execute(sa.insert(TABLES).values(self._row(database, table)))
+                self._keep_properties(connection, database, table, properties)
         except IntegrityError:
             raise AlreadyExists("table", f"{database}.{table}") from None
+
+    def update_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
+        """Put rows of these properties in the place of those that it has."""
+        if not self.keeps_properties:
+            return
+        with self.database.transaction() as connection:
+            if connection.execute(sa.select(TABLES.c.table_name).where(self._is(database, table))).first():
+                self._keep_properties(connection, database, table, properties)
 
     def drop_table(self, database: str, table: str) -> None:
         """Delete its row, then its directory."""
@@ -135,6 +135,21 @@ class JdbcCatalogStore:
 
     def _is(self, database: str, table: str, rows: sa.Table = TABLES) -> sa.ColumnElement[bool]:
         return sa.and_(self._of(rows, database), rows.c.table_name == table)
+
+    def _row(self, database: str, table: str) -> dict[str, str]:
+        return {"catalog_key": self.catalog_key, "database_name": database, "table_name": table}
+
+    def _keep_properties(
+        self, connection: sa.Connection, database: str, table: str, properties: Mapping[str, str]
+    ) -> None:
+        self._forget_properties(connection, database, table)
+        told = [
+            {**self._row(database, table), "property_key": key, "property_value": value}
+            for key, value in properties.items()
+            if self.keeps_properties and len(key) <= _KEY_LENGTH and len(value) <= _VALUE_LENGTH
+        ]
+        if told:
+            connection.execute(sa.insert(TABLE_PROPERTIES), told)
 
     def _forget_properties(self, connection: sa.Connection, database: str, table: str) -> None:
         connection.execute(sa.delete(TABLE_PROPERTIES).where(self._is(database, table, TABLE_PROPERTIES)))

@@ -26,14 +26,11 @@ from paimon.adapters.files.local_output import (
     sync_directory,
 )
 from paimon.domain.errors import AlreadyExists, StorageError
-from paimon.ports.files import FileStatus, OutputFile, PutOutcome
+from paimon.ports.files import FileStatus, OutputFile, PutOutcome, check_whole
 
 _FLUSHED_AT_ONCE = 8
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 _NO_FENCE = Fence()
-_WHOLE_BYTES = 1 << 30
-"""What is read as a whole is metadata; a file with a hole costs its maker nothing."""
-_NOT_METADATA = "no metadata file is so large: replace it by a sound copy"
 
 
 class LocalFiles:
@@ -55,8 +52,7 @@ class LocalFiles:
         """The whole file."""
         with storage_errors(path), open(self._inside(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            if size > _WHOLE_BYTES:
-                raise StorageError(path, f"has {size} bytes, too many to be read at once", hint=_NOT_METADATA)
+            check_whole(path, size)
             return file.read()
 
     def open(self, path: str) -> pa.NativeFile:

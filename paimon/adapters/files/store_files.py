@@ -31,7 +31,7 @@ from paimon.adapters.files.store_options import client_config
 from paimon.adapters.files.store_streams import PART_BYTES, PARTS_AT_ONCE, TAIL_BYTES, StoreInput, StoreOutput
 from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, StorageError
 from paimon.domain.secrets import redacted
-from paimon.ports.files import FileStatus, OutputFile, PutOutcome
+from paimon.ports.files import FileStatus, OutputFile, PutOutcome, check_whole
 
 _DELETED_AT_ONCE = 1000
 _PUT_AT_ONCE = 8
@@ -75,7 +75,9 @@ class StoreFiles:
     def read(self, path: str) -> bytes:
         """The whole file."""
         with self._errors(path):
-            return bytes(obstore.get(self._store, self._key(path)).bytes())
+            answer = obstore.get(self._store, self._key(path))
+            check_whole(path, int(answer.meta["size"]))  # the body is still on its way
+            return bytes(answer.bytes())
 
     def open(self, path: str) -> pa.NativeFile:
         """The file as a seekable Arrow file; ranges go to the store as they are asked for."""

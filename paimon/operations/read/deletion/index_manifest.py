@@ -1,7 +1,8 @@
 """The deletion vectors of a snapshot, by data file.
 
-Law: an index manifest is the complete list of live index files; each data file has at most one vector. Source:
-`IndexFileHandler`, `SnapshotReaderImpl`.
+Law: an index manifest is the complete list of live index files; each data file has at most one vector. Reads ask by
+data file, so that a vector of a file that is not live is passed over, as in Java; `fsck` names it. Source:
+`IndexFileHandler`, `SnapshotReaderImpl.getDeletionFiles`.
 """
 
 from __future__ import annotations

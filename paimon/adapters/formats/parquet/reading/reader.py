@@ -18,7 +18,7 @@ from attrs import frozen
 
 from paimon.adapters.formats.nested import rebuild
 from paimon.adapters.formats.parquet.reading.probe import narrowed, probe_of
-from paimon.adapters.formats.parquet.reading.row_groups import GroupRange, group_ranges
+from paimon.adapters.formats.parquet.reading.row_groups import GroupRange, group_ranges, turns
 from paimon.adapters.formats.parquet.reading.selection import wanted_leaves
 from paimon.adapters.formats.parquet.reading.stored import Stored
 from paimon.adapters.formats.parquet.reading.weights import MOST_BYTES, Leaf, fitting_rows
@@ -114,10 +114,11 @@ def _decoded(file: _File, piece: GroupRange, leaves: Sequence[int], batch_rows: 
     footer, schema = file.parquet.metadata, file.parquet.schema
     if leaves:
         looked_at = [Leaf.of(schema, leaf) for leaf in leaves]
-        fitting = fitting_rows(footer, file.stored, piece, looked_at, batch_rows, file.most_bytes)
         paths = [schema.column(leaf).path for leaf in leaves]
         threads = len(paths) > 1 and piece.count > _SHORT_BATCH  # what is little is not worth being handed on
-        yield from file.parquet.iter_batches(fitting, row_groups=piece.groups, columns=paths, use_threads=threads)
+        for turn in turns(piece, footer):
+            fitting = fitting_rows(footer, file.stored, turn, looked_at, batch_rows, file.most_bytes)
+            yield from file.parquet.iter_batches(fitting, row_groups=turn.groups, columns=paths, use_threads=threads)
         return
     rows = sum(footer.row_group(g).num_rows for g in piece.groups)
     for start in range(0, rows, batch_rows):  # no column of the file is wanted: rows are only counted

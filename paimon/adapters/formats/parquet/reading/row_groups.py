@@ -18,6 +18,8 @@ from paimon.domain.predicate.pruning import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.ports.formats import ReadRequest
 
+_TURN_ROWS = 1 << 20
+
 
 @frozen
 class GroupRange:
@@ -49,6 +51,20 @@ def group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadReques
         piece = GroupRange((group,), low - (start - rows), high - low)
     if piece is not None:
         yield piece
+
+
+def turns(piece: GroupRange, footer: pq.FileMetaData) -> Iterator[GroupRange]:
+    """A piece in turns of a million rows or one row group: what nobody reads in the end is not fetched or looked at.
+
+    Batches end with their turn; of so many rows that costs nothing.
+    """
+    left, groups, rows = piece.skip + piece.count, list[int](), 0
+    for group in piece.groups:
+        groups.append(group)
+        rows += footer.row_group(group).num_rows
+        if rows >= min(_TURN_ROWS, left):
+            yield GroupRange(tuple(groups), 0, min(rows, left))
+            left, groups, rows = left - rows, [], 0
 
 
 def _may_match(chunk: pq.RowGroupMetaData, leaves: dict[str, int], request: ReadRequest) -> bool:
