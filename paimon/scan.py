@@ -65,6 +65,7 @@ class Scan(Results):
         self._between: Between | None = None
         self._read_plan: ReadPlan | None = None
         self._plan: Plan | None = None
+        self._schema: pa.Schema | None = None
 
     @property
     def pinned(self) -> PinnedTable:
@@ -104,7 +105,9 @@ class Scan(Results):
     @property
     def arrow_schema(self) -> pa.Schema:
         """The schema of the result."""
-        return output_schema(self.pinned.table, self.read_plan)
+        if self._schema is None:
+            self._schema = output_schema(self.pinned.table, self.read_plan)
+        return self._schema
 
     def plan(self) -> Plan:
         """The splits to read and what was pruned on the way to them."""

@@ -148,7 +148,7 @@ class MultisetType(DataType):
     element: DataType
 
 
-@frozen
+@frozen(cache_hash=True)  # Arrow fields are kept by it
 class DataField:
     """A named, numbered column or nested field.
 

@@ -14,7 +14,7 @@ from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.manifest.merge import check_once, live_mask
 from paimon.domain.paths import check_within
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.transform import only_columns
+from paimon.domain.predicate.transform import columns_of, only_columns
 from paimon.domain.scan.assemble import BucketFiles, by_bucket, splits_of
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.scan.file_stats import key_mask, value_mask
@@ -155,8 +155,8 @@ def _pruned_by_stats(asked: _Asked, entries: EntryColumns) -> tuple[EntryColumns
     keys = asked.only(schema.trimmed_primary_keys)
     if keys is not None:
         entries = asked.kept("key statistics", entries, key_mask(entries, keys, schema, schemas))
-    if not asked.rules.prunes_values:
-        return entries, None
+    if not asked.rules.prunes_values or columns_of(asked.predicate) <= {*schema.trimmed_primary_keys}:
+        return entries, None  # the statistics of keys said it
     matching = value_mask(entries, asked.predicate, schema, schemas)
     if asked.rules.merges:
         return entries, matching

@@ -115,6 +115,8 @@ def resolve(fields: Sequence[DataField], name: str) -> tuple[DataField, ...]:
 
 
 def _flat(path: tuple[DataField, ...], name: str) -> DataField:
+    if len(path) == 1 and path[0].name == name:
+        return path[0]
     nullable = any(f.type.nullable for f in path)
     return evolve(path[-1], name=name, type=path[-1].type.with_nullable(nullable))
 
