@@ -29,6 +29,7 @@ from typing import Any
 
 import growth
 import merging
+import settling
 import throughput
 import years
 
@@ -162,6 +163,7 @@ def _summary(found: list[dict[str, Any]]) -> dict[str, float]:
         "wall": statistics.median(f["wall"] for f in found),
         "peak_mib": max(f["peak_mib"] for f in found),
         "grown_mib": max(f["grown_mib"] for f in found),
+        "faults": min(f.get("faults", 0) for f in found),
     }
 
 
@@ -209,6 +211,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="write all figures to this file too")
     parser.add_argument("--plot", type=Path, help="draw what the group history found to this file (SVG)")
     parser.add_argument("--scale", type=float, default=1.0, help="so many times the rows, keys, snapshots and files")
+    parser.add_argument("--warm", type=int, default=0, help="MiB of memory at hand when a measured part begins")
     parser.add_argument("--short", action="store_true", help="fewer commits in the latency run")
     parser.add_argument("--cap", type=float, default=1_800, help="seconds after which a library's run is stopped")
     parser.add_argument("--folder", type=Path, help="where tables are made and found again by the next run")
@@ -221,6 +224,7 @@ def main() -> None:
     libraries = given.only.split(",") if given.only else [*LIBRARIES, "delta"]
     peer = "" if set(libraries) <= {"ours", "limit"} else peer_python(given.peer)
     os.environ["BENCHMARK_SCALE"] = str(given.scale)
+    os.environ[settling.WARM] = str(given.warm)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(HERE.parent)])
     with tempfile.TemporaryDirectory(prefix="paimon-bench-") as folder:
         os.environ["BENCHMARK_DATA"] = folder

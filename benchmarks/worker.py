@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ import engines
 import keeping
 import limit
 import pyarrow as pa
+import settling
 
 COLUMNS_2 = ["id", "price"]
 KEYED = {"bucket": str(data.BUCKETS), "write-only": "true"}
@@ -29,12 +31,18 @@ POURED_ROWS = 50_000
 
 
 def measured(work: Callable[[], Any]) -> dict[str, Any]:
-    """CPU and wall seconds of `work`, and what it answered."""
+    """CPU and wall seconds of `work`, the pages it fetched, and what it answered."""
+    settling.settle()
     before = _resident_mib()
+    faults = _faults()
     cpu, wall = time.process_time(), time.perf_counter()
     answer = work()
     took = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
-    return took | {"grown_mib": _peak_mib() - before, "answer": answer}
+    return took | {"grown_mib": _peak_mib() - before, "faults": _faults() - faults, "answer": answer}
+
+
+def _faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def _resident_mib() -> int:
