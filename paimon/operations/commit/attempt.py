@@ -142,7 +142,7 @@ class Attempts:
         if since is None or signature.identifier == BATCH_COMMIT_IDENTIFIER:
             return None
         return published_since(
-            self._engine, self._table.paths, since, latest, signature.commit_user, signature.identifier, change.kind
+            self._engine, self._table, since, latest, signature.commit_user, signature.identifier, change.kind
         )
 
     def _start_anew(self) -> None:

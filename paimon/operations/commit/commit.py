@@ -18,7 +18,7 @@ from paimon.operations.commit.after.remembered import remember
 from paimon.operations.commit.attempt import Attempts, ChangeOn, Published, Signature
 from paimon.operations.commit.checks.on_base import Fitting, appended, compacted_beside, overwritten
 from paimon.operations.commit.checks.strict import SafeSnapshot
-from paimon.operations.commit.history import committed, happened, snapshots_of
+from paimon.operations.commit.history import committed, happened, made_by
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.ports.callbacks import CommitEvent
 from paimon.ports.engine import Engine
@@ -77,9 +77,7 @@ def tell_again(engine: Engine, table: TableDefinition, request: CommitRequest) -
     if not engine.callbacks:
         return ()
     event = CommitEvent(table, request.commit_user, request.identifier, request.messages, repeated=True)
-    made = [
-        s for s in snapshots_of(engine, table.paths, request.commit_user) if s.commit_identifier == request.identifier
-    ]
+    made = made_by(engine, table, request.commit_user, request.identifier)
     events = [evolve(event, snapshot=s) for s in reversed(made)] or [event]
     return tuple(failure for event in events for failure in tell(engine, event))
 
@@ -121,9 +119,7 @@ class _Parts:
     def _publish(self, change_on: ChangeOn, operation: str | None) -> Published:
         request = self._request
         fitting = Fitting(self._engine, self._table, request, change_on, self._safe)
-        signature = Signature(
-            request.commit_user, request.identifier, request.watermark, request.properties, operation
-        )
+        signature = Signature(request.commit_user, request.identifier, request.watermark, request.properties, operation)
         try:
             published = Attempts(self._engine, self._table, signature).publish(fitting)
         except CommitUncertain as doubt:

@@ -2,7 +2,7 @@
 
 Law: identifiers of one user rise, so all up to that of its newest snapshot are committed; batch commits, whose
 identifier is the largest there is, say nothing of the others. Walks back from the newest snapshot and stops at the
-first of the user. Source: `FileStoreCommitImpl.filterCommitted`.
+first of the user. What lies astray was never committed. Source: `FileStoreCommitImpl.filterCommitted`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from paimon.operations.commit.lineage import lies_astray
 from paimon.operations.read.snapshots import find_snapshot, latest_snapshot
 from paimon.ports.engine import Engine
 
 
 def committed(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> bool:
     """Whether the user's commit of this identifier is in the table (as far back as its snapshots reach)."""
-    newest = newest_of(engine, table.paths, commit_user)
-    return newest is not None and newest.commit_identifier >= identifier
+    return _newest_from(engine, table, commit_user, identifier) is not None
 
 
 def happened(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> bool:
@@ -31,11 +31,10 @@ def happened(engine: Engine, table: TableDefinition, commit_user: str, identifie
     InvalidRequest
         The user committed a larger identifier, and no snapshot tells of this one.
     """
-    newest = newest_of(engine, table.paths, commit_user)
-    if newest is None or newest.commit_identifier < identifier:
+    newest = _newest_from(engine, table, commit_user, identifier)
+    if newest is None:
         return False
-    known = (s.commit_identifier for s in snapshots_of(engine, table.paths, commit_user))
-    if identifier in known:
+    if made_by(engine, table, commit_user, identifier):
         return True
     raise InvalidRequest(
         f"commit identifier {identifier} of user {commit_user!r} comes after {newest.commit_identifier}",
@@ -44,9 +43,20 @@ def happened(engine: Engine, table: TableDefinition, commit_user: str, identifie
     )
 
 
-def newest_of(engine: Engine, paths: TablePaths, commit_user: str) -> Snapshot | None:
-    """The user's newest snapshot that is not of a batch commit; None where there is none (any more)."""
-    return next(snapshots_of(engine, paths, commit_user), None)
+def made_by(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> list[Snapshot]:
+    """The snapshots in the table's history that this commit made, newest first."""
+    its = (s for s in snapshots_of(engine, table.paths, commit_user) if s.commit_identifier == identifier)
+    return [s for s in its if not lies_astray(engine, table, s)]
+
+
+def _newest_from(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> Snapshot | None:
+    """The user's newest snapshot (batch commits aside), if its identifier is at least this one."""
+    for snapshot in snapshots_of(engine, table.paths, commit_user):
+        if snapshot.commit_identifier < identifier:
+            return None
+        if not lies_astray(engine, table, snapshot):
+            return snapshot
+    return None
 
 
 def snapshots_of(engine: Engine, paths: TablePaths, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:
@@ -59,7 +69,12 @@ def snapshots_of(engine: Engine, paths: TablePaths, commit_user: str, batch: boo
 
 
 def published_since(
-    engine: Engine, paths: TablePaths, since: int, newest: Snapshot | None, commit_user: str, identifier: int,
+    engine: Engine,
+    table: TableDefinition,
+    since: int,
+    newest: Snapshot | None,
+    commit_user: str,
+    identifier: int,
     kind: CommitKind,
 ) -> Snapshot | None:
     """The snapshot with this (user, identifier, kind) after snapshot id `since`, up to `newest`."""
@@ -67,8 +82,8 @@ def published_since(
     while snapshot is not None and snapshot.id > since:
         same = snapshot.commit_user == commit_user and snapshot.commit_identifier == identifier
         if same and snapshot.commit_kind is kind:
-            return snapshot
-        snapshot = _before(engine, paths, snapshot.id)
+            return None if lies_astray(engine, table, snapshot) else snapshot
+        snapshot = _before(engine, table.paths, snapshot.id)
     return None
 
 

@@ -1,7 +1,8 @@
 """Whether a snapshot that was put stands in the table's history, where its base can no longer tell.
 
 Law: read only what the decision needs (`paimon.domain.commit.publishing.place`). Asked only where the base was expired
-meanwhile, or for a table's first snapshot, so listing is no burden.
+meanwhile, or for a table's first snapshot, so listing is no burden. Of one found later, only what is sure counts:
+a writer that stalled while its base expired, and died before it could look again, leaves one behind the history.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from paimon.domain.commit.publishing import Place, built_on, place
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.manifests import entries_at, live_columns, read_manifest, read_manifest_list
-from paimon.operations.read.snapshots import find_snapshot, snapshot_ids
+from paimon.operations.read.snapshots import find_snapshot, hinted_earliest, snapshot_ids
 from paimon.ports.engine import Engine
 
 
@@ -31,6 +32,33 @@ def place_of(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: S
         next_stands=None if later is None else later.id == snapshot.id + 1,
         stands=standing is not None and standing.identity == snapshot.identity,
     )
+
+
+def lies_astray(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> bool:
+    """Whether a snapshot that stands is sure to be no part of the history: its id was used before, and had expired.
+
+    The next one was built without it; or there is no next one, and history begins later, as the EARLIEST hint says,
+    which is written once everything before has been deleted.
+    """
+    paths = table.paths
+    following = find_snapshot(engine, paths, snapshot.id + 1)
+    if following is not None:
+        return descends_from(engine, table, following, snapshot, snapshot.index_manifest) is False
+    first = hinted_earliest(engine, paths)
+    return first is not None and first > snapshot.id
+
+
+def stray_snapshots(engine: Engine, table: TableDefinition) -> list[Snapshot]:
+    """The snapshots that lie astray, below the history; where nobody died there are none, and one is looked at."""
+    found: list[Snapshot] = []
+    for snapshot_id in snapshot_ids(engine, table.paths):
+        snapshot = find_snapshot(engine, table.paths, snapshot_id)
+        if snapshot is None:  # expired since it was listed
+            continue
+        if not lies_astray(engine, table, snapshot):
+            break
+        found.append(snapshot)
+    return found
 
 
 def descends_from(

@@ -95,11 +95,17 @@ def _newest_listed(engine: Engine, paths: TablePaths) -> Snapshot | None:
 
 def earliest_snapshot_id(engine: Engine, paths: TablePaths) -> int | None:
     """The smallest id that still has a snapshot; None for a table without one."""
-    hint = _hint(engine, paths.earliest_hint)
-    if hint is not None and engine.files.status(paths.snapshot(hint)) is not None:
+    hint = hinted_earliest(engine, paths)
+    if hint is not None:
         return hint
     ids = snapshot_ids(engine, paths)
     return ids[0] if ids else None
+
+
+def hinted_earliest(engine: Engine, paths: TablePaths) -> int | None:
+    """What the EARLIEST hint says, if that snapshot is there."""
+    hint = _hint(engine, paths.earliest_hint)
+    return hint if hint is not None and engine.files.status(paths.snapshot(hint)) is not None else None
 
 
 def snapshots(engine: Engine, paths: TablePaths) -> list[Snapshot]:

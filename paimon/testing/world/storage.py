@@ -19,12 +19,13 @@ from paimon.testing.memory_files import MemoryFiles, MemoryOutput
 
 
 class TimedFiles(MemoryFiles):
-    """Files that know when they were last written."""
+    """Files that know when they were last written; `put_again` holds the paths that were freed and put once more."""
 
     def __init__(self, now_millis: Callable[[], int], leaves_parts: bool) -> None:
         super().__init__()
         self._now_millis = now_millis
         self._written: dict[str, int] = {}
+        self.put_again: set[str] = set()
         self._leaves_parts = leaves_parts
         self._parts = 0
 
@@ -42,6 +43,8 @@ class TimedFiles(MemoryFiles):
         """See the port."""
         outcome = super().put_if_absent(path, data)
         if outcome is PutOutcome.CREATED:
+            if path in self._written:
+                self.put_again.add(path)
             self._written[path] = self._now_millis()
         return outcome
 

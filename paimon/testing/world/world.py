@@ -92,7 +92,7 @@ class World:
         outcomes = self._turns.run({a.name: a.live for a in actors}, self._choose)
         found = [f"{name} ended by {o!r}" for name, o in outcomes.items() if o is not None]
         try:
-            found += wrongs(plan, self.table, self.deeds, self._storage.contents, self._later)
+            found += wrongs(plan, self.table, self.deeds, self._storage, self._later)
         except Exception as error:  # whatever it is, the history is not well
             found.append(f"judging ended by {error!r}")
         return Verdict(plan, tuple(found), tuple(self.story), self._operations)

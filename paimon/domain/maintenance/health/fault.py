@@ -21,6 +21,7 @@ class FaultKind(Enum):
     SIZE = "the file was changed or cut after it was written: restore it from a copy"
     COUNT = "metadata contradict each other: roll back to an earlier state, or write the table anew from a read"
     GAP = "roll back to a snapshot before the gap, or expire the snapshots (or changelogs) before it"
+    ASTRAY = "nothing to do: no state builds on it; remove_orphans takes it away once it is old enough"
     HINT = "nothing to do: readers find the way without it; the next commit or expiry writes it anew"
     LAYOUT = "compact the bucket in full; if the fault stays, write the table anew from a read"
     BEHIND = "reset the consumer to a snapshot that is there, or delete it"
@@ -38,7 +39,7 @@ class FaultKind(Enum):
     @property
     def is_harmless(self) -> bool:
         """Whether every read answers rightly all the same."""
-        return self in (FaultKind.HINT, FaultKind.UNCHECKED, FaultKind.BEHIND)
+        return self in (FaultKind.ASTRAY, FaultKind.HINT, FaultKind.UNCHECKED, FaultKind.BEHIND)
 
 
 def _names(values: Iterable[str]) -> tuple[str, ...]:

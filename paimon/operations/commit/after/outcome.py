@@ -16,7 +16,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.commit import commit
 from paimon.operations.commit.history import snapshots_of
-from paimon.operations.commit.lineage import place_of
+from paimon.operations.commit.lineage import lies_astray, place_of
 from paimon.operations.commit.publish import read_standing
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.read.manifests import read_manifest, read_manifest_list
@@ -64,6 +64,8 @@ def fate_of(
             return CommitFate(fate, (snapshot_id,) if fate is Fate.COMMITTED else ())
     batch = identifier == BATCH_COMMIT_IDENTIFIER
     made = list(snapshots_of(engine, table.paths, commit_user, batch=batch))
+    astray = {s.id for s in made if s.commit_identifier >= identifier and lies_astray(engine, table, s)}
+    made = [s for s in made if s.id not in astray]
     its = tuple(sorted(s.id for s in made if s.commit_identifier == identifier))
     if batch and snapshot_id is not None:
         return CommitFate(Fate.UNKNOWN)
@@ -117,7 +119,7 @@ def _twin(engine: Engine, table: TableDefinition, request: CommitRequest) -> Sna
         metas = read_manifest_list(engine, table, snapshot.delta_manifest_list)
         added = {e.file.file_name for m in metas for e in read_manifest(engine, table, m.file_name)}
         if names & added:
-            return snapshot
+            return None if lies_astray(engine, table, snapshot) else snapshot
     return None
 
 

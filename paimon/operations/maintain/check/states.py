@@ -16,6 +16,7 @@ from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import parse_hint
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.commit.lineage import stray_snapshots
 from paimon.operations.maintain.retention.holders import Held, branch_names, if_held
 from paimon.operations.read.changes.history import changelog_ids, find_changelog
 from paimon.operations.read.schemas import load_schema
@@ -96,7 +97,7 @@ def find_states(engine: Engine, table: TableDefinition) -> Found:
 
 
 def _snapshots(engine: Engine, table: TableDefinition, where: str, found: Found) -> None:
-    ids = snapshot_ids(engine, table.paths)
+    ids = _in_history(engine, table, where, found)
     for done, snapshot_id in enumerate(ids):
         path, name = table.paths.snapshot(snapshot_id), f"snapshot {snapshot_id}{where}"
         engine.observer.progress("checking snapshots", done, len(ids))
@@ -114,6 +115,20 @@ def _snapshots(engine: Engine, table: TableDefinition, where: str, found: Found)
     truths = (ids[-1], ids[0]) if ids else (0, 0)
     hints = (table.paths.latest_hint, table.paths.earliest_hint)
     found.faults.extend(hint_faults(engine, zip(hints, truths, strict=True)))
+
+
+def _in_history(engine: Engine, table: TableDefinition, where: str, found: Found) -> tuple[int, ...]:
+    """The ids of all snapshots but those that lie astray, which are named."""
+    ids = snapshot_ids(engine, table.paths)
+    try:
+        strays = {s.id for s in stray_snapshots(engine, table)}
+    except PaimonError:  # what cannot be read is named where it is looked at for itself
+        return ids
+    for snapshot_id in strays:
+        reason = "lies behind the history: its writer died before it could look"
+        path, name = table.paths.snapshot(snapshot_id), f"snapshot {snapshot_id}{where}"
+        found.faults.append(Fault(FaultKind.ASTRAY, path, reason, [name]))
+    return tuple(i for i in ids if i not in strays)
 
 
 def hint_faults(engine: Engine, hints: Iterable[tuple[str, int]]) -> Iterator[Fault]:

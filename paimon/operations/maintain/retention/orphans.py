@@ -2,7 +2,8 @@
 
 Law: first everything is listed, then everything that is held is looked up, on every branch; what was held by something
 made meanwhile is looked up once more before anything goes. Younger files are left alone, because a writer may be about
-to commit them. Whatever cannot be read stops the work. Source: `OrphanFilesClean`, `LocalOrphanFilesClean`.
+to commit them. Whatever cannot be read stops the work. A snapshot that lies astray, left by a writer that died, is an
+orphan with all that it alone names. Source: `OrphanFilesClean`, `LocalOrphanFilesClean`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.columns import Mask
 from paimon.domain.paths import check_within, join
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.commit.lineage import stray_snapshots
 from paimon.operations.maintain.retention.held import held_files
 from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders
 from paimon.operations.maintain.retention.leavings import remove_if_empty
@@ -38,18 +40,25 @@ def orphan_files(engine: Engine, table: TableDefinition, older_than_millis: int)
         Something that may hold files cannot be read.
     """
     branches = all_branches(engine, table)
+    strays = _strays(engine, branches, older_than_millis)
     files = _old_files(engine, table, branches, older_than_millis)
     encoded = files["name"].combine_chunks().dictionary_encode()
     names, places = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False)
-    holders = all_holders(engine, branches)
+    astray = set(strays["path"].to_pylist())
+
+    def holding(tables: Sequence[TableDefinition]) -> list[Holder]:
+        return [holder for holder in all_holders(engine, tables) if holder.path not in astray]
+
+    holders = holding(branches)
+
     def again() -> list[Holder]:
-        holders[:] = all_holders(engine, all_branches(engine, table))
+        holders[:] = holding(all_branches(engine, table))
         return holders
 
     held = held_files(engine, holders, names, again) if files.num_rows else np.zeros(0, dtype=bool)
     if not held.all():
-        held |= _held_meanwhile(engine, table, holders, names)
-    return files.filter(pa.array(~held[places])).drop_columns(["name"])
+        held |= _held_meanwhile(engine, table, holders, astray, names)
+    return pa.concat_tables([files.filter(pa.array(~held[places])), strays]).drop_columns(["name"])
 
 
 def remove_orphans(engine: Engine, table: TableDefinition, older_than_millis: int) -> pa.Table:
@@ -65,15 +74,32 @@ def remove_orphans(engine: Engine, table: TableDefinition, older_than_millis: in
     return found
 
 
-def _held_meanwhile(engine: Engine, table: TableDefinition, known: Sequence[Holder], names: pa.Array) -> Mask:
+def _held_meanwhile(
+    engine: Engine, table: TableDefinition, known: Sequence[Holder], astray: set[str], names: pa.Array
+) -> Mask:
     """What is held by snapshots, tags and branches that came while the first look lasted."""
     seen = {(h.path, h.snapshot.delta_manifest_list) for h in known}
 
     def fresh() -> list[Holder]:
         now = all_holders(engine, all_branches(engine, table))
-        return [h for h in now if (h.path, h.snapshot.delta_manifest_list) not in seen]
+        return [h for h in now if (h.path, h.snapshot.delta_manifest_list) not in seen and h.path not in astray]
 
     return held_files(engine, fresh(), names, fresh)
+
+
+def _strays(engine: Engine, branches: Sequence[TableDefinition], older_than_millis: int) -> pa.Table:
+    """The files of snapshots that lie astray and are old enough that nobody is about to look after them."""
+    found = [table.paths.snapshot(s.id) for table in branches for s in stray_snapshots(engine, table)]
+    return _as_table([s for path in found if (s := engine.files.status(path)) is not None], older_than_millis)
+
+
+def _as_table(found: Sequence[FileStatus], older_than_millis: int) -> pa.Table:
+    """Those of the files that were last written before a time."""
+    old = [s for s in found if s.modified_millis is not None and s.modified_millis < older_than_millis]
+    rows = [(s.path, s.name, s.size, s.modified_millis) for s in old]
+    columns = list(zip(*rows, strict=True)) or [()] * len(_FILES)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, _FILES, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=_FILES)
 
 
 def _old_files(
@@ -82,11 +108,7 @@ def _old_files(
     parts = []
     count = 0
     for found in _listings(engine, table, branches):
-        old = [s for s in found if s.modified_millis is not None and s.modified_millis < older_than_millis]
-        rows = [(s.path, s.name, s.size, s.modified_millis) for s in old]
-        columns = list(zip(*rows, strict=True)) or [()] * len(_FILES)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, _FILES, strict=True)]
-        parts.append(pa.Table.from_arrays(arrays, schema=_FILES))
+        parts.append(_as_table(found, older_than_millis))
         count += len(found)
         engine.observer.progress("listing files", count)
     return pa.concat_tables(parts) if parts else _FILES.empty_table()

@@ -3,7 +3,8 @@
 Law: what was acknowledged is there, once and for all; what was refused is not; what is uncertain is there whole or not
 at all. Every state and tag that stands can be read. Whoever reads sees a prefix of one history: all that was
 acknowledged before, nothing less than what anybody saw before. What lies on the storage is named by something that
-stands, or found by the cleaner.
+stands, or found by the cleaner. A snapshot whose id was used before, and freed by expiry, is no state: its writer takes
+it back, or the cleaner does where the writer died. The storage tells which these are.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from paimon.testing.world.acting.upkeep import seen_by
 from paimon.testing.world.judging.promises import promises
 from paimon.testing.world.judging.reach import needed_and_named, unnamed
 from paimon.testing.world.plan import NIGHT_MILLIS, WRITERS, Plan
+from paimon.testing.world.storage import TimedFiles
 
 
 def wrongs(
     plan: Plan,
     open_table: Callable[[], Table],
     deeds: Sequence[Deed],
-    contents: Mapping[str, bytes],
+    storage: TimedFiles,
     later: Callable[[int], None],
 ) -> list[str]:
     """Everything that is not as it must be, when everybody is done.
@@ -37,12 +39,12 @@ def wrongs(
     ----------
     open_table : callable
         The table, for one to whom nothing happens.
-    contents : mapping
-        What lies on the storage.
+    storage : TimedFiles
+        Where the table lies.
     later : callable
         Lets so many milliseconds pass.
     """
-    judge = _Judge(plan, deeds, contents)
+    judge = _Judge(plan, deeds, storage)
     try:
         table = open_table()
         found = [*judge.states(table), *judge.history()]
@@ -65,16 +67,18 @@ class _Sight:
 
 
 class _Judge:
-    def __init__(self, plan: Plan, deeds: Sequence[Deed], contents: Mapping[str, bytes]) -> None:
+    def __init__(self, plan: Plan, deeds: Sequence[Deed], storage: TimedFiles) -> None:
         self._plan = plan
         self._deeds = deeds
-        self._contents = contents
+        self._storage = storage
+        self._contents: Mapping[str, bytes] = storage.contents
         self._writers = [n for n, role in enumerate(plan.roles) if role in WRITERS]
         self._sights: list[_Sight] = []
 
     def states(self, table: Table) -> Iterator[str]:
         """Each snapshot, tag and sight of a reader is a state that the writers' commits made; promises are kept."""
-        standing = table.snapshots()
+        paths, astray = table.definition.paths, self._storage.put_again
+        standing = [s for s in table.snapshots() if paths.snapshot(s.id) not in astray]
         end = max((d.ended for d in self._deeds), default=0) + 1
         for snapshot in standing:
             seen = seen_by(table.scan(["id", "version"], snapshot=snapshot.id))
@@ -126,6 +130,9 @@ class _Judge:
         gone = set(table.maintain.remove_orphans()["path"].to_pylist())
         if before - set(self._contents) != gone:
             yield f"the cleaner says that it removed {sorted(gone)}, and it did {sorted(before - set(self._contents))}"
+        strays = [path for path in self._storage.put_again if "/snapshot/snapshot-" in path and path in self._contents]
+        if strays:
+            yield f"the cleaner leaves {sorted(strays)}, whose ids were used before"
         report = table.maintain.check(deep=True)
         yield from (f"check: {fault}" for fault in report.faults if not fault.kind.is_harmless)
         needed, named = needed_and_named(table)

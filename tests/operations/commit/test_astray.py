@@ -1,0 +1,118 @@
+"""A writer stalls while its base expires, puts its snapshot where the id is free again, and dies before it can look.
+
+What it leaves is no part of the history, for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve, frozen
+
+import paimon
+from paimon.domain.maintenance.health.fault import FaultKind
+from paimon.domain.paths import TablePaths
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
+
+NOW = timedelta(0)
+KINDS: dict[str, dict[str, str]] = {
+    "append": {},
+    "keyed": {"bucket": "1", "write-only": "true"},
+}
+
+
+class Dead(BaseException):
+    """The process ends."""
+
+
+@frozen(eq=False)
+class Stalling:
+    """Publishes after something else has happened, and dies then."""
+
+    other: SnapshotCommit
+    meanwhile: Callable[[], None]
+
+    def turn(self, paths: TablePaths) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def publish(self, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+        self.meanwhile()
+        assert self.other.publish(paths, snapshot, base) is PublishOutcome.PUBLISHED
+        raise Dead
+
+
+def opened(root: Path, kind: str) -> Any:
+    catalog = paimon.connect(root)
+    catalog.create_database("d")
+    keys = ["id"] if kind == "keyed" else []
+    table = catalog.create_table("d.t", "id INT NOT NULL, v STRING", primary_keys=keys, options=KINDS[kind])
+    table.write({"id": [1], "v": ["first"]})
+    return table
+
+
+def commit(table: Any, identifier: int) -> Any:
+    """The stalled job's commit."""
+    return table.write({"id": [100 + identifier], "v": ["job"]}, commit_user="job", identifier=identifier)
+
+
+def stray(table: Any, keep: int) -> None:
+    """Leave snapshot 2 astray; `keep` snapshots stand above what expired."""
+
+    def others() -> None:
+        for number in range(2, 6):
+            table.write({"id": [number], "v": ["other"]})
+        table.maintain.expire_snapshots(retain_min=keep, retain_max=keep, older_than=NOW)
+
+    snapshots = Stalling(table.engine.snapshots, others)
+    with pytest.raises(Dead):
+        commit(evolve(table, engine=evolve(table.engine, snapshots=snapshots)), 7)
+    assert Path(table.location, "snapshot", "snapshot-2").exists()
+
+
+@pytest.mark.parametrize("keep", [1, 3], ids=["behind a gap", "beside the history"])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_what_lies_astray_was_never_committed(tmp_path: Path, kind: str, keep: int) -> None:
+    table = opened(tmp_path, kind)
+    stray(table, keep)
+    assert commit(table, 7).snapshot_ids == (6,)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 107]
+    assert commit(table, 7).snapshot_ids == ()
+
+
+@pytest.mark.parametrize("keep", [1, 3], ids=["behind a gap", "beside the history"])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_cleaner_takes_it_away_with_what_it_names(tmp_path: Path, kind: str, keep: int) -> None:
+    table = opened(tmp_path, kind)
+    stray(table, keep)
+    report = table.maintain.check(deep=True)
+    assert [(f.kind, f.states) for f in report.faults] == [(FaultKind.ASTRAY, ("snapshot 2",))]
+    assert report.is_whole
+    assert table.maintain.remove_orphans(timedelta(days=2)).num_rows == 0
+    found = table.maintain.remove_orphans(NOW, allow_young=True)["path"].to_pylist()
+    assert f"{table.location}/snapshot/snapshot-2" in found
+    assert any("/bucket-" in path for path in found)
+    assert table.maintain.check(deep=True).faults == ()
+    assert table.maintain.remove_orphans(NOW, allow_young=True).num_rows == 0
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5]
+    for snapshot in table.snapshots():
+        assert table.scan(snapshot=snapshot.id).count() == snapshot.id
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_what_stands_before_a_gap_is_kept(tmp_path: Path, kind: str) -> None:
+    table = opened(tmp_path, kind)
+    for number in range(2, 6):
+        table.write({"id": [number], "v": ["other"]})
+    Path(table.location, "snapshot", "snapshot-3").unlink()
+    faults = table.maintain.check().faults
+    assert [f.kind for f in faults] == [FaultKind.GAP]
+    table.maintain.remove_orphans(NOW, allow_young=True)
+    assert table.scan(snapshot=2).count() == 2
+    table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
+    assert table.scan().count() == 5
