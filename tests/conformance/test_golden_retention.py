@@ -112,7 +112,7 @@ def test_changelogs_stay_until_their_own_time(tmp_path: Path) -> None:
     assert (directory / "changelog" / "EARLIEST").read_text() == "4"
     assert table.changes().to_arrow()["_snapshot_id"].to_pylist()[0] == 4
     table.maintain.expire_changelogs(delete_all=True)
-    assert list((directory / "changelog").iterdir()) == []
+    assert [path.name for path in (directory / "changelog").iterdir()] == ["EARLIEST"]  # those below have expired
     assert table.maintain.remove_orphans(NOW, dry_run=True).num_rows == 0
 
 

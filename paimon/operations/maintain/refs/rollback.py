@@ -15,7 +15,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.after.remembered import forget as forget_last_commit
-from paimon.operations.read.changes.history import changelog_ids
+from paimon.operations.read.changes.history import changelog_files, changelogs_from, earliest_changelog_hint
 from paimon.operations.read.snapshots import (
     find_snapshot,
     load_snapshot,
@@ -93,15 +93,18 @@ def _forget_newest(engine: Engine, paths: TablePaths, newest: int, before: int) 
 
 def forget_changelogs(engine: Engine, table: TableDefinition, first: int) -> int:
     """Remove the long-lived changelogs from an id on, newest first; answers how many."""
-    ids = changelog_ids(engine, table.paths)
+    ids = changelog_files(engine, table.paths)
     later = [i for i in ids if i >= first]
     hint = join(table.paths.changelogs, "LATEST")
+    told = changelogs_from(engine, table.paths)
+    if told is not None and told > first:  # ids from there on are used again
+        engine.files.replace(earliest_changelog_hint(table.paths), str(min([first, *ids[:1]])).encode())
     if later and len(later) < len(ids):
         engine.files.replace(hint, str(max(i for i in ids if i < first)).encode())
     for newest in reversed(later):
         engine.files.delete([table.paths.changelog(newest)])
     if later and len(later) == len(ids):
-        engine.files.delete([hint, join(table.paths.changelogs, "EARLIEST")])
+        engine.files.delete([hint, earliest_changelog_hint(table.paths)])
     return len(later)
 
 

@@ -1,7 +1,8 @@
 """Expiring long-lived changelogs: the oldest go, and the files that only they had.
 
-Law: as for snapshots, the changelog's own file goes first. The newest one stays, unless all are asked to go. Source:
-`ExpireChangelogImpl`.
+Law: as for snapshots, the changelog's own file goes first. The newest one stays, unless all are asked to go. The
+EARLIEST hint is written before the first of them goes and never lies below one that expired, so that it tells what has
+expired from what never was. Source: `ExpireChangelogImpl` (which writes the hint last).
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from paimon.operations.maintain.refs.consumers import held_from
 from paimon.operations.maintain.retention.expire_snapshots import Expired
 from paimon.operations.maintain.retention.holders import Holder, changelog_holders, near_holders
 from paimon.operations.maintain.retention.leavings import of_changelogs, remove
-from paimon.operations.read.changes.history import changelog_ids, find_changelog
+from paimon.operations.read.changes.history import (
+    changelog_files,
+    changelog_ids,
+    changelogs_from,
+    earliest_changelog_hint,
+    find_changelog,
+    stray_changelogs,
+)
 from paimon.operations.read.snapshots import latest_snapshot
 from paimon.ports.engine import Engine
 
@@ -36,15 +44,15 @@ def expire_changelogs(
     """
     kept = retention or Retention.of_changelogs(table.options)
     kept.check()
-    latest, ids = latest_snapshot(engine, table.paths), changelog_ids(engine, table.paths)
+    latest, ids = latest_snapshot(engine, table.paths), _without_strays(engine, table)
     if latest is None or not ids:
         return Expired(1, 1)
     if delete_all:
-        return _expire(engine, table, range(ids[0], ids[-1] + 1))
+        return _expire(engine, table, range(ids[0], ids[-1] + 1), ids[-1] + 1)
     reach = may_expire(kept, ids[0], latest.id, held_from(engine, table.paths))
     reach = evolve(reach, last=min(reach.last, ids[-1]))
     until = expired_until(reach, kept, _ages(engine, table, reach), engine.clock.now_millis())
-    return _expire(engine, table, range(ids[0], until))
+    return _expire(engine, table, range(ids[0], until), next(i for i in ids if i >= until))
 
 
 def _ages(engine: Engine, table: TableDefinition, reach: Reach) -> Iterator[tuple[int, int]]:
@@ -54,22 +62,36 @@ def _ages(engine: Engine, table: TableDefinition, reach: Reach) -> Iterator[tupl
             yield snapshot_id, found.time_millis
 
 
-def _expire(engine: Engine, table: TableDefinition, ids: range) -> Expired:
+def _expire(engine: Engine, table: TableDefinition, ids: range, first_left: int) -> Expired:
     gone = [s for i in ids if (s := find_changelog(engine, table.paths, i)) is not None]
     if not gone:
         return Expired(ids.start, ids.stop)
     near_holders(engine, table, ids.stop, ids.stop)  # what stays must be readable before anything goes
     leavings = of_changelogs(engine, table, gone)
+    _tell_first(engine, table, first_left)
     for snapshot in gone:
         engine.files.delete([table.paths.changelog(snapshot.id)])
-    left = changelog_holders(engine, table)
-    hints = [join(table.paths.changelogs, name) for name in ("EARLIEST", "LATEST")]
-    if left:
-        engine.files.replace(hints[0], str(left[0].snapshot.id).encode())
-    else:
-        engine.files.delete(hints)
+    if not changelog_ids(engine, table.paths):
+        engine.files.delete([join(table.paths.changelogs, "LATEST")])
 
     def holders() -> list[Holder]:
         return [*near_holders(engine, table, ids.start, ids.stop), *changelog_holders(engine, table)]
 
     return Expired(ids.start, ids.stop, len(gone), remove(engine, table, leavings, holders(), holders))
+
+
+def _tell_first(engine: Engine, table: TableDefinition, first_left: int) -> None:
+    """Write the hint, unless somebody else let more expire meanwhile."""
+    told = changelogs_from(engine, table.paths)
+    further = told is not None and told > first_left
+    if not further or engine.files.status(table.paths.changelog(told or 0)) is None:
+        engine.files.replace(earliest_changelog_hint(table.paths), str(first_left).encode())
+
+
+def _without_strays(engine: Engine, table: TableDefinition) -> list[int]:
+    """The ids of changelogs, after those are gone that were written again by somebody who died."""
+    ids = changelog_files(engine, table.paths)
+    strays = stray_changelogs(engine, table.paths, ids)
+    if strays:
+        engine.files.delete([table.paths.changelog(i) for i in sorted(strays)])
+    return [i for i in ids if i not in strays]

@@ -1,7 +1,9 @@
 """Expiring snapshots: the oldest go, and the files that only they had.
 
 Law: a snapshot's file goes before its data, so nobody opens half of one; hints are set before data goes; what a crash
-leaves is orphan files, which their cleaner finds. Source: `ExpireSnapshotsImpl` (which deletes data first).
+leaves is orphan files, which their cleaner finds. Names of files are used once, and who holds them is asked at the end,
+so a stalled expirer that goes on late deletes only what has expired all the same. Source: `ExpireSnapshotsImpl` (which
+deletes data first).
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from functools import partial
 
 from attrs import frozen
 
-from paimon.domain.errors import CorruptTable
 from paimon.domain.maintenance.retention.expiry import (
     Reach,
     Retention,
@@ -19,17 +20,13 @@ from paimon.domain.maintenance.retention.expiry import (
     keeps_changelogs,
     may_expire,
 )
-from paimon.domain.paths import join
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.json import snapshot_to_json
-from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.maintain.refs.consumers import held_from
 from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders, near_holders
+from paimon.operations.maintain.retention.kept_changelogs import keep_changelogs
 from paimon.operations.maintain.retention.leavings import of_snapshots, remove
-from paimon.operations.read.changes.history import find_changelog
 from paimon.operations.read.snapshots import earliest_snapshot_id, find_snapshot, latest_snapshot, snapshot_ids
 from paimon.ports.engine import Engine
-from paimon.ports.files import PutOutcome
 
 _AT_ONCE = 50
 """Snapshots whose files go before the data of any of them: as much as a crash leaves to the cleaner of orphans."""
@@ -119,12 +116,12 @@ def _expire(
     engine: Engine, table: TableDefinition, ids: range, staying: Sequence[Holder], again: Callable[[], Sequence[Holder]]
 ) -> Expired:
     gone = [s for i in ids if (s := find_snapshot(engine, table.paths, i)) is not None]
-    following = find_snapshot(engine, table.paths, ids.stop)
     near_holders(engine, table, ids.stop, ids.stop)  # what stays must be readable before anything goes
     keeps = keeps_changelogs(table.options)
-    leavings = of_snapshots(engine, table, gone, following, keeps)
     if keeps:
-        _keep_changelogs(engine, table, gone)
+        gone = keep_changelogs(engine, table, gone)
+    following = find_snapshot(engine, table.paths, ids.stop)
+    leavings = of_snapshots(engine, table, gone, following, keeps)
     for snapshot in gone:
         engine.files.delete([table.paths.snapshot(snapshot.id)])
     engine.files.replace(table.paths.earliest_hint, str(ids.stop).encode())
@@ -144,20 +141,3 @@ def _staying(engine: Engine, table: TableDefinition, until: int) -> list[Holder]
     holders = all_holders(engine, all_branches(engine, table))
     mine = table.paths.snapshots + "/"
     return [h for h in holders if not (h.path.startswith(mine) and h.snapshot.id < until)]
-
-
-def _keep_changelogs(engine: Engine, table: TableDefinition, gone: Sequence[Snapshot]) -> None:
-    """Write the long-lived changelogs of snapshots that are about to go; a second try finds those of the first."""
-    for snapshot in gone:
-        path = table.paths.changelog(snapshot.id)
-        if engine.files.put_if_absent(path, snapshot_to_json(snapshot)) is PutOutcome.CREATED:
-            continue
-        standing = find_changelog(engine, table.paths, snapshot.id)
-        if standing is None or not standing.is_same(snapshot):
-            raise CorruptTable(
-                path,
-                "is not the changelog of the snapshot of its number",
-                hint="a rollback may have left it: remove it by hand, and expire again",
-            )
-    if gone:
-        engine.files.replace(join(table.paths.changelogs, "LATEST"), str(gone[-1].id).encode())

@@ -162,7 +162,7 @@ def _add_lists(engine: Engine, table: TableDefinition, found: Leavings, lists: I
             manifests = [m.file_name for m in read_manifest_list(engine, table, name)]
         except CorruptTable:
             manifests = []
-        found.metadata.update({table.paths.manifest(n): n for n in (*manifests, name)})
+        found.metadata.update({table.paths.manifest(n): n for n in (name, *manifests)})  # a list that is there is whole
 
 
 def _add_index_and_statistics(engine: Engine, table: TableDefinition, found: Leavings, snapshot: Snapshot) -> None:
