@@ -122,6 +122,8 @@ def _no_conflicts() -> Patches:
 
 
 def _believes_the_hint() -> Patches:
+    """Whoever commits takes the hint for the head, and loses every race where it could not be written."""
+
     def latest(engine: Engine, paths: TablePaths) -> Snapshot | None:
         try:
             return find_snapshot(engine, paths, int(engine.files.read(paths.latest_hint)))

@@ -1,7 +1,8 @@
 """What actors were told, held against what stands.
 
 Law: a commit that was done is there and one that was refused is not, each of them at most once; a tag that was made
-stands until its maker deletes it; where nothing fails nobody is refused, except for what others did meanwhile.
+stands until its maker deletes it; where nothing fails nobody is refused, except for what others did meanwhile; and
+nobody loses as many races as a commit may, for others make fewer snapshots than that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from paimon.testing.world.plan import WRITERS, Plan, Role
 
 _BATCH = 2**31
 """Identifiers from here on are those of batch commits, which tell nothing of how often."""
+_LOST = "the commit lost the race"
 Commit = tuple[str, int, str]
 """User, identifier, kind."""
 
@@ -32,6 +34,7 @@ def promises(
     yield from (f"commit {c[1]} of {c[0]} took place {n} times" for c, n in commits.items() if n > 1 and c[1] < _BATCH)
     yield from _refused(deeds, commits)
     yield from _tags(deeds, tags)
+    yield from (f"{d.actor} was refused: {d.text}" for d in deeds if d.told is Told.REFUSED and _LOST in d.text)
     if plan.is_smooth:
         yield from (
             f"{d.actor} was told {d.told.value} for no reason: {d.text}"
