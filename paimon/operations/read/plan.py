@@ -40,6 +40,7 @@ from paimon.operations.read.manifests import (
     read_manifest_list,
 )
 from paimon.operations.read.schemas import load_schemas
+from paimon.operations.undisturbed import undisturbed
 from paimon.ports.engine import Engine
 
 
@@ -84,7 +85,8 @@ def plan(engine: Engine, table: TableDefinition, request: ScanRequest) -> Plan:
     entries = _live_entries(asked, _manifests(asked))
     entries, matching = _pruned_by_stats(asked, entries)
     check_once(entries)
-    splits = _splits(asked, by_bucket(entries, matching))
+    with undisturbed():
+        splits = _splits(asked, by_bucket(entries, matching))
     files = sum(len(split.files) for split in splits)
     asked.steps.append(PruneStep("files", len(entries), files, sum(split.file_size for split in splits)))
     return Plan(request.snapshot, table.schema.id, splits, tuple(asked.steps))
