@@ -33,7 +33,7 @@ PINNED: Mapping[str, int] = {
     "a head is kept": 59,
     "sequence numbers begin anew": 0,
     "tags do not hold": 40,
-    "later snapshots do not hold": 6,
+    "later snapshots do not hold": 11,
     "young files are cleaned": 0,
     "the cleaner knows no tags": 40,
     "an unreadable tag is none": 385,

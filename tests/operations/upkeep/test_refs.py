@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -172,3 +173,25 @@ def test_empty_directories_of_orphans_go_where_asked(tmp_path: Path) -> None:
         assert stray.parent.exists() == left
     assert not stray.parent.parent.exists()
     assert table.scan().count() == 1
+
+
+class Stalled(LocalFiles):
+    """A disk on which somebody else expires more before this process has told of its own expiry."""
+
+    def __init__(self, others: paimon.Table) -> None:
+        super().__init__()
+        self._others: paimon.Table | None = others
+
+    def delete(self, paths: Sequence[str]) -> None:
+        super().delete(paths)
+        others, self._others = self._others, None
+        if others is not None:
+            others.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
+
+
+def test_an_expirer_that_stalled_does_not_take_the_hint_back(table: paimon.Table) -> None:
+    stalled = evolve(table, engine=evolve(table.engine, files=Stalled(table)))
+    stalled.maintain.expire_snapshots(retain_min=3, retain_max=3, older_than=NOW)
+    assert Path(table.location, "snapshot", "EARLIEST").read_text() == "4"
+    assert [s.id for s in table.snapshots()] == [4]
+    assert table.maintain.check(deep=True).faults == ()

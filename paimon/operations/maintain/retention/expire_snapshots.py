@@ -25,7 +25,13 @@ from paimon.operations.maintain.refs.consumers import held_from
 from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders, near_holders
 from paimon.operations.maintain.retention.kept_changelogs import keep_changelogs
 from paimon.operations.maintain.retention.leavings import of_snapshots, remove
-from paimon.operations.read.snapshots import earliest_snapshot_id, find_snapshot, latest_snapshot, snapshot_ids
+from paimon.operations.read.snapshots import (
+    earliest_snapshot_id,
+    find_snapshot,
+    hinted_earliest,
+    latest_snapshot,
+    snapshot_ids,
+)
 from paimon.ports.engine import Engine
 
 _AT_ONCE = 50
@@ -124,12 +130,19 @@ def _expire(
     leavings = of_snapshots(engine, table, gone, following, keeps)
     for snapshot in gone:
         engine.files.delete([table.paths.snapshot(snapshot.id)])
-    engine.files.replace(table.paths.earliest_hint, str(ids.stop).encode())
+    _tell_earliest(engine, table, ids.stop)
     holders = [*near_holders(engine, table, ids.start, ids.stop), *staying]
     files = remove(
         engine, table, leavings, holders, lambda: [*near_holders(engine, table, ids.start, ids.stop), *again()]
     )
     return Expired(ids.start, ids.stop, len(gone), files)
+
+
+def _tell_earliest(engine: Engine, table: TableDefinition, first: int) -> None:
+    """Write the EARLIEST hint, unless others have expired more since this expirer stalled."""
+    told = hinted_earliest(engine, table.paths)
+    if told is None or told < first:
+        engine.files.replace(table.paths.earliest_hint, str(first).encode())
 
 
 def _nobody() -> list[Holder]:
