@@ -209,13 +209,12 @@ def test_a_trial_whose_answers_get_lost_is_made_again(endpoint: str) -> None:
 def test_what_is_no_metadata_file_is_refused_by_its_size(
     endpoint: str, client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = f"s3://{BUCKET}/{uuid.uuid4()}"
-    own = StoreFiles(root, storage_of(endpoint))
-    named = {"key": "AKIDFORTESTS", "secret": SECRET, "client_kwargs": {"endpoint_url": endpoint}}
-    files: FileIO = own if client == "store" else FsspecFiles(root, named)
+    place = uuid.uuid4()
+    root = f"s3://{BUCKET}/{place}" if client == "store" else f"memory://{place}"
+    files: FileIO = StoreFiles(root, storage_of(endpoint)) if client == "store" else FsspecFiles(root)
     sizes = {"none": 0, "few": 1000, "many": 1001}
     for name, size in sizes.items():
-        own.replace(f"{root}/{name}", bytes(size))
+        files.replace(f"{root}/{name}", bytes(size))
     for module in ("paimon.ports.files", "paimon.adapters.files.fsspec_files"):
         monkeypatch.setattr(f"{module}.WHOLE_BYTES", 1000)
     assert [len(files.read(f"{root}/{name}")) for name in ("none", "few")] == [0, 1000]

@@ -130,6 +130,10 @@ class Attempts:
                 snapshot_id=snapshot.id, identity=snapshot.identity,
             )  # fmt: skip
         if outcome is PublishOutcome.LOST:
+            if latest is None or self._expired(latest):
+                # It may have stood astray for a while, and an expirer have taken its manifests for those of a snapshot
+                # that expired: they must not be named again.
+                self._start_anew()
             return None
         self._writer.discard(keep=self._used(snapshot))
         self._hint(snapshot.id)
