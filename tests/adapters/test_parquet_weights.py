@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paimon.adapters.formats.parquet.format import ParquetFormat
-from paimon.adapters.formats.parquet.reading.dictionaries import longest_values
+from paimon.adapters.formats.parquet.reading.dictionaries import longest_values, stored_codecs
 from paimon.adapters.formats.parquet.reading.pages import chunk_pages
 from paimon.adapters.formats.parquet.reading.row_groups import GroupRange, turns
 from paimon.adapters.formats.parquet.reading.stored import Ahead, Stored
 from paimon.adapters.formats.parquet.reading.weights import MOST_BYTES, Leaf, fitting_rows
-from paimon.adapters.formats.parquet.thrift import I32, I64, STRUCT, ThriftStruct, encode
+from paimon.adapters.formats.parquet.thrift import I32, I64, STRUCT, ThriftStruct, decode, encode
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types.ddl import parse_columns
 from paimon.ports.formats import ReadRequest
@@ -75,7 +77,7 @@ def test_the_longest_string_of_a_dictionary(columns: list[list[bytes]], how: dic
     for meta in (footer.row_group(0).column(c) for c in range(len(columns))):
         start = meta.dictionary_page_offset
         found.append(chunk_pages(stored, start, start + meta.total_compressed_size, meta.num_values).dictionary)
-    longest = longest_values(stored, found, footer.row_group(0).column(0).compression)
+    longest = longest_values(stored, found, stored_codecs(stored)(0, 0))
     assert longest == [max(map(len, c), default=0) for c in columns]
 
 
@@ -181,3 +183,17 @@ def test_what_is_refused_names_the_file() -> None:
     data[5:8] = b"\xff\xff\xff"
     with pytest.raises(CorruptTable, match="f-7"):
         list(ParquetFormat().read(pa.BufferReader(data), request))
+
+
+def test_a_codec_that_does_not_exist_is_refused() -> None:
+    data = bytes(written(pa.table({"s": ["a" * 100, "b"] * 50}), compression="zstd"))
+    assert stored_codecs(Stored(pa.BufferReader(data)))(0, 0) == 6
+    (length,) = struct.unpack("<I", data[-8:-4])
+    footer = decode(data[-8 - length : -8])
+    footer.get(4).values[0].get(1).values[0].get(3).put(4, I32, 38)
+    end = encode(footer)
+    damaged = data[: -8 - length] + end + struct.pack("<I", len(end)) + data[-4:]
+    with pytest.raises(ValueError, match="codec 38"):
+        stored_codecs(Stored(pa.BufferReader(damaged)))(0, 0)
+    with pytest.raises(CorruptTable, match="f-3"):
+        list(ParquetFormat().read(pa.BufferReader(damaged), ReadRequest("f-3", parse_columns("s STRING"))))

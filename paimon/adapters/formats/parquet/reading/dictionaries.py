@@ -7,7 +7,7 @@ cannot be decoded so is no dictionary. Lengths that pages claim are not believed
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +17,29 @@ import pyarrow.parquet as pq
 from paimon.adapters.formats.parquet.footer import MAGIC
 from paimon.adapters.formats.parquet.reading.pages import DictionaryPage
 from paimon.adapters.formats.parquet.reading.stored import Stored
-from paimon.adapters.formats.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftList, ThriftStruct, encode
+from paimon.adapters.formats.parquet.thrift import (
+    BINARY,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    ThriftList,
+    ThriftStruct,
+    decode,
+    encode,
+)
 
 _BYTE_ARRAY, _REQUIRED, _DATA_PAGE, _PLAIN, _RLE = 6, 0, 0, 0, 3
-_CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "LZ4": 5, "ZSTD": 6}
+_CODECS = (0, 1, 2, 4, 5, 6, 7)
+"""Those that Arrow reads; over the name of another one, pyarrow ends the process."""
+_GROUPS, _COLUMNS, _META, _CODEC = 4, 1, 3, 4
+_END_BYTES = 8
+"""The length of the footer, and the magic."""
 _LENGTH_BYTES = 4
 """Each string has its length before it."""
 
 
-def longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: str) -> list[int]:
+def longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: int) -> list[int]:
     """Bytes of the longest string of each; ValueError or an Arrow error where they are no dictionaries of strings."""
     if any(d.values * _LENGTH_BYTES > d.size for d in dictionaries):
         raise ValueError("a dictionary has more strings than bytes for their lengths")
@@ -39,12 +53,30 @@ def longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage], codec
     return [next(longest) if d.values else 0 for d in dictionaries]
 
 
-def _file(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: str) -> bytes:
+def stored_codecs(stored: Stored) -> Callable[[int, int], int]:
+    """The number of the codec of a column in a row group, from the footer as it stands; ValueError for none we know."""
+    size = stored.source.size()
+    (length,) = struct.unpack("<I", bytes(stored.read_at(_END_BYTES, size - _END_BYTES))[:4])
+    footer = decode(bytes(stored.read_at(length, size - _END_BYTES - length)))
+
+    def codec(group: int, column: int) -> int:
+        try:
+            number = footer.get(_GROUPS).values[group].get(_COLUMNS).values[column].get(_META).get(_CODEC)
+        except (AttributeError, IndexError) as error:
+            raise ValueError(f"the footer does not tell the codec of column {column}") from error
+        if number not in _CODECS:
+            raise ValueError(f"column {column} is compressed with codec {number}, which does not exist")
+        return int(number)
+
+    return codec
+
+
+def _file(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: int) -> bytes:
     pages = b"".join(_header(d) + stored.read_at(d.packed, d.start) for d in dictionaries)
     values, size = sum(d.values for d in dictionaries), sum(d.size for d in dictionaries)
     meta = _struct({
         1: (I32, _BYTE_ARRAY), 2: (LIST, ThriftList(I32, [_PLAIN])), 3: (LIST, ThriftList(BINARY, [b"v"])),
-        4: (I32, _CODECS[codec]), 5: (I64, values), 6: (I64, size), 7: (I64, len(pages)), 9: (I64, len(MAGIC)),
+        4: (I32, codec), 5: (I64, values), 6: (I64, size), 7: (I64, len(pages)), 9: (I64, len(MAGIC)),
     })  # fmt: skip
     chunk = _struct({2: (I64, len(MAGIC)), 3: (STRUCT, meta)})
     group = _struct({1: (LIST, ThriftList(STRUCT, [chunk])), 2: (I64, size), 3: (I64, values)})

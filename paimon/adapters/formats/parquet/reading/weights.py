@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow.parquet as pq
 from attrs import frozen
 
-from paimon.adapters.formats.parquet.reading.dictionaries import longest_values
+from paimon.adapters.formats.parquet.reading.dictionaries import longest_values, stored_codecs
 from paimon.adapters.formats.parquet.reading.pages import ChunkPages, DictionaryPage, chunk_pages
 from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
 from paimon.adapters.formats.parquet.reading.stored import Stored
@@ -49,7 +49,7 @@ class _Chunk:
     leaf: Leaf
     pages: ChunkPages
     packed: int
-    codec: str
+    group: int
     repeat: float
 
     @property
@@ -96,7 +96,7 @@ def fitting_rows(
         group = footer.row_group(number)
         rows = min(left, group.num_rows)
         left -= rows
-        chunks = [_chunk(stored, group, leaf, rows) for leaf in leaves]
+        chunks = [_chunk(stored, group, number, leaf, rows) for leaf in leaves]
         _check_pages(chunks, most_bytes)
         row_bytes = sum(c.row_bytes() for c in chunks)
         if row_bytes * min(fitting, rows) > most_bytes:
@@ -105,13 +105,13 @@ def fitting_rows(
     return fitting
 
 
-def _chunk(stored: Stored, group: pq.RowGroupMetaData, leaf: Leaf, rows: int) -> _Chunk:
+def _chunk(stored: Stored, group: pq.RowGroupMetaData, number: int, leaf: Leaf, rows: int) -> _Chunk:
     meta = group.column(leaf.index)
     values = meta.num_values
     start, end = _range(meta)
     pages = chunk_pages(stored, start, end, min(rows, values) if leaf.flat else values)
     repeat = 1.0 if leaf.flat else max(1.0, pages.values / max(1, group.num_rows))
-    return _Chunk(leaf, pages, end - start, meta.compression, repeat)
+    return _Chunk(leaf, pages, end - start, number, repeat)
 
 
 def _range(meta: pq.ColumnChunkMetaData) -> tuple[int, int]:
@@ -133,14 +133,15 @@ def _check_pages(chunks: Sequence[_Chunk], most_bytes: int) -> None:
 
 def _looked_up(chunks: Sequence[_Chunk], stored: Stored) -> float:
     """Most bytes of a row, given the longest string of each dictionary."""
-    by_codec: dict[str, list[tuple[_Chunk, DictionaryPage]]] = {}
+    by_codec: dict[int, list[tuple[_Chunk, DictionaryPage]]] = {}
+    codecs = stored_codecs(stored)
     total = 0.0
     for chunk in chunks:
         dictionary = chunk.pages.dictionary
         if dictionary is None or chunk.leaf.width is not None:
             total += chunk.row_bytes()
         else:
-            by_codec.setdefault(chunk.codec, []).append((chunk, dictionary))
+            by_codec.setdefault(codecs(chunk.group, chunk.leaf.index), []).append((chunk, dictionary))
     for codec, held in by_codec.items():
         longest = longest_values(stored, [dictionary for _, dictionary in held], codec)
         total += sum(chunk.row_bytes(most) for (chunk, _), most in zip(held, longest, strict=True))
