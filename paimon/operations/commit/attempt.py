@@ -20,6 +20,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import published_since
+from paimon.operations.commit.lineage import may_have_stood_astray
 from paimon.operations.commit.manifests import ManifestWriter
 from paimon.operations.commit.merging import BaseMerge
 from paimon.operations.commit.publish import publish
@@ -130,9 +131,9 @@ class Attempts:
                 snapshot_id=snapshot.id, identity=snapshot.identity,
             )  # fmt: skip
         if outcome is PublishOutcome.LOST:
-            if latest is None or self._expired(latest):
-                # It may have stood astray for a while, and an expirer have taken its manifests for those of a snapshot
-                # that expired: they must not be named again.
+            if may_have_stood_astray(self._engine, self._table, latest):
+                # An expirer may have taken its manifests for those of a snapshot that expired: they must not be named
+                # again.
                 self._start_anew()
             return None
         self._writer.discard(keep=self._used(snapshot))

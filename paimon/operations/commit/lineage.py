@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.commit.publishing import Place, built_on, place
+from paimon.domain.errors import CorruptTable, NotFound, StorageError
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.manifests import entries_at, live_columns, read_manifest, read_manifest_list
@@ -46,6 +47,20 @@ def lies_astray(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> b
         return descends_from(engine, table, following, snapshot, snapshot.index_manifest) is False
     first = hinted_earliest(engine, paths)
     return first is not None and first > snapshot.id
+
+
+def may_have_stood_astray(engine: Engine, table: TableDefinition, base: Snapshot | None) -> bool:
+    """Whether a snapshot that lost its place on `base` (None: the table's first) may have stood there for a while.
+
+    It may where history begins later by now; where that cannot be told, too.
+    """
+    if base is not None:
+        return find_snapshot(engine, table.paths, base.id) is None
+    try:
+        first = find_snapshot(engine, table.paths, 1)
+        return first is None or lies_astray(engine, table, first)
+    except (StorageError, CorruptTable, NotFound):
+        return True
 
 
 def stray_snapshots(engine: Engine, table: TableDefinition) -> list[Snapshot]:

@@ -55,23 +55,25 @@ class Stalling:
 class Passing(LocalFiles):
     """A disk on which an expirer that began earlier passes by before a stray snapshot is taken back."""
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: Any, stray_id: int) -> None:
         super().__init__()
         self._table = table
+        self._stray_id = stray_id
 
     def delete(self, paths: Sequence[str]) -> None:
-        if any(path.endswith("/snapshot-2") for path in paths):
-            Path(self._table.location, "snapshot", "EARLIEST").write_text("2")
+        if any(path.endswith(f"/snapshot-{self._stray_id}") for path in paths):
+            Path(self._table.location, "snapshot", "EARLIEST").write_text(str(self._stray_id))
             self._table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
         super().delete(paths)
 
 
-def opened(root: Path, kind: str) -> Any:
+def opened(root: Path, kind: str, *, empty: bool = False) -> Any:
     catalog = paimon.connect(root)
     catalog.create_database("d")
     keys = ["id"] if kind == "keyed" else []
     table = catalog.create_table("d.t", "id INT NOT NULL, v STRING", primary_keys=keys, options=KINDS[kind])
-    table.write({"id": [1], "v": ["first"]})
+    if not empty:
+        table.write({"id": [1], "v": ["first"]})
     return table
 
 
@@ -137,18 +139,20 @@ def test_what_stands_before_a_gap_is_kept(tmp_path: Path, kind: str) -> None:
     assert table.scan().count() == 5
 
 
+@pytest.mark.parametrize("empty", [False, True], ids=["on a base", "the table's first"])
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_what_an_expirer_took_from_a_stray_is_not_named_again(tmp_path: Path, kind: str) -> None:
-    table = opened(tmp_path, kind)
+def test_what_an_expirer_took_from_a_stray_is_not_named_again(tmp_path: Path, kind: str, *, empty: bool) -> None:
+    table = opened(tmp_path, kind, empty=empty)
+    before = 0 if empty else 1
 
     def others() -> None:
-        for number in range(2, 6):
+        for number in range(before + 1, 6):
             table.write({"id": [number], "v": ["other"]})
         table.maintain.expire_snapshots(retain_min=3, retain_max=3, older_than=NOW)
 
     snapshots = Stalling(table.engine.snapshots, [others], lives=True)
-    writer = evolve(table, engine=evolve(table.engine, snapshots=snapshots, files=Passing(table)))
-    assert commit(writer, 7).snapshot_ids == (6,)
+    files = Passing(table, before + 1)
+    assert commit(evolve(table, engine=evolve(table.engine, snapshots=snapshots, files=files)), 7).snapshot_ids == (6,)
     table = paimon.connect(tmp_path).table("d.t")  # which remembers no manifest
     assert table.maintain.check(deep=True).faults == ()
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 107]
