@@ -71,6 +71,8 @@ def _proxy(endpoint: str, lost: Callable[[str], bool], dropped: Collection[str])
 
     class Proxy(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else each answer waits 40 ms for the client's delayed acknowledgement
+        wbufsize = -1
 
         def _pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
