@@ -15,6 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import first  # noqa: F401
+
+# isort: split
 import data
 import engines
 import keeping

@@ -16,6 +16,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from paimon.adapters.huge_pages import ask_for_huge_pages
+
 if TYPE_CHECKING:
     from paimon.catalog import Catalog
     from paimon.domain.errors import (
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from paimon.table import Table, WriteResult
 
 __version__ = "0.1.0"
+
+ask_for_huge_pages()
 
 _HOMES = {
     "AlreadyExists": "paimon.domain.errors",

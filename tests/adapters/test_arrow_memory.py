@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -19,10 +20,28 @@ USUAL = """
 import pyarrow as pa
 print(pa.default_memory_pool().backend_name)
 """
+HUGE = """
+import os
+{first}
+{second}
+pa = __import__("pyarrow")
+paimon.connect({folder!r})
+buffer = pa.allocate_buffer(8 << 20)
+flags, here = "", False
+for line in open("/proc/self/smaps"):
+    words = line.split()
+    if "-" in words[0] and not words[0].endswith(":"):
+        low, high = (int(at, 16) for at in words[0].split("-"))
+        here = low <= buffer.address < high
+    elif here and words[0] == "VmFlags:":
+        flags = words
+print("hg" in flags)
+"""
 
 
 def answer(program: str, **environment: str) -> str:
-    kept = {key: value for key, value in os.environ.items() if key != "ARROW_DEFAULT_MEMORY_POOL"}
+    chosen = ("ARROW_DEFAULT_MEMORY_POOL", "JE_ARROW_MALLOC_CONF")
+    kept = {key: value for key, value in os.environ.items() if key not in chosen}
     done = subprocess.run(
         [sys.executable, "-c", program], env=kept | environment, capture_output=True, text=True, check=True
     )
@@ -49,3 +68,19 @@ def test_a_choice_stands(tmp_path: object) -> None:
     if usual == "mimalloc":
         chosen = OPENED.format(before="pa.set_memory_pool(pa.system_memory_pool())", folder=str(tmp_path))
         assert answer(chosen) == "system"
+
+
+def test_tables_ask_for_huge_pages_where_arrow_is_loaded_after_the_library(tmp_path: object) -> None:
+    possible = "jemalloc" in pa.supported_memory_backends() and answer(USUAL) == "mimalloc"
+    if possible and Path("/sys/kernel/mm/transparent_hugepage/enabled").exists():
+        first = HUGE.format(first="import paimon", second="import pyarrow", folder=str(tmp_path))
+        late = HUGE.format(first="import pyarrow", second="import paimon", folder=str(tmp_path))
+        assert answer(first) == "True"
+        assert answer(first, JE_ARROW_MALLOC_CONF="thp:never") == "False"
+        assert answer(late) == "False"
+
+
+def test_who_loaded_arrow_finds_the_environment_as_it_was() -> None:
+    program = "import os, pyarrow, paimon; print(os.environ.get('JE_ARROW_MALLOC_CONF'))"
+    assert answer(program) == "None"
+    assert answer(program, JE_ARROW_MALLOC_CONF="thp:default") == "thp:default"
