@@ -1,6 +1,6 @@
 """The composition root: which adapters serve a location.
 
-Law: the only module that imports driven adapters; the facades get their Engine from here and never import it. An
+Law: the only module that binds driven adapters; the facades get their Engine from here and never import it. An
 engine travels to other processes as the recipe that builds it (its location and options), never as live objects.
 """
 

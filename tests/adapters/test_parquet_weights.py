@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from paimon.adapters.formats.parquet.format import ParquetFormat
 from paimon.adapters.formats.parquet.reading.dictionaries import longest_values, stored_codecs
+from paimon.adapters.formats.parquet.reading.levels import most_values
 from paimon.adapters.formats.parquet.reading.pages import chunk_pages
 from paimon.adapters.formats.parquet.reading.row_groups import GroupRange, turns
 from paimon.adapters.formats.parquet.reading.stored import Ahead, Stored
@@ -79,6 +80,65 @@ def test_the_longest_string_of_a_dictionary(columns: list[list[bytes]], how: dic
         found.append(chunk_pages(stored, start, start + meta.total_compressed_size, meta.num_values).dictionary)
     longest = longest_values(stored, found, stored_codecs(stored)(0, 0))
     assert longest == [max(map(len, c), default=0) for c in columns]
+
+
+LISTS = st.lists(
+    st.none() | st.lists(st.none() | st.lists(st.none() | st.integers(0, 9), max_size=12), max_size=5),
+    min_size=1, max_size=60,
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(LISTS, st.integers(0, 3000), WRITING)
+def test_the_longest_row_of_a_chunk_of_lists(rows: list[list[list[int] | None] | None], long: int, how: dict) -> None:
+    rows = [*rows, [[1] * long, [2] * (long // 2)], *rows]
+    data = written(pa.table({"l": pa.array(rows, pa.list_(pa.list_(pa.int64())))}), **how)
+    file = pq.ParquetFile(pa.BufferReader(data))
+    stored, meta = Stored(pa.BufferReader(data)), file.metadata.row_group(0).column(0)
+    start = min(at for at in (meta.dictionary_page_offset, meta.data_page_offset) if at is not None)
+    end = start + meta.total_compressed_size
+    levels = file.schema.column(0).max_repetition_level
+    found = most_values(stored, start, end, meta.num_values, stored_codecs(stored)(0, 0), levels)
+    assert found == max(sum(max(1, len(inner or [])) for inner in row or []) or 1 for row in rows)
+
+
+BOMBS = {
+    "one row": [[0] * 3_000_000],
+    "one among many": [[1]] * 1000 + [[0] * 3_000_000] + [[1]] * 1000,
+    "over many pages": [[1, None]] * 3 + [[0] * 3_000_000],
+}
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip", "lz4", "brotli"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_list_that_unfolds_to_more_than_it_may_is_refused(name: str, version: str, compression: str) -> None:
+    size = 4096 if name == "over many pages" else None
+    how = {"data_page_version": version, "compression": compression, "data_page_size": size}
+    table = pa.table({"l": pa.array(BOMBS[name], pa.list_(pa.int64()))})
+    assert rows_that_fit(table, 1 << 25, **how) >= 1
+    with pytest.raises(ValueError, match=r"row of 3000000 values within \d+ bytes unfolds"):
+        rows_that_fit(table, 1 << 20, **how)
+
+
+def test_long_rows_share_no_batch_where_all_rows_unfold_to_much() -> None:
+    table = pa.table({"l": pa.array([[1]] * 50_000 + [[0] * 100_000] * 50, pa.list_(pa.int64()))})
+    assert rows_that_fit(table, 1 << 20) == (1 << 20) // (8 * 100_000)
+
+
+LEVELS = {
+    "cut in a run": b"\x05\x01",
+    "a number without end": b"\x80" * 9,
+    "an empty run": b"\x00\x01" * 20,
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_levels_that_cannot_be_are_refused(name: str) -> None:
+    inner = {1: (I32, 1000), 2: (I32, 0), 3: (I32, 1000), 4: (I32, 0), 5: (I32, 0), 6: (I32, len(LEVELS[name]))}
+    page = header(m1=(I32, 3), m8=(STRUCT, ThriftStruct(dict(inner))))[:-24] + LEVELS[name]
+    with pytest.raises(ValueError, match="levels"):
+        most_values(Stored(pa.BufferReader(page)), 0, len(page), 1000, 0, 1)
 
 
 def header(**members: tuple[int, object]) -> bytes:

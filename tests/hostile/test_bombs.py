@@ -174,6 +174,22 @@ def test_a_parquet_page_of_kilobytes_that_stands_for_820_mib(tmp_path: Path, lie
     assert (peak < 100, seconds < 5) == (True, True)
 
 
+def test_a_parquet_list_of_600_bytes_that_stands_for_two_gibibytes(tmp_path: Path) -> None:
+    root = table_of(tmp_path, "t", "parquet", "ARRAY<TINYINT>")
+    path = one(root, "bucket-0/*")
+    count = 140_000_000
+    values = pa.array(np.zeros(count, np.int8))
+    row = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), values)
+    pq.write_table(pa.table({"k": row}), path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 1000
+    told(root, 1)
+    peak, seconds, _, said = read(tmp_path, root)
+    assert said.startswith("CorruptTable")
+    assert path.name in said
+    assert f"a row of {count} values" in said
+    assert (peak < 100, seconds < 5) == (True, True)
+
+
 @pytest.mark.parametrize("encoding", ["dictionary", "DELTA_BYTE_ARRAY"])
 def test_a_value_of_a_megabyte_that_each_row_repeats(tmp_path: Path, encoding: str) -> None:
     """Every row is true, and all of them are 2 GiB: they come a few at once."""

@@ -29,8 +29,8 @@ _USUAL = re.compile(
     rb"\x15\x00" + _SIZES + rb"(?:" + _MORE + rb"\x1c|\x2c)" + _SIZES + rb"(?:" + _MORE + rb"){2}\x00\x00", re.DOTALL
 )
 """A data page in compact Thrift as most writers make it, with or without a checksum; others are decoded by member."""
-_DICTIONARY_PAGE = 2
-_HEADS = {0: 5, 2: 7, 3: 8}
+DICTIONARY_PAGE = 2
+DATA_PAGES = {0: 5, 2: 7, 3: 8}
 """By kind of page, the member that holds its own header."""
 _DATA_ENCODING = {0: 2, 2: 2, 3: 4}
 _TOO_MUCH = 2**31
@@ -86,7 +86,7 @@ def chunk_pages(stored: Stored, start: int, end: int, values: int) -> ChunkPages
         if not (0 <= size < _TOO_MUCH and 0 <= packed < _TOO_MUCH and 0 <= count < _TOO_MUCH):
             raise ValueError(f"the page at {at} has sizes that cannot be")
         at += length
-        if kind == _DICTIONARY_PAGE:
+        if kind == DICTIONARY_PAGE:
             if count > size:
                 raise ValueError(f"a dictionary of {count} values has {size} bytes")
             dictionary = DictionaryPage(at, packed, size, count)
@@ -111,25 +111,30 @@ def _number(digits: bytes) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-def _unusual(read_at: _ReadAt, at: int) -> tuple[int, int, int, int, int, int]:
+def header_at(read_at: _ReadAt, at: int) -> tuple[ThriftStruct, int]:
+    """The header of the page at an offset, and its length; ValueError where there is none."""
     window = _WINDOW * 4
     while True:
         data = read_at(window, at)
         try:
-            header, length = decode_sized(data)
-            break
+            return decode_sized(data)
         except IndexError:
             if len(data) < window or window >= _LONGEST_HEADER:
                 raise ValueError(f"the page at {at} has no header") from None
             window *= 16
-    kind, size, packed = (_integer(header, number) for number in (1, 2, 3))
-    inner = header.get(_HEADS.get(kind, 0))
+
+
+def _unusual(read_at: _ReadAt, at: int) -> tuple[int, int, int, int, int, int]:
+    header, length = header_at(read_at, at)
+    kind, size, packed = (integer(header, number) for number in (1, 2, 3))
+    inner = header.get(DATA_PAGES.get(kind, 0))
     if not isinstance(inner, ThriftStruct):
         return kind, size, packed, 0, 0, length
-    return kind, size, packed, _integer(inner, 1), _integer(inner, _DATA_ENCODING[kind]), length
+    return kind, size, packed, integer(inner, 1), integer(inner, _DATA_ENCODING[kind]), length
 
 
-def _integer(struct: ThriftStruct, number: int) -> int:
+def integer(struct: ThriftStruct, number: int) -> int:
+    """A number of a header; ValueError where it has none."""
     value = struct.get(number)
     if not isinstance(value, int):
         raise ValueError(f"a page's header has no member {number}")

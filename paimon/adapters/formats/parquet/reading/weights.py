@@ -1,8 +1,9 @@
 """How much memory a piece of a Parquet file may take: whether it is read at all, and in batches of how many rows.
 
 Law: pages that decompress to more than a limit and a multiple of the packed bytes are refused before they are
-decompressed; a batch has no more rows than fit into the limit, however long the strings are that a dictionary may
-repeat. Sound files meet neither: their pages have about a megabyte, their values some bytes. Source: our own rule.
+decompressed, and so is a row whose list unfolds to more; a batch has no more rows than fit into the limit, however long
+the strings are that a dictionary may repeat. Sound files meet none of these: their pages have about a megabyte, their
+values some bytes. Source: our own rule.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow.parquet as pq
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.adapters.formats.parquet.reading.dictionaries import longest_values, stored_codecs
+from paimon.adapters.formats.parquet.reading.levels import most_values
 from paimon.adapters.formats.parquet.reading.pages import ChunkPages, DictionaryPage, chunk_pages
 from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
 from paimon.adapters.formats.parquet.reading.stored import Stored
@@ -22,16 +24,23 @@ _RATIO = 100
 _FREE_BYTES = 4 * 1024 * 1024
 """What the pages of each column may take besides."""
 _TEXT = "BYTE_ARRAY"
+_OFFSET_BYTES = 4
+"""Of each string, however short."""
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
 @frozen
 class Leaf:
-    """A leaf column that is read: strings have no width."""
+    """A leaf column that is read, how deep it lies in lists, and its values' bytes: strings have no width."""
 
     index: int
-    flat: bool
+    levels: int
     width: int | None
+
+    @property
+    def flat(self) -> bool:
+        """Whether a row has one value."""
+        return self.levels == 0
 
     @classmethod
     def of(cls, schema: pq.ParquetSchema, index: int) -> Leaf:
@@ -39,12 +48,15 @@ class Leaf:
         column = schema.column(index)
         kind = column.physical_type
         width = None if kind == _TEXT else _WIDTHS.get(kind) or column.length
-        return cls(index, column.max_repetition_level == 0, width)
+        return cls(index, column.max_repetition_level, width)
 
 
 @frozen
 class _Chunk:
-    """A leaf of a row group: what its headers say, and how many values a row has of it (on an average of many)."""
+    """A leaf of a row group: what its headers say, and how many values a row has of it.
+
+    On an average of many, or, where all of them would be too many, at most.
+    """
 
     leaf: Leaf
     pages: ChunkPages
@@ -98,6 +110,7 @@ def fitting_rows(
         left -= rows
         chunks = [_chunk(stored, group, number, leaf, rows) for leaf in leaves]
         _check_pages(chunks, most_bytes)
+        chunks = [_check_lists(stored, group, c, most_bytes) for c in chunks]
         row_bytes = sum(c.row_bytes() for c in chunks)
         if row_bytes * min(fitting, rows) > most_bytes:
             row_bytes = _looked_up(chunks, stored)
@@ -129,6 +142,21 @@ def _check_pages(chunks: Sequence[_Chunk], most_bytes: int) -> None:
     packed = sum(c.packed for c in chunks)
     if held > most_bytes + _RATIO * packed:
         raise ValueError(f"pages within {packed} bytes decompress to {held} bytes, more than they may")
+
+
+def _check_lists(stored: Stored, group: pq.RowGroupMetaData, chunk: _Chunk, most_bytes: int) -> _Chunk:
+    """The chunk, with the values of its longest row where all its rows unfold to more than they may."""
+    leaf = chunk.leaf
+    width = _OFFSET_BYTES if leaf.width is None else leaf.width
+    allowed = most_bytes + _RATIO * chunk.packed
+    if leaf.flat or chunk.pages.values * width <= allowed:
+        return chunk
+    meta = group.column(leaf.index)
+    codec = stored_codecs(stored)(chunk.group, leaf.index)
+    longest = most_values(stored, *_range(meta), meta.num_values, codec, leaf.levels)
+    if longest * width > allowed:
+        raise ValueError(f"a row of {longest} values within {chunk.packed} bytes unfolds to more than it may")
+    return evolve(chunk, repeat=float(max(1, longest)))
 
 
 def _looked_up(chunks: Sequence[_Chunk], stored: Stored) -> float:
