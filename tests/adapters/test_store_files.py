@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import pickle
+import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -240,3 +242,25 @@ def test_fsspec_asks_once_for_a_metadata_file_and_never_for_more_than_it_may_hav
     asked.clear()
     assert files.read("memory://m/f") == b"data"
     assert asked == [("/m/f", WHOLE_BYTES + 1)]
+
+
+def test_the_server_of_the_tests_creates_what_is_absent_at_once(endpoint: str) -> None:
+    """Else what crowds of writers show would be the server's fault."""
+    names = [f"once/{uuid.uuid4()}" for _ in range(30)]
+
+    def created(name: str) -> int:
+        connection = http.client.HTTPConnection(endpoint.removeprefix("http://"))
+        signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/s3/aws4_request"}
+        connection.request("PUT", f"/{BUCKET}/{name}", b"x" * 1000, {"If-None-Match": "*", **signed})
+        status = connection.getresponse().status
+        connection.close()
+        return status
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # the server's threads meet between its look and its put
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = [sorted(pool.map(created, [name] * 8)) for name in names]
+    finally:
+        sys.setswitchinterval(usual)
+    assert found == [[200] + [412] * 7] * len(names)
