@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paimon.adapters.formats.parquet.format import ParquetFormat
-from paimon.adapters.formats.parquet.reading.dictionaries import longest_values, stored_codecs
+from paimon.adapters.formats.parquet.reading.dictionaries import longest_values, stored_codec
 from paimon.adapters.formats.parquet.reading.levels import most_values
 from paimon.adapters.formats.parquet.reading.pages import chunk_pages
 from paimon.adapters.formats.parquet.reading.row_groups import GroupRange, turns
@@ -78,7 +78,7 @@ def test_the_longest_string_of_a_dictionary(columns: list[list[bytes]], how: dic
     for meta in (footer.row_group(0).column(c) for c in range(len(columns))):
         start = meta.dictionary_page_offset
         found.append(chunk_pages(stored, start, start + meta.total_compressed_size, meta.num_values).dictionary)
-    longest = longest_values(stored, found, stored_codecs(stored)(0, 0))
+    longest = longest_values(stored, found, stored_codec(stored, 0, 0))
     assert longest == [max(map(len, c), default=0) for c in columns]
 
 
@@ -98,7 +98,7 @@ def test_the_longest_row_of_a_chunk_of_lists(rows: list[list[list[int] | None] |
     start = min(at for at in (meta.dictionary_page_offset, meta.data_page_offset) if at is not None)
     end = start + meta.total_compressed_size
     levels = file.schema.column(0).max_repetition_level
-    found = most_values(stored, start, end, meta.num_values, stored_codecs(stored)(0, 0), levels)
+    found = most_values(stored, start, end, meta.num_values, stored_codec(stored, 0, 0), levels)
     assert found == max(sum(max(1, len(inner or [])) for inner in row or []) or 1 for row in rows)
 
 
@@ -198,6 +198,25 @@ def test_batches_shrink_as_values_grow() -> None:
     assert rows_that_fit(fixed, 1 << 20) == 10
 
 
+def test_the_footer_is_decoded_once_however_many_groups_are_looked_up() -> None:
+    texts = pa.table({"t": [f"name {i % 3000:05}" for i in range(60_000)]})
+    data = written(texts, row_group_size=5_000)
+    asked: list[int] = []
+
+    class Counted(pa.BufferReader):
+        def read_at(self, nbytes: int, offset: int) -> bytes:
+            asked.append(offset)
+            return bytes(super().read_at(nbytes, offset))
+
+    file = pq.ParquetFile(pa.BufferReader(data))
+    stored, leaves = Stored(Counted(data)), [Leaf.of(file.schema, 0)]
+    for group in range(file.num_row_groups):
+        fitting_rows(file.metadata, stored, GroupRange((group,), 0, 5_000), leaves, 65_536, 1 << 20)
+    dictionaries = sum(file.metadata.row_group(g).column(0).has_dictionary_page for g in range(file.num_row_groups))
+    assert dictionaries == file.num_row_groups == 12
+    assert len([at for at in asked if at == data.size - 8]) == 1
+
+
 def test_pages_have_a_limit_in_all_columns_together() -> None:
     values = {f"c{i}": ["x" * 6_000_000] for i in range(6)}
     table = pa.table(values)
@@ -247,13 +266,13 @@ def test_what_is_refused_names_the_file() -> None:
 
 def test_a_codec_that_does_not_exist_is_refused() -> None:
     data = bytes(written(pa.table({"s": ["a" * 100, "b"] * 50}), compression="zstd"))
-    assert stored_codecs(Stored(pa.BufferReader(data)))(0, 0) == 6
+    assert stored_codec(Stored(pa.BufferReader(data)), 0, 0) == 6
     (length,) = struct.unpack("<I", data[-8:-4])
     footer = decode(data[-8 - length : -8])
     footer.get(4).values[0].get(1).values[0].get(3).put(4, I32, 38)
     end = encode(footer)
     damaged = data[: -8 - length] + end + struct.pack("<I", len(end)) + data[-4:]
     with pytest.raises(ValueError, match="codec 38"):
-        stored_codecs(Stored(pa.BufferReader(damaged)))(0, 0)
+        stored_codec(Stored(pa.BufferReader(damaged)), 0, 0)
     with pytest.raises(CorruptTable, match="f-3"):
         list(ParquetFormat().read(pa.BufferReader(damaged), ReadRequest("f-3", parse_columns("s STRING"))))

@@ -48,12 +48,12 @@ class ThriftStruct:
 
 def decode(data: bytes) -> ThriftStruct:
     """The struct that the bytes begin with; IndexError or ValueError where they are none."""
-    return _struct(_Source(data), 0)
+    return _struct(Source(data), 0)
 
 
 def decode_sized(data: bytes) -> tuple[ThriftStruct, int]:
     """Like `decode`, and how many bytes the struct has."""
-    source = _Source(data)
+    source = Source(data)
     return _struct(source, 0), source.at
 
 
@@ -66,7 +66,7 @@ def encode(value: ThriftStruct) -> bytes:
 
 def decode_head(data: bytes, last: int) -> tuple[ThriftStruct, bytes]:
     """The members up to number `last`, which must be there, and the bytes of what follows, undecoded."""
-    source = _Source(data)
+    source = Source(data)
     members = _members(source, 0, last)
     if last not in members:
         raise ValueError(f"the footer has no member {last}")
@@ -78,7 +78,7 @@ def encode_head(value: ThriftStruct, rest: bytes) -> bytes:
     return encode(value)[:-1] + rest
 
 
-class _Source:
+class Source:
     """Bytes and a position."""
 
     def __init__(self, data: bytes) -> None:
@@ -86,20 +86,24 @@ class _Source:
         self.at = 0
 
     def byte(self) -> int:
+        """The next byte."""
         self.at += 1
         return self._data[self.at - 1]
 
     def take(self, count: int) -> bytes:
+        """So many bytes; IndexError where fewer are left."""
         piece = self._data[self.at : self.at + count]
         if len(piece) != count:
-            raise IndexError("the footer ends early")
+            raise IndexError("the bytes end early")
         self.at += count
         return piece
 
     def rest(self) -> bytes:
+        """All that is left."""
         return self._data[self.at :]
 
     def varint(self) -> int:
+        """A number of seven bits a byte, the lowest first."""
         value = shift = 0
         while True:
             byte = self.byte()
@@ -111,17 +115,18 @@ class _Source:
                 raise ValueError("a number without end")
 
     def zigzag(self) -> int:
+        """Such a number with its sign."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
 
-def _struct(source: _Source, depth: int) -> ThriftStruct:
+def _struct(source: Source, depth: int) -> ThriftStruct:
     if depth > _MAX_DEPTH:
         raise ValueError("the footer nests too deeply")
     return ThriftStruct(_members(source, depth))
 
 
-def _members(source: _Source, depth: int, last: int | None = None) -> dict[int, tuple[int, Any]]:
+def _members(source: Source, depth: int, last: int | None = None) -> dict[int, tuple[int, Any]]:
     members: dict[int, tuple[int, Any]] = {}
     number = 0
     while head := source.byte():
@@ -135,7 +140,7 @@ def _members(source: _Source, depth: int, last: int | None = None) -> dict[int, 
     return members
 
 
-def _value(source: _Source, kind: int, depth: int) -> Any:
+def _value(source: Source, kind: int, depth: int) -> Any:
     if kind in _INTEGERS:
         return source.zigzag()
     if kind == BINARY:
@@ -151,7 +156,7 @@ def _value(source: _Source, kind: int, depth: int) -> Any:
     raise ValueError(f"unexpected wire type {kind} in the footer")
 
 
-def _list(source: _Source, depth: int) -> ThriftList:
+def _list(source: Source, depth: int) -> ThriftList:
     head = source.byte()
     size = source.varint() if head >> 4 == 15 else head >> 4
     kind = head & 0x0F

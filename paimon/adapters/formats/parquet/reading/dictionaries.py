@@ -7,7 +7,7 @@ cannot be decoded so is no dictionary. Lengths that pages claim are not believed
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,24 +17,12 @@ import pyarrow.parquet as pq
 from paimon.adapters.formats.parquet.footer import MAGIC
 from paimon.adapters.formats.parquet.reading.pages import DictionaryPage
 from paimon.adapters.formats.parquet.reading.stored import Stored
-from paimon.adapters.formats.parquet.thrift import (
-    BINARY,
-    I32,
-    I64,
-    LIST,
-    STRUCT,
-    ThriftList,
-    ThriftStruct,
-    decode,
-    encode,
-)
+from paimon.adapters.formats.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftList, ThriftStruct, encode
 
 _BYTE_ARRAY, _REQUIRED, _DATA_PAGE, _PLAIN, _RLE = 6, 0, 0, 0, 3
 _CODECS = (0, 1, 2, 4, 5, 6, 7)
 """Those that Arrow reads; over the name of another one, pyarrow ends the process."""
 _GROUPS, _COLUMNS, _META, _CODEC = 4, 1, 3, 4
-_END_BYTES = 8
-"""The length of the footer, and the magic."""
 _LENGTH_BYTES = 4
 """Each string has its length before it."""
 
@@ -53,22 +41,15 @@ def longest_values(stored: Stored, dictionaries: Sequence[DictionaryPage], codec
     return [next(longest) if d.values else 0 for d in dictionaries]
 
 
-def stored_codecs(stored: Stored) -> Callable[[int, int], int]:
+def stored_codec(stored: Stored, group: int, column: int) -> int:
     """The number of the codec of a column in a row group, from the footer as it stands; ValueError for none we know."""
-    size = stored.source.size()
-    (length,) = struct.unpack("<I", bytes(stored.read_at(_END_BYTES, size - _END_BYTES))[:4])
-    footer = decode(bytes(stored.read_at(length, size - _END_BYTES - length)))
-
-    def codec(group: int, column: int) -> int:
-        try:
-            number = footer.get(_GROUPS).values[group].get(_COLUMNS).values[column].get(_META).get(_CODEC)
-        except (AttributeError, IndexError) as error:
-            raise ValueError(f"the footer does not tell the codec of column {column}") from error
-        if number not in _CODECS:
-            raise ValueError(f"column {column} is compressed with codec {number}, which does not exist")
-        return int(number)
-
-    return codec
+    try:
+        number = stored.footer.get(_GROUPS).values[group].get(_COLUMNS).values[column].get(_META).get(_CODEC)
+    except (AttributeError, IndexError) as error:
+        raise ValueError(f"the footer does not tell the codec of column {column}") from error
+    if number not in _CODECS:
+        raise ValueError(f"column {column} is compressed with codec {number}, which does not exist")
+    return int(number)
 
 
 def _file(stored: Stored, dictionaries: Sequence[DictionaryPage], codec: int) -> bytes:

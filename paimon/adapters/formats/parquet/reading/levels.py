@@ -12,7 +12,7 @@ from attrs import define
 
 from paimon.adapters.formats.parquet.reading.pages import DATA_PAGES, DICTIONARY_PAGE, header_at, integer
 from paimon.adapters.formats.parquet.reading.stored import Stored
-from paimon.adapters.formats.parquet.thrift import ThriftStruct
+from paimon.adapters.formats.parquet.thrift import Source, ThriftStruct
 
 _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 _SECOND = 3
@@ -56,7 +56,10 @@ def most_values(stored: Stored, start: int, end: int, values: int, codec: int, h
             if not isinstance(inner, ThriftStruct):
                 raise ValueError(f"the page at {at} is no data page")
             levels = _levels(stored.read_at(packed, at), kind, size, inner, codec)
-            _walk(levels, highest.bit_length(), integer(inner, 1), rows)
+            try:
+                _walk(levels, highest.bit_length(), integer(inner, 1), rows)
+            except IndexError as error:
+                raise ValueError("levels end in the middle of a run") from error
         at += packed
     return rows.longest
 
@@ -97,32 +100,27 @@ def _levels(page: bytes, kind: int, size: int, inner: ThriftStruct, codec: int) 
 
 def _walk(levels: bytes, width: int, count: int, rows: _Rows) -> None:
     """Walk through the runs of so many levels."""
-    at, left = 0, count
-    value_bytes = (width + 7) // 8
+    source, left = Source(levels), count
     while left > 0:
-        head, at = _number(levels, at)
+        head = source.varint()
         rows.runs += 1
         taken = min(left, (head >> 1) * (_GROUP if head & 1 else 1))
         if taken <= 0 or rows.runs > _MOST_RUNS:
             raise ValueError("lists unfold to more than they may, and their levels are not told in sound runs")
         if head & 1:
-            _walk_packed(memoryview(levels)[at:], width, taken, rows)
-            at += (head >> 1) * width
+            _walk_packed(source.take((head >> 1) * width), width, taken, rows)
         else:
-            (rows.go_on if any(levels[at : at + value_bytes]) else rows.begin)(taken)
-            at += value_bytes
+            (rows.go_on if any(source.take((width + 7) // 8)) else rows.begin)(taken)
         left -= taken
     rows.values += count
 
 
-def _walk_packed(packed: memoryview, width: int, count: int, rows: _Rows) -> None:
+def _walk_packed(packed: bytes, width: int, count: int, rows: _Rows) -> None:
     step = _SLICE_GROUPS * width
     for begun in range(0, -(-count // _GROUP) * width, step):
         bits = np.unpackbits(np.frombuffer(packed[begun : begun + step], np.uint8), bitorder="little")
         sliced = min(count, _SLICE_GROUPS * _GROUP)
-        goes_on = np.any(bits[: len(bits) // width * width].reshape(-1, width), axis=1)[:sliced]
-        if len(goes_on) < sliced:
-            raise ValueError("levels end in the middle of a run")
+        goes_on = np.any(bits.reshape(-1, width), axis=1)[:sliced]
         begins = np.flatnonzero(np.logical_not(goes_on))
         if len(begins):
             rows.go_on(int(begins[0]))
@@ -132,15 +130,3 @@ def _walk_packed(packed: memoryview, width: int, count: int, rows: _Rows) -> Non
         else:
             rows.go_on(sliced)
         count -= sliced
-
-
-def _number(levels: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(levels) or shift > 28:
-            raise ValueError("levels end in the middle of a run")
-        byte = levels[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at

@@ -7,13 +7,19 @@ ahead is what pages are judged by, and what Arrow decodes.
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Iterable
+from functools import cached_property
 
 import pyarrow as pa
+
+from paimon.adapters.formats.parquet.thrift import ThriftStruct, decode
 
 _HOLE_BYTES = 8 * 1024
 _RANGE_BYTES = 32 * 1024 * 1024
 """As Arrow's own fetching ahead has it."""
+_END_BYTES = 8
+"""The length of the footer, and the magic."""
 
 
 class Ahead(io.RawIOBase):
@@ -94,3 +100,10 @@ class Stored:
             self.ahead = Ahead(source)
         self.source: pa.NativeFile = source if self.ahead is None else pa.PythonFile(self.ahead, mode="r")
         self.read_at = source.read_at if self.ahead is None else self.ahead.read_at
+
+    @cached_property
+    def footer(self) -> ThriftStruct:
+        """The footer as it stands, decoded once: a file may have row groups by the thousand."""
+        size = self.source.size()
+        (length,) = struct.unpack("<I", bytes(self.read_at(_END_BYTES, size - _END_BYTES))[:4])
+        return decode(bytes(self.read_at(length, size - _END_BYTES - length)))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import pyarrow.parquet as pq
 from attrs import evolve, frozen
 
-from paimon.adapters.formats.parquet.reading.dictionaries import longest_values, stored_codecs
+from paimon.adapters.formats.parquet.reading.dictionaries import longest_values, stored_codec
 from paimon.adapters.formats.parquet.reading.levels import most_values
 from paimon.adapters.formats.parquet.reading.pages import ChunkPages, DictionaryPage, chunk_pages
 from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
@@ -152,7 +152,7 @@ def _check_lists(stored: Stored, group: pq.RowGroupMetaData, chunk: _Chunk, most
     if leaf.flat or chunk.pages.values * width <= allowed:
         return chunk
     meta = group.column(leaf.index)
-    codec = stored_codecs(stored)(chunk.group, leaf.index)
+    codec = stored_codec(stored, chunk.group, leaf.index)
     longest = most_values(stored, *_range(meta), meta.num_values, codec, leaf.levels)
     if longest * width > allowed:
         raise ValueError(f"a row of {longest} values within {chunk.packed} bytes unfolds to more than it may")
@@ -162,14 +162,14 @@ def _check_lists(stored: Stored, group: pq.RowGroupMetaData, chunk: _Chunk, most
 def _looked_up(chunks: Sequence[_Chunk], stored: Stored) -> float:
     """Most bytes of a row, given the longest string of each dictionary."""
     by_codec: dict[int, list[tuple[_Chunk, DictionaryPage]]] = {}
-    codecs = stored_codecs(stored)
     total = 0.0
     for chunk in chunks:
         dictionary = chunk.pages.dictionary
         if dictionary is None or chunk.leaf.width is not None:
             total += chunk.row_bytes()
         else:
-            by_codec.setdefault(codecs(chunk.group, chunk.leaf.index), []).append((chunk, dictionary))
+            codec = stored_codec(stored, chunk.group, chunk.leaf.index)
+            by_codec.setdefault(codec, []).append((chunk, dictionary))
     for codec, held in by_codec.items():
         longest = longest_values(stored, [dictionary for _, dictionary in held], codec)
         total += sum(chunk.row_bytes(most) for (chunk, _), most in zip(held, longest, strict=True))
