@@ -48,6 +48,7 @@ class Stalling:
             self.meanwhile.pop()()
         outcome = self.other.publish(paths, snapshot, base)
         if not self.lives:
+            assert outcome is PublishOutcome.PUBLISHED
             raise Dead
         return outcome
 
