@@ -1,8 +1,8 @@
 """Rolling back: an earlier state becomes the latest, and everything after it is forgotten.
 
 Law: the newest goes first, and the hint goes with it, so that after a crash the table stands at one of its states, and
-doing it again finishes. Only metadata goes; the data of what was forgotten are orphans for their cleaner. Source:
-`RollbackHelper`, `AbstractFileStoreTable.rollbackTo`.
+doing it again finishes. It all goes in one turn, where turns are taken. Only metadata goes; the data of what was
+forgotten are orphans for their cleaner. Source: `RollbackHelper`, `AbstractFileStoreTable.rollbackTo`.
 """
 
 from __future__ import annotations
@@ -67,11 +67,12 @@ def forget_after(engine: Engine, table: TableDefinition, snapshot_id: int) -> Ro
     """
     paths = table.paths
     forget_last_commit(engine, table)
-    later = [i for i in snapshot_ids(engine, paths) if i > snapshot_id]
-    for place, newest in reversed(list(enumerate(later))):
-        if snapshot_id and engine.files.status(paths.snapshot(snapshot_id)) is None:
-            raise NotFound("snapshot", str(snapshot_id), hint="it expired just now")
-        _forget_newest(engine, paths, newest, later[place - 1] if place else snapshot_id)
+    with engine.snapshots.turn(paths):  # neither commits nor expiry should see half of it
+        later = [i for i in snapshot_ids(engine, paths) if i > snapshot_id]
+        for place, newest in reversed(list(enumerate(later))):
+            if snapshot_id and engine.files.status(paths.snapshot(snapshot_id)) is None:
+                raise NotFound("snapshot", str(snapshot_id), hint="it expired just now")
+            _forget_newest(engine, paths, newest, later[place - 1] if place else snapshot_id)
     if not later and snapshot_id:
         engine.files.replace(paths.latest_hint, str(snapshot_id).encode())
     changelogs = forget_changelogs(engine, table, snapshot_id + 1)

@@ -2,8 +2,10 @@
 
 Law: a snapshot's file goes before its data, so nobody opens half of one; hints are set before data goes; what a crash
 leaves is orphan files, which their cleaner finds. Names of files are used once, and who holds them is asked at the end,
-so a stalled expirer that goes on late deletes only what has expired all the same. Source: `ExpireSnapshotsImpl` (which
-deletes data first).
+so a stalled expirer that goes on late deletes only what has expired all the same. Numbers of snapshots are used again
+after a rollback: in the turn in which their files go one looks whether the snapshot that stays is still the one that
+was seen before any of them. (Where nobody takes turns, as on stores, a rollback between that look and the deletes is
+not seen.) Source: `ExpireSnapshotsImpl` (which deletes data first, and does not look).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from paimon.domain.maintenance.retention.expiry import (
     may_expire,
 )
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.maintain.refs.consumers import held_from
 from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders, near_holders
 from paimon.operations.maintain.retention.kept_changelogs import keep_changelogs
@@ -85,6 +88,8 @@ def expire_snapshots(
     staying = again() if until > earliest else []
     for first in range(earliest, until, _AT_ONCE):
         part = _expire(engine, table, range(first, min(first + _AT_ONCE, until)), staying, again)
+        if part.until == first:
+            return Expired(earliest, first, done.snapshots, done.files)
         done = Expired(earliest, until, done.snapshots + part.snapshots, done.files + part.files)
         engine.observer.progress("expiring snapshots", part.until - earliest, until - earliest)
     return done
@@ -121,21 +126,40 @@ def _ages(engine: Engine, table: TableDefinition, reach: Reach) -> Iterator[tupl
 def _expire(
     engine: Engine, table: TableDefinition, ids: range, staying: Sequence[Holder], again: Callable[[], Sequence[Holder]]
 ) -> Expired:
+    stays = _first_after(engine, table, ids.stop)  # must be readable before anything goes
+    if stays is None:
+        return Expired(ids.start, ids.start)
     gone = [s for i in ids if (s := find_snapshot(engine, table.paths, i)) is not None]
-    near_holders(engine, table, ids.stop, ids.stop)  # what stays must be readable before anything goes
     keeps = keeps_changelogs(table.options)
     if keeps:
         gone = keep_changelogs(engine, table, gone)
-    following = find_snapshot(engine, table.paths, ids.stop)
-    leavings = of_snapshots(engine, table, gone, following, keeps)
-    for snapshot in gone:
-        engine.files.delete([table.paths.snapshot(snapshot.id)])
+    leavings = of_snapshots(engine, table, gone, stays if stays.id == ids.stop else None, keeps)
+    if not _forget(engine, table, gone, stays):
+        return Expired(ids.start, ids.start)
     _tell_earliest(engine, table, ids.stop)
     holders = [*near_holders(engine, table, ids.start, ids.stop), *staying]
     files = remove(
         engine, table, leavings, holders, lambda: [*near_holders(engine, table, ids.start, ids.stop), *again()]
     )
     return Expired(ids.start, ids.stop, len(gone), files)
+
+
+def _first_after(engine: Engine, table: TableDefinition, first: int) -> Snapshot | None:
+    """The first snapshot that stays, after everything near it that holds files was read."""
+    near = near_holders(engine, table, first, first)
+    mine = (h.snapshot for h in near if h.path == table.paths.snapshot(h.snapshot.id))
+    return min((s for s in mine if s.id >= first), key=lambda s: s.id, default=None)
+
+
+def _forget(engine: Engine, table: TableDefinition, gone: Sequence[Snapshot], stays: Snapshot) -> bool:
+    """Delete the files of snapshots; not if a rollback or another expirer took the one that stays, who were further."""
+    with engine.snapshots.turn(table.paths):
+        standing = find_snapshot(engine, table.paths, stays.id)
+        if standing is None or not standing.is_same(stays):
+            return False
+        for snapshot in gone:
+            engine.files.delete([table.paths.snapshot(snapshot.id)])
+    return True
 
 
 def _tell_earliest(engine: Engine, table: TableDefinition, first: int) -> None:
