@@ -21,7 +21,7 @@ from paimon.domain.row.binary_row import serialize
 from paimon.domain.scan.plan import Plan
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.abort import abort
 from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, commit, committed, tell_again
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
@@ -260,14 +260,19 @@ class TableCommit:
         )
         done = commit(self.engine, self.table, request, self._safe)
         if done.lost_compaction is not None and not isinstance(done.lost_compaction, CommitUncertain):
-            self._drop_compaction(messages)
+            self._drop_compaction(messages, min(done.snapshot_ids))
         keep_up(self.engine, self.table, done.snapshot_ids, identifier)
         return done
 
-    def _drop_compaction(self, messages: Sequence[CommitMessage]) -> None:
+    def _drop_compaction(self, messages: Sequence[CommitMessage], written: int) -> None:
+        """Remove what was compacted of messages whose rows were published just now, as the snapshot `written`."""
         compacted = [evolve(m, data=DataIncrement()) for m in messages]
+
+        def is_of_the_rows(snapshot: Snapshot) -> bool:
+            return snapshot.id == written and snapshot.commit_user == self.commit_user
+
         try:
-            abort(self.engine, self.table, compacted, self.commit_user)
+            abort(self.engine, self.table, compacted, self.commit_user, is_before=is_of_the_rows)
         except PaimonError:
             self.engine.observer.count("commit.orphans", 1)  # what was written stands: this is no failure of the commit
 

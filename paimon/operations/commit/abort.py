@@ -2,12 +2,13 @@
 
 Law: a file is deleted only after the table was asked: one with an identifier of its own keeps all files once any
 snapshot carries it; for batch identifiers, which snapshots share, each file that a snapshot of the user or the newest
-snapshot names is kept. Source: `TableCommitImpl.abort`.
+snapshot names is kept. Who saw a snapshot before the files were written need not ask older ones, as long as that one
+stands. Source: `TableCommitImpl.abort`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from paimon.domain.commit.entries import check_places, data_files, file_paths
@@ -17,7 +18,7 @@ from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.history import committed, snapshots_of
+from paimon.operations.commit.history import committed, walked_back
 from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.manifests import read_manifest, read_manifest_list
 from paimon.operations.read.snapshots import latest_snapshot
@@ -30,10 +31,17 @@ def abort(
     messages: Sequence[CommitMessage],
     commit_user: str,
     identifier: int = BATCH_COMMIT_IDENTIFIER,
+    is_before: Callable[[Snapshot], bool] | None = None,
 ) -> tuple[str, ...]:
     """Delete the files of messages that will never be committed.
 
     Not for a commit whose outcome is uncertain: that one may still take place.
+
+    Parameters
+    ----------
+    is_before : callable, optional
+        Knows a snapshot before which no other names the files, and which does not either; without it all snapshots
+        are read, which takes long where they are many.
 
     Returns
     -------
@@ -43,7 +51,7 @@ def abort(
     check_places(messages, (table.location, *table.allowed_roots))
     if identifier != BATCH_COMMIT_IDENTIFIER and committed(engine, table, commit_user, identifier):
         return ()
-    kept = _held_names(engine, table, commit_user)
+    kept = _held_names(engine, table, commit_user, is_before or (lambda _: False))
     gone = [
         path
         for message in messages
@@ -60,15 +68,18 @@ def abort(
 
 @contextmanager
 def aborted_on_failure(
-    engine: Engine, table: TableDefinition, messages: Sequence[CommitMessage], commit_user: str
+    engine: Engine, table: TableDefinition, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot
 ) -> Iterator[None]:
-    """Take back the messages, as they stand by then, where preparing or committing them fails inside."""
+    """Take back the messages, as they stand by then, where preparing or committing them fails inside.
+
+    `seen` stood before the first of their files was written.
+    """
     try:
         yield
     except CommitUncertain:
         raise  # the files may be the table's by now
     except BaseException:
-        abort(engine, table, messages, commit_user)
+        abort(engine, table, messages, commit_user, is_before=seen.is_same)
         raise
 
 
@@ -76,12 +87,17 @@ def _new_index_files(message: CommitMessage) -> tuple[IndexManifestEntry, ...]:
     return (*message.data.new_index_files, *message.compact.new_index_files)
 
 
-def _held_names(engine: Engine, table: TableDefinition, commit_user: str) -> set[str]:
+def _held_names(
+    engine: Engine, table: TableDefinition, commit_user: str, is_before: Callable[[Snapshot], bool]
+) -> set[str]:
     newest = CommitBase(engine, table, latest_snapshot(engine, table.paths))
     names = {e.file.file_name for e in newest.live(lambda _: True)} | {e.file_name for e in newest.index_files}
-    for snapshot in snapshots_of(engine, table.paths, commit_user, batch=True):
-        names |= _delta_names(engine, table, snapshot)
-        names |= {e.file_name for e in CommitBase(engine, table, snapshot).index_files}
+    for snapshot in walked_back(engine, table.paths):
+        if is_before(snapshot):
+            break
+        if snapshot.commit_user == commit_user:
+            names |= _delta_names(engine, table, snapshot)
+            names |= {e.file_name for e in CommitBase(engine, table, snapshot).index_files}
     return names
 
 

@@ -61,10 +61,16 @@ def _newest_from(engine: Engine, table: TableDefinition, commit_user: str, ident
 
 def snapshots_of(engine: Engine, paths: TablePaths, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:
     """Snapshots of the user that still stand, newest first; those of batch commits only where asked for."""
-    snapshot = latest_snapshot(engine, paths)
-    while snapshot is not None:
+    for snapshot in walked_back(engine, paths):
         if snapshot.commit_user == commit_user and (batch or snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER):
             yield snapshot
+
+
+def walked_back(engine: Engine, paths: TablePaths) -> Iterator[Snapshot]:
+    """Snapshots that still stand, newest first; each is read when it is asked for."""
+    snapshot = latest_snapshot(engine, paths)
+    while snapshot is not None:
+        yield snapshot
         snapshot = _before(engine, paths, snapshot.id)
 
 

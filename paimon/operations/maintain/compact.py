@@ -86,7 +86,7 @@ def compact(
         for key in [(bucket.partition, bucket.bucket)]
     ]
     messages: list[CommitMessage] = []
-    with aborted_on_failure(engine, table, messages, commit_user):
+    with aborted_on_failure(engine, table, messages, commit_user, snapshot):
         todo = [w for w in work if not w.is_empty]
         for message in engine.executor.map(partial(compact_bucket, engine, table), todo):
             messages.append(message)

@@ -110,7 +110,7 @@ def _changed(
         rows = sum(matches.count for matches in found)
         messages = append_table_messages(engine, table, snapshot, found, assignments, commit_user)
     request = CommitRequest(messages, commit_user, properties=properties, operation=operation)
-    with aborted_on_failure(engine, table, messages, commit_user):
+    with aborted_on_failure(engine, table, messages, commit_user, snapshot):
         return RowChange(commit(engine, table, request), rows)
 
 
