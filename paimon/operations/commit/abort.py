@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, takewhile
 
 from paimon.domain.commit.entries import check_places, data_files, file_paths
 from paimon.domain.commit.message import CommitMessage
@@ -21,7 +22,6 @@ from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import committed, walked_back
 from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.manifests import read_manifest, read_manifest_list
-from paimon.operations.read.snapshots import latest_snapshot
 from paimon.ports.engine import Engine
 
 
@@ -90,15 +90,20 @@ def _new_index_files(message: CommitMessage) -> tuple[IndexManifestEntry, ...]:
 def _held_names(
     engine: Engine, table: TableDefinition, commit_user: str, is_before: Callable[[Snapshot], bool]
 ) -> set[str]:
-    newest = CommitBase(engine, table, latest_snapshot(engine, table.paths))
-    names = {e.file.file_name for e in newest.live(lambda _: True)} | {e.file_name for e in newest.index_files}
-    for snapshot in walked_back(engine, table.paths):
-        if is_before(snapshot):
-            break
+    walk = walked_back(engine, table.paths)
+    newest = next(walk, None)
+    if newest is None:
+        return set()
+    live = CommitBase(engine, table, newest).live(lambda _: True)
+    names = {e.file.file_name for e in live} | _index_names(engine, table, newest)
+    for snapshot in takewhile(lambda s: not is_before(s), chain([newest], walk)):
         if snapshot.commit_user == commit_user:
-            names |= _delta_names(engine, table, snapshot)
-            names |= {e.file_name for e in CommitBase(engine, table, snapshot).index_files}
+            names |= _delta_names(engine, table, snapshot) | _index_names(engine, table, snapshot)
     return names
+
+
+def _index_names(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> set[str]:
+    return {e.file_name for e in CommitBase(engine, table, snapshot).index_files}
 
 
 def _delta_names(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> set[str]:
