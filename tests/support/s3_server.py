@@ -5,18 +5,20 @@ from __future__ import annotations
 import http.client
 import logging
 import random
+import socket
+import socketserver
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from itertools import takewhile
+from typing import Any, BinaryIO
 from unittest.mock import patch
 
 from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 
 BUCKET = "lake"
-_HOP = {"connection", "transfer-encoding", "keep-alive"}
+_HOP = {"connection", "keep-alive"}
 
 
 def storage_of(endpoint: str) -> dict[str, object]:
@@ -92,43 +94,36 @@ def overwriting(endpoint: str) -> Iterator[str]:
 
 @contextmanager
 def _proxy(endpoint: str, lost: Callable[[str], bool], dropped: Collection[str]) -> Iterator[str]:
-    """A proxy that loses the replies to some commands, and leaves out some headers of requests."""
+    """A proxy that loses the replies to some commands, and leaves out some headers of requests.
+
+    It knows of HTTP what it needs: bodies of requests have a length, and the server closes after each answer.
+    """
     host, _, port = endpoint.removeprefix("http://").partition(":")
+    unwanted = {name.encode() for name in dropped}
 
-    class Proxy(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    class Proxy(socketserver.StreamRequestHandler):
         disable_nagle_algorithm = True  # else each answer waits 40 ms for the client's delayed acknowledgement
-        wbufsize = -1
 
-        def _pass_on(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            upstream = http.client.HTTPConnection(host, int(port), timeout=60)
-            headers = {k: v for k, v in self.headers.items() if k.lower() not in dropped}
-            upstream.request(self.command, self.path, body, headers)
-            answer = upstream.getresponse()
-            data = answer.read()
-            upstream.close()
-            if lost(self.command):
-                self.close_connection = True
-                self.connection.close()
-                return
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in (*_HOP, "content-length"):
-                    self.send_header(name, value)
-            length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
-            self.send_header("Content-Length", length or "0")
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
+        def handle(self) -> None:
+            while asked := _head(self.rfile):
+                lengths = [int(value) for name, value in asked[1:] if name == b"content-length"]
+                body = self.rfile.read(sum(lengths))
+                with socket.create_connection((host, int(port)), timeout=60) as upstream:
+                    upstream.sendall(_told(asked, unwanted, b"Connection: close\r\n") + body)
+                    with upstream.makefile("rb") as answer:
+                        answered, data = _head(answer), answer.read()
+                if lost(asked[0][0].decode().split(" ")[0]):
+                    return
+                self.wfile.write(_told(answered, {b"connection"}) + data)
 
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on
+    class Server(socketserver.ThreadingTCPServer):
+        allow_reuse_address = daemon_threads = True
+        request_queue_size = 128
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Clients that go away, and a server that stops, are no news."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    server = Server(("127.0.0.1", 0), Proxy)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -136,3 +131,19 @@ def _proxy(endpoint: str, lost: Callable[[str], bool], dropped: Collection[str])
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _head(stream: BinaryIO) -> list[tuple[bytes, bytes]]:
+    """The first line, and the headers by their names in small letters; nothing at the end of the stream."""
+    lines = takewhile(bool, iter(stream.readline, b"\r\n"))
+    first = next(lines, b"")
+    if not first:
+        return []
+    parts = (line.partition(b":") for line in lines)
+    return [(first.rstrip(), b""), *((name.lower(), value.strip()) for name, _, value in parts)]
+
+
+def _told(head: list[tuple[bytes, bytes]], unwanted: Collection[bytes], more: bytes = b"") -> bytes:
+    (first, _), *headers = head
+    lines = (name + b": " + value + b"\r\n" for name, value in headers if name not in unwanted)
+    return first + b"\r\n" + b"".join(lines) + more + b"\r\n"
