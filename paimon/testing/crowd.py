@@ -1,7 +1,8 @@
 """Real processes that write one table at the same time, and what became of their rows.
 
-Law: a row that was acknowledged is there once; a row that was refused is not; one that is uncertain is there once or
-not at all; no other row is there. Append tables show a doubled row as two, keyed ones by a sum that is not 1.
+Law: a row that was acknowledged is there once; a row that was refused, or whose storage failed again and again, is not;
+one that is uncertain is there once or not at all; no other row is there. Append tables show a doubled row as two, keyed
+ones by a sum that is not 1.
 
     python -m paimon.testing.crowd LOCATION --writers 8 --commits 25 --rounds 100 --log rounds.jsonl
 
@@ -30,7 +31,7 @@ import pyarrow as pa
 from attrs import asdict, evolve, frozen
 
 import paimon
-from paimon.domain.errors import CommitConflict, CommitUncertain
+from paimon.domain.errors import CommitConflict, CommitUncertain, StorageError
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
@@ -83,7 +84,7 @@ class Heedless:
 
 @frozen
 class Outcome:
-    """What became of the rows of one round; `refused` and `faults` say why."""
+    """What became of the rows of one round; `refused`, `failed` (by the storage) and `faults` say why."""
 
     crowd: str
     acknowledged: int
@@ -96,10 +97,11 @@ class Outcome:
     faults: tuple[str, ...]
     slowest_millis: int
     seconds: float
+    failed: tuple[str, ...] = ()
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing was lost, doubled, made up, refused or broken."""
+        """Whether nothing was lost, doubled, made up, refused or broken; the storage may have failed."""
         bad = self.lost + self.doubled + self.phantom + self.died
         return not (bad or self.refused or self.faults)
 
@@ -173,6 +175,8 @@ def write(location: str, storage: Storage | None, crowd: Crowd, writer: int, tol
                 table.write(pa.table(rows, pa.schema(dict.fromkeys(rows, pa.int32()))))
             except CommitConflict as error:
                 answer, why = "refused", " ".join(str(error).splitlines())
+            except StorageError as error:
+                answer, why = "failed", " ".join(str(error).splitlines())
             except CommitUncertain as error:
                 answer, why = "uncertain", " ".join(str(error).splitlines())
             log.write(f"{writer} {number} {answer} {1000 * (time.monotonic() - begun):.0f} {why}\n")
@@ -198,6 +202,7 @@ def _judged(table: paimon.Table, crowd: Crowd, told: Sequence[Sequence[str]], di
         faults=tuple(str(fault) for fault in table.maintain.check(deep=True).faults),
         slowest_millis=max((int(line[3]) for line in told), default=0),
         seconds=round(seconds, 2),
+        failed=tuple(line[4] for line in told if line[2] == "failed"),
     )
 
 
@@ -225,7 +230,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     for crowd in dict.fromkeys(o.crowd for o in outcomes):
         mine = [o for o in outcomes if o.crowd == crowd]
         counted = {name: sum(getattr(o, name) for o in mine) for name in _NUMBERS}
-        counted |= {name: sum(len(getattr(o, name)) for o in mine) for name in ("refused", "faults")}
+        counted |= {name: sum(len(getattr(o, name)) for o in mine) for name in ("refused", "failed", "faults")}
         figures = ", ".join(f"{number} {name}" for name, number in counted.items())
         speed = counted["acknowledged"] / max(sum(o.seconds for o in mine), 0.001)
         slowest = max(o.slowest_millis for o in mine)
