@@ -101,9 +101,9 @@ class Outcome:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing was lost, doubled, made up, refused or broken; the storage may have failed."""
+        """Whether nothing was lost, doubled, made up, refused, failed or broken."""
         bad = self.lost + self.doubled + self.phantom + self.died
-        return not (bad or self.refused or self.faults)
+        return not (bad or self.refused or self.failed or self.faults)
 
 
 def processes() -> BaseContext:

@@ -1,5 +1,5 @@
 """Processes that write one table at the same time, on local disk and on a store that loses replies: every row that was
-acknowledged is there once, none is refused. (Eleven losses in a row, two in a million, are a failure of the storage.)
+acknowledged is there once, none is refused.
 
 On the disk they take turns, or race; on a store they race, with as many retries as it takes: with the ten of the
 default about one of a thousand commits was refused there. One small round each in CI; a hundred of 6 x 10 and of 8 x 25
@@ -44,13 +44,14 @@ def test_some_processes_write_one_table(places: dict[str, Play], place: str, key
     assert outcome.is_well, outcome
 
 
-def test_a_storage_that_fails_is_told_apart(tmp_path: Path) -> None:
+def test_a_storage_that_fails_is_told_apart() -> None:
     """Where every reply is lost, nobody is refused, nothing is acknowledged, and nothing is there."""
     with s3_server() as endpoint, losing_replies(endpoint, 1.0) as lossy:
         crowd = Crowd(2, 1, keyed=False)
         outcome = one_round(f"s3://{BUCKET}/failing", crowd, storage_of(lossy), storage_of(endpoint))
     assert (outcome.acknowledged, outcome.died, len(outcome.failed)) == (0, 0, 2)
-    assert outcome.is_well, outcome
+    assert (outcome.lost, outcome.doubled, outcome.phantom, outcome.refused, outcome.faults) == (0, 0, 0, (), ())
+    assert not outcome.is_well
     assert all("s3://" in why for why in outcome.failed)
 
 
@@ -66,4 +67,4 @@ def test_many_processes_write_one_table_a_hundred_times(
     assert len(outcomes) == 100
     print(summary(outcomes))
     assert [o for o in outcomes if not o.is_well] == []
-    assert {o.acknowledged + len(o.failed) for o in outcomes} == {writers * commits}
+    assert {o.acknowledged for o in outcomes} == {writers * commits}

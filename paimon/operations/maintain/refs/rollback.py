@@ -1,7 +1,7 @@
 """Rolling back: an earlier state becomes the latest, and everything after it is forgotten.
 
 Law: the newest goes first, and the hint goes with it, so that after a crash the table stands at one of its states, and
-doing it again finishes. It all goes in one turn, where turns are taken. Only metadata goes; the data of what was
+doing it again finishes. The snapshots go in one turn, where turns are taken. Only metadata goes; the data of what was
 forgotten are orphans for their cleaner. Source: `RollbackHelper`, `AbstractFileStoreTable.rollbackTo`.
 """
 
