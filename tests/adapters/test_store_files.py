@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import http.client
 import pickle
+import socketserver
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ from s3_server import BUCKET, losing_replies, overwriting, s3_server, storage_of
 import paimon
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.store_files import StoreFiles
-from paimon.adapters.files.store_options import client_config
+from paimon.adapters.files.store_options import client_config, retries
 from paimon.domain.errors import InvalidRequest, NotFound, StorageError
 from paimon.ports.files import WHOLE_BYTES, FileIO, PutOutcome
 from paimon.testing.contracts import FileIOContract
@@ -137,6 +141,42 @@ def test_errors_name_the_path_and_no_secret() -> None:
         client_config("s3", {"acess_key_id": "x"})
     with pytest.raises(InvalidRequest, match="carries credentials"):
         paimon.connect("s3://user:pass@lake/root")
+
+
+@pytest.fixture
+def hanging_up() -> Iterator[tuple[str, list[object]]]:
+    """The endpoint of a server that closes each connection, and the requests that it met."""
+    met: list[object] = []
+
+    class HangingUp(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            met.append(self.rfile.readline())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), HangingUp) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", met
+        server.shutdown()
+
+
+def test_a_request_is_tried_again_as_often_as_the_storage_option_says(
+    hanging_up: tuple[str, list[object]],
+) -> None:
+    endpoint, met = hanging_up
+    files = StoreFiles(f"s3://{BUCKET}/x", {**storage_of(endpoint), "s3.max-retries": 2, "retry_timeout": "1 min"})
+    for failing in (files.read, files.list, partial(files.replace, data=b"1")):
+        met.clear()
+        with pytest.raises(StorageError, match="after 2 retries"):
+            failing(f"s3://{BUCKET}/x/f")
+        assert len(met) == 3
+
+
+def test_retries_of_a_request_are_said_in_numbers_that_hold() -> None:
+    assert retries({}) == {"max_retries": 20, "retry_timeout": timedelta(minutes=3)}
+    assert retries({"fs.s3a.retry-timeout": "10 s", "max_retries": None})["retry_timeout"] == timedelta(seconds=10)
+    wrong = [{"max_retries": "many"}, {"max_retries": -1}, {"retry_timeout": "2 d"}, {"retry_timeout": "9" * 19 + " d"}]
+    for storage in wrong:
+        with pytest.raises(InvalidRequest, match=rf"option '{next(iter(storage))}' has the value .*give a"):
+            paimon.connect(f"s3://{BUCKET}/x", storage=storage)
 
 
 def test_missing_file_is_not_found(endpoint: str) -> None:

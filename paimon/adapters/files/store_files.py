@@ -27,7 +27,7 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from paimon.adapters.files.exclusive import prove_exclusive
-from paimon.adapters.files.store_options import client_config
+from paimon.adapters.files.store_options import client_config, retries
 from paimon.adapters.files.store_streams import PART_BYTES, PARTS_AT_ONCE, TAIL_BYTES, StoreInput, StoreOutput
 from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, StorageError
 from paimon.domain.secrets import redacted
@@ -57,9 +57,11 @@ class StoreFiles:
         self._root = f"{scheme}://{rest.partition('/')[0]}"
         config: Any = client_config(scheme, storage)
         plain = any(str(v).startswith("http://") for k, v in config.items() if k in ("endpoint", "base_url"))
+        again: Any = retries(storage)
         self._secrets = dict(storage)
         try:
-            self._store: Any = from_url(self._root, client_options={"allow_http": plain}, **config)
+            client: Any = {"allow_http": plain}
+            self._store: Any = from_url(self._root, client_options=client, retry_config=again, **config)
         except (BaseError, ValueError, TypeError) as error:
             reason = redacted(_first_line(error), storage)
             raise InvalidRequest(f"{self._root} cannot be opened: {reason}", subject=self._root) from None

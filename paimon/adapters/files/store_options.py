@@ -6,8 +6,10 @@ Law: names of fsspec's clients, of Java's Paimon and of the stores' own tools me
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.options.parse import parse_duration_millis, parse_int, refused
 
 _S3 = {
     "key": "access_key_id",
@@ -55,6 +57,11 @@ _OF_SCHEME = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "abfs": _AZURE, "a
 _PREFIXES = ("fs.s3a.", "s3.", "fs.gs.", "gs.", "fs.azure.", "azure.", "aws_", "google_", "azure_")
 _PATH_STYLE = "path_style_access"
 _NESTED = ("client_kwargs",)
+_MAX_RETRIES = "max_retries"
+_RETRY_TIMEOUT = "retry_timeout"
+_RETRIES = {_MAX_RETRIES: "20", _RETRY_TIMEOUT: "3 min"}
+"""Of one request. The client's own 10 were not enough for thousands of puts on a store that loses 3 replies in 10."""
+_LONGEST_MILLIS = 24 * 60 * 60 * 1000
 STORES = tuple(_OF_SCHEME)
 """The schemes of object stores."""
 
@@ -73,14 +80,35 @@ def client_config(scheme: str, storage: Mapping[str, object]) -> dict[str, objec
         word = _word(name)
         if value is None:
             continue
+        if word in _RETRIES:
+            continue  # see `retries`
         if word in (_PATH_STYLE, "path_style") and known is _S3:
             config["virtual_hosted_style_request"] = not _truth(value)
         elif word in known:
             config[known[word]] = value if isinstance(value, bool) else str(value)
         else:
-            hint = did_you_mean(word, (*known, "path.style.access"))
+            hint = did_you_mean(word, (*known, *_RETRIES, "path.style.access"))
             raise InvalidRequest(f"{scheme}:// has no storage option {name!r}", subject=name, hint=hint)
     return config
+
+
+def retries(storage: Mapping[str, object]) -> dict[str, int | timedelta]:
+    """How often, and for how long, the client tries one request again: options `max_retries` and `retry_timeout`.
+
+    Raises
+    ------
+    InvalidRequest
+        A value that is no number, or no duration.
+    """
+    told = {_word(name): str(value) for name, value in _flat(storage) if value is not None}
+    wanted = {word: told.get(word, default) for word, default in _RETRIES.items()}
+    count = parse_int(wanted[_MAX_RETRIES], _MAX_RETRIES)
+    if count < 0:
+        raise refused(_MAX_RETRIES, wanted[_MAX_RETRIES], "a whole number from 0")
+    millis = parse_duration_millis(wanted[_RETRY_TIMEOUT], _RETRY_TIMEOUT)
+    if millis > _LONGEST_MILLIS:
+        raise refused(_RETRY_TIMEOUT, wanted[_RETRY_TIMEOUT], "a duration of up to a day")
+    return {_MAX_RETRIES: count, _RETRY_TIMEOUT: timedelta(milliseconds=millis)}
 
 
 def _flat(storage: Mapping[str, object]) -> list[tuple[str, object]]:
