@@ -48,7 +48,8 @@ def test_a_storage_that_fails_is_told_apart() -> None:
     """Where every reply is lost, nobody is refused, nothing is acknowledged, and nothing is there."""
     with s3_server() as endpoint, losing_replies(endpoint, 1.0) as lossy:
         crowd = Crowd(2, 1, keyed=False)
-        outcome = one_round(f"s3://{BUCKET}/failing", crowd, storage_of(lossy), storage_of(endpoint))
+        writers = {**storage_of(lossy), "max_retries": 1}
+        outcome = one_round(f"s3://{BUCKET}/failing", crowd, writers, storage_of(endpoint))
     assert (outcome.acknowledged, outcome.died, len(outcome.failed)) == (0, 0, 2)
     assert (outcome.lost, outcome.doubled, outcome.phantom, outcome.refused, outcome.faults) == (0, 0, 0, (), ())
     assert not outcome.is_well

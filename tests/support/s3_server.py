@@ -14,7 +14,8 @@ from itertools import takewhile
 from typing import Any, BinaryIO
 from unittest.mock import patch
 
-from moto.s3.responses import S3Response
+from moto.backends import list_of_moto_modules
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 
 BUCKET = "lake"
@@ -33,19 +34,21 @@ def storage_of(endpoint: str) -> dict[str, object]:
 
 @contextmanager
 def _one_after_the_other() -> Iterator[None]:
-    """moto looks whether an object is there and then puts it, so two threads may both create it; a store does it at
-    once. (Eight processes met that in one of 21 rounds: the writer that was overwritten said so.)"""
-    turn = threading.RLock()
+    """Requests are answered one after the other: moto looks whether an object is there and then puts it, so two threads
+    may both create it, where a store does it at once. (Eight processes met that in one of 21 rounds: the writer that
+    was overwritten said so.) Threads that wait for their turn do not fight for the interpreter either."""
+    turn = threading.Lock()
+    answer = DomainDispatcherApplication.__call__
+    modules = tuple(list_of_moto_modules())  # moto lists a directory for each request
 
-    def taking_turns(answer: Callable[..., Any]) -> Callable[..., Any]:
-        def answered(*args: Any, **kwargs: Any) -> Any:
-            with turn:
-                return answer(*args, **kwargs)
+    def answered(app: DomainDispatcherApplication, environ: dict[str, Any], start_response: Any) -> Any:
+        with turn:
+            return answer(app, environ, start_response)
 
-        return answered
-
-    turns = {name: taking_turns(getattr(S3Response, name)) for name in ("put_object", "list_objects_v2")}
-    with patch.multiple(S3Response, **turns):
+    with (
+        patch.object(DomainDispatcherApplication, "__call__", answered),
+        patch("moto.backends.list_of_moto_modules", lambda: modules),
+    ):
         yield
 
 
@@ -111,7 +114,8 @@ def _proxy(endpoint: str, lost: Callable[[str], bool], dropped: Collection[str])
                 with socket.create_connection((host, int(port)), timeout=60) as upstream:
                     upstream.sendall(_told(asked, unwanted, b"Connection: close\r\n") + body)
                     with upstream.makefile("rb") as answer:
-                        answered, data = _head(answer), answer.read()
+                        answered = _head(answer)
+                        data = answer.read(*_length(answered, asked[0][0]))
                 if lost(asked[0][0].decode().split(" ")[0]):
                     return
                 self.wfile.write(_told(answered, {b"connection"}) + data)
@@ -141,6 +145,13 @@ def _head(stream: BinaryIO) -> list[tuple[bytes, bytes]]:
         return []
     parts = (line.partition(b":") for line in lines)
     return [(first.rstrip(), b""), *((name.lower(), value.strip()) for name, _, value in parts)]
+
+
+def _length(head: list[tuple[bytes, bytes]], asked: bytes) -> list[int]:
+    """Of the body of an answer, if it is said; else the connection ends with it (and ten milliseconds later)."""
+    if asked.startswith(b"HEAD") or b" 204 " in head[0][0]:
+        return [0]
+    return [int(value) for name, value in head[1:] if name == b"content-length"]
 
 
 def _told(head: list[tuple[bytes, bytes]], unwanted: Collection[bytes], more: bytes = b"") -> bytes:
