@@ -120,6 +120,7 @@ class Table(Committing, Kept, Followed):
             Columns wanted, in order; ``"a.b"`` is a nested field; all by default.
         where : str or Predicate
             SQL text (``"amount > 10 AND day = '2026-01-01'"``) or an expression (``paimon.col("amount") > 10``).
+            Combine expressions with ``&``, ``|`` and ``~``, each in parentheses; `and`, `or` and `not` raise.
         limit : int
             At most so many rows.
         snapshot, tag, timestamp

@@ -6,17 +6,37 @@ Law: each method makes exactly one node; literals stay as given until `bind` kno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Operator, Predicate
+from paimon.domain.predicate.expression import (
+    HOW_TO_COMBINE,
+    And,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Operator,
+    Predicate,
+)
+
+_PARENTHESES = (
+    "& and | bind tighter than ==, so put each condition in parentheses: (col('a') == 1) & (col('b') == 2); "
+    "compare a BOOLEAN column with True or False; " + HOW_TO_COMBINE
+)
 
 
 @frozen(eq=False)
 class Column:
-    """A column that is about to be compared; `a.b` names a field of a ROW column."""
+    """A column that is about to be compared; `a.b` names a field of a ROW column.
+
+    Notes
+    -----
+    A column has no truth value, no hash and no members, so ``col("id") and …``, ``not col("id")``,
+    ``col("id") in {1, 2}`` and ``"a" in col("tags")`` raise `InvalidRequest` instead of dropping a condition.
+    """
 
     name: str
 
@@ -38,11 +58,28 @@ class Column:
     def __ge__(self, literal: Any) -> Predicate:
         return self._compare(Operator.GE, literal)
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+    def __hash__(self) -> NoReturn:
+        raise self._misused("cannot be looked up in a set or dict", "write col(...).isin([1, 2])")
 
-    def __bool__(self) -> bool:
-        raise InvalidRequest(f"column {self.name!r} is no truth value", hint="combine predicates with &, | and ~")
+    def __bool__(self) -> NoReturn:
+        raise self._misused("has no truth value", HOW_TO_COMBINE)
+
+    def __contains__(self, item: object) -> NoReturn:
+        raise self._misused("is not a collection", "write col(...).contains(text) or col(...).isin([1, 2])")
+
+    def __iter__(self) -> NoReturn:
+        raise self._misused("is not a collection", "write col(...).isin([1, 2])")
+
+    def __and__(self, other: object) -> NoReturn:
+        raise self._misused("is not a condition", _PARENTHESES)
+
+    __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __and__
+
+    def __invert__(self) -> NoReturn:
+        raise self._misused("is not a condition", _PARENTHESES)
+
+    def _misused(self, how: str, hint: str) -> InvalidRequest:
+        return InvalidRequest(f"Column {self.name!r} {how}.", subject=self.name, hint=hint)
 
     def _compare(self, op: Operator, literal: Any) -> Predicate:
         if isinstance(literal, Column | Predicate):

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, NoReturn
 
 from attrs import field, frozen
+
+from paimon.domain.errors import InvalidRequest
+
+HOW_TO_COMBINE = (
+    "combine conditions with & (and), | (or) and ~ (not), each condition in parentheses; "
+    "write a range as col(...).between(low, high)"
+)
+"""Python's `and`, `or`, `not` and chained comparisons ask for a truth value and then drop one of the conditions."""
 
 
 class Operator(Enum):
@@ -27,16 +35,40 @@ class Operator(Enum):
 
 @frozen
 class Predicate:
-    """Root of all predicates; `&`, `|` and `~` combine them."""
+    """Root of all predicates; `&`, `|` and `~` combine them.
+
+    Notes
+    -----
+    A predicate has no truth value: ``p and q``, ``p or q``, ``not p``, ``1 < col("id") < 3`` and ``if p`` raise
+    `InvalidRequest`, for Python would keep only one of the conditions.
+    """
 
     def __and__(self, other: Predicate) -> Predicate:
-        return And((self, other))
+        return And((self, _operand(other)))
+
+    def __rand__(self, other: Predicate) -> Predicate:
+        return And((_operand(other), self))
 
     def __or__(self, other: Predicate) -> Predicate:
-        return Or((self, other))
+        return Or((self, _operand(other)))
+
+    def __ror__(self, other: Predicate) -> Predicate:
+        return Or((_operand(other), self))
 
     def __invert__(self) -> Predicate:
         return Not(self)
+
+    def __bool__(self) -> NoReturn:
+        raise InvalidRequest(f"The predicate {self!r} has no truth value.", subject="predicate", hint=HOW_TO_COMBINE)
+
+
+def _operand(other: object) -> Predicate:
+    if isinstance(other, Predicate):
+        return other
+    raise InvalidRequest(
+        f"A predicate cannot be combined with {other!r}, which is not a predicate.", subject="predicate",
+        hint=HOW_TO_COMBINE,
+    )
 
 
 @frozen

@@ -125,6 +125,22 @@ def test_one_overwrite_snapshot_that_earlier_ones_outlive(tmp_path: Path, option
     assert newest.operation == "UPDATE"
 
 
+def test_a_delete_never_drops_a_part_of_its_condition(tmp_path: Path) -> None:
+    table = make(tmp_path, {})
+    table.write(rows(0, 6, day=1) + rows(6, 6, day=2))
+    before = read(table)
+    with pytest.raises(InvalidRequest, match="between"):
+        table.delete(where=col("id") < 9 and col("day") == 2)
+    with pytest.raises(InvalidRequest, match="between"):
+        table.update({"v": "0"}, where=0 < col("id") < 3)
+    for dropped in (False, True, None, [col("id") == 1], col("id")):
+        with pytest.raises(InvalidRequest):
+            table.delete(where=dropped)  # type: ignore[arg-type]
+    assert read(table) == before
+    assert table.delete(where=(col("id") < 9) & (col("day") == 2)).rows == 3
+    assert table.delete(where=col("id").between(1, 2)).rows == 2
+
+
 def test_a_file_keeps_its_name_when_rows_are_marked(tmp_path: Path) -> None:
     table = make(tmp_path, MARKED)
     table.write(rows(0, 8))
