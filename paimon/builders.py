@@ -195,6 +195,10 @@ class TableWrite:
         """
         self._writer.compact(_partition_row(self._table, partition), bucket, full)
 
+    def flush(self) -> None:
+        """Write buffered rows to data files now; nothing is compacted, and nothing is visible before the commit."""
+        self._writer.flush()
+
     def prepare_commit(self, identifier: int | None = None) -> list[CommitMessage]:
         """Flush everything, and compact; the messages say what was written and what was replaced.
 

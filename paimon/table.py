@@ -28,17 +28,21 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.follow import Followed
-from paimon.operations.evolve import alter_table, merge_schema
+from paimon.operations.commit.after.callbacks import check_callbacks
+from paimon.operations.evolve import alter_table, at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.maintain.compact import CompactResult, compact
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshots
 from paimon.operations.rows.change import RowChange, delete_rows, expression_of, update_rows
-from paimon.operations.write.source import tables_of
+from paimon.operations.write.source import can_be_read_again, tables_of
 from paimon.ports.engine import Engine
 from paimon.scan import Scan, predicate_of
 from paimon.system_table import SystemTable, open_system_table
 from paimon.upkeep.maintain import Kept
 from paimon.upkeep.retention import keep_up
+
+_SCHEMA_RACES = 20
+"""How often a write with new columns begins again because the schema changed meanwhile."""
 
 
 @frozen
@@ -168,7 +172,9 @@ class Table(Committing, Kept, Followed):
         watermark : int
             Event time in epoch milliseconds; the snapshot's never goes back.
         merge_schema : bool
-            Add the columns that only `data` have to the table first (streams: those of their first batch).
+            Add the columns that only `data` have (streams: those of their first batch). They are added once all rows
+            are written to files, so a write that is refused adds none. This handle keeps its columns: open the table
+            again to read the new ones.
 
         Raises
         ------
@@ -177,30 +183,47 @@ class Table(Committing, Kept, Followed):
         CommitConflict, CommitUncertain, CommitOverwritten
             See there, and `resolve`.
         """
+        user = commit_user or _fresh_user(self)
         if merge_schema:
-            return self._write_merged(
-                data,
-                kind_column=kind_column,
-                commit_user=commit_user,
-                identifier=identifier,
-                properties=properties,
-                watermark=watermark,
-            )
-        builder = self.new_batch_write_builder(commit_user)
-        with builder.new_write() as writer:
-            writer.write(data, kind_column)
-            messages = writer.prepare_commit()
-        return _committed(builder.new_commit(), messages, properties, identifier, watermark)
+            table, messages = self._write_merged(data, kind_column, user)
+        else:
+            table, messages = self, self._write_rows(data, kind_column, user)
+        commit = table.new_batch_write_builder(user).new_commit()
+        return _committed(commit, messages, properties, identifier, watermark)
 
-    def _write_merged(self, data: Any, kind_column: str | None, **rest: Any) -> WriteResult:
-        extra = (kind_column,) if kind_column else ()
-        stream = tables_of(data, self.definition.schema.fields, extra)
-        first = next(stream, None)
-        if first is None:
-            return WriteResult((), 0, 0)
-        named = pa.schema([f for f in first.schema if f.name not in extra])
-        widened = evolve(self, definition=merge_schema(self.engine, self.definition, named))
-        return widened.write(chain([first], stream), kind_column=kind_column, **rest)
+    def _write_rows(self, data: Any, kind_column: str | None, commit_user: str) -> list[CommitMessage]:
+        with self.new_batch_write_builder(commit_user).new_write() as writer:
+            writer.write(data, kind_column)
+            return writer.prepare_commit()
+
+    def _write_merged(
+        self, data: Any, kind_column: str | None, commit_user: str
+    ) -> tuple[Table, list[CommitMessage]]:
+        """Write rows to files of a schema with their new columns, and publish it once no row can be refused."""
+        for _ in range(_SCHEMA_RACES):
+            table = evolve(self, definition=at_newest_schema(self.engine, self.definition))
+            stream = tables_of(data, table.definition.schema.fields, (kind_column,) if kind_column else ())
+            first = next(stream, None)
+            if first is None:
+                return table, []
+            named = pa.schema([f for f in first.schema if f.name != kind_column])
+            planned = plan_merged_schema(self.engine, table.definition, named)
+            rows = chain([first], stream)
+            if planned is table.definition:
+                return table, table._write_rows(rows, kind_column, commit_user)
+            merged = evolve(table, definition=planned)
+            with merged.new_batch_write_builder(commit_user).new_write() as writer:
+                writer.write(rows, kind_column)
+                writer.flush()
+                check_callbacks(self.engine, planned)
+                if publish_schema(self.engine, planned):
+                    return merged, writer.prepare_commit()  # compaction reads the schema that was just published
+            if not can_be_read_again(data):
+                break
+        raise CommitConflict(
+            f"The schema of {self.name} changed while rows with new columns were written.",
+            hint="Nothing was written. Write the rows again.",
+        )
 
     def overwrite(
         self,
@@ -286,7 +309,7 @@ class Table(Committing, Kept, Followed):
     def alter(self, *changes: SchemaChange) -> Table:
         """Change columns or options (see `paimon.domain.schema.changes`); answers the table at its new schema."""
         schema = alter_table(self.engine, self.definition, changes)
-        return evolve(self, definition=evolve(self.definition, schema=schema, options=TableOptions.of(schema.options)))
+        return evolve(self, definition=self.definition.at_schema(schema))
 
     def system_table(self, name: str) -> SystemTable:
         """A system table, such as ``"files"`` or ``"snapshots"``."""

@@ -25,7 +25,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
-from paimon.operations.read.schemas import latest_schema
+from paimon.operations.read.schemas import latest_schema, load_schema
 from paimon.operations.read.snapshots import latest_snapshot
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
@@ -74,18 +74,24 @@ def alter_table(engine: Engine, table: TableDefinition, changes: Sequence[Schema
         newest = latest_schema(engine, table.paths)
         if newest is None:
             raise NotFound("table", table.location)
-        has_snapshots = latest_snapshot(engine, table.paths) is not None
-        changed = apply_changes(newest, changes, has_snapshots)
-        if changed == newest:
-            _tell(engine, table)
-            return newest
-        if _can_merge(newest):
-            check_aggregates(changed, TableOptions.of(changed.options))
-        changed = evolve(changed, id=newest.id + 1, time_millis=engine.clock.now_millis())
-        if _put(engine, table.paths, changed):
+        changed = _next_schema(engine, table, newest, changes)
+        if changed == newest or _put(engine, table.paths, changed):
             _tell(engine, table)
             return changed
     raise StorageError(table.paths.schemas, f"lost {_ATTEMPTS} races for the next schema", hint="try again")
+
+
+def _next_schema(
+    engine: Engine, table: TableDefinition, newest: TableSchema, changes: Sequence[SchemaChange]
+) -> TableSchema:
+    """The schema that follows the newest one; the newest itself where the changes change nothing."""
+    has_snapshots = latest_snapshot(engine, table.paths) is not None
+    changed = apply_changes(newest, changes, has_snapshots)
+    if changed == newest:
+        return newest
+    if _can_merge(newest):
+        check_aggregates(changed, TableOptions.of(changed.options))
+    return evolve(changed, id=newest.id + 1, time_millis=engine.clock.now_millis())
 
 
 def properties_of(schema: TableSchema) -> dict[str, str]:
@@ -113,15 +119,49 @@ def _can_merge(schema: TableSchema) -> bool:
     return True
 
 
-def merge_schema(engine: Engine, table: TableDefinition, given: pa.Schema) -> TableDefinition:
-    """The table with the columns that only the data have added behind its own; unchanged where there are none."""
-    fresh = [f for f in fields_from_arrow(given) if f.name not in table.schema.names]
-    if not fresh:
-        return table
-    schema = alter_table(
-        engine, table, [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in fresh]
-    )
-    return evolve(table, schema=schema)
+def at_newest_schema(engine: Engine, table: TableDefinition) -> TableDefinition:
+    """The table at its newest schema; NotFound where there is none any more."""
+    newest = latest_schema(engine, table.paths)
+    if newest is None:
+        raise NotFound("table", table.location)
+    return table.at_schema(newest)
+
+
+def plan_merged_schema(engine: Engine, table: TableDefinition, given: pa.Schema) -> TableDefinition:
+    """The table with the columns that only the data have added behind its own, at a schema that is not written yet.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table at its newest schema.
+    given : pa.Schema
+        The columns of the data.
+
+    Returns
+    -------
+    TableDefinition
+        `table` itself where the data have no further columns; otherwise what `publish_schema` takes.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported
+        A column whose type no table can hold.
+    """
+    fresh = fields_from_arrow(pa.schema([f for f in given if f.name not in table.schema.names]))
+    changes = [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in fresh]
+    return table.at_schema(_next_schema(engine, table, table.schema, changes)) if changes else table
+
+
+def publish_schema(engine: Engine, table: TableDefinition) -> bool:
+    """Write a planned schema; whether the table has it now, which may be another writer's equal one."""
+    schema = table.schema
+    is_there = _put(engine, table.paths, schema)
+    if not is_there:
+        stored = load_schema(engine, table.paths, schema.id)
+        is_there = evolve(stored, time_millis=schema.time_millis) == schema
+    if is_there:
+        _tell(engine, table)
+    return is_there
 
 
 def _put(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:

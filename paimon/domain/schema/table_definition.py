@@ -5,7 +5,7 @@ Law: operations take `(engine, table, …)`; a TableDefinition has no behaviour 
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
@@ -24,6 +24,12 @@ class TableDefinition:
     schema: TableSchema
     options: TableOptions
     allowed_roots: tuple[str, ...] = ()
+
+    def at_schema(self, schema: TableSchema) -> TableDefinition:
+        """The same table at another version of its schema; dynamic options stay on top of the stored ones."""
+        stored = self.schema.options
+        dynamic = {key: text for key, text in self.options.values.items() if stored.get(key) != text}
+        return evolve(self, schema=schema, options=TableOptions.of(schema.options).with_values(dynamic))
 
     @property
     def branch(self) -> str:

@@ -64,6 +64,17 @@ def tables_of(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] =
         )
 
 
+def can_be_read_again(data: Any) -> bool:
+    """Whether `tables_of` gives the same rows when it is asked a second time; not so for readers and iterators."""
+    if isinstance(data, pa.RecordBatchReader | Iterator):
+        return False
+    if isinstance(data, Mapping):
+        return not any(isinstance(values, Iterator) for values in data.values())
+    if isinstance(data, list | tuple):
+        return all(can_be_read_again(item) for item in data)
+    return isinstance(data, Sized)
+
+
 def _taken(data: Any, take: Callable[[Any], Any]) -> Any:
     try:
         return take(data)

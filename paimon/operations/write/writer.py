@@ -113,6 +113,12 @@ class TableWriter:
                 hint="compact the table apart (Table.compact), or set write-only to false and give it buckets",
             )
 
+    def flush(self) -> None:
+        """Writes what is buffered to files: what the table would refuse has been refused afterwards."""
+        if self._compaction is not None:
+            self._buckets.advance()
+        self._rows.flush()
+
     def prepare_commit(self, identifier: int | None = BATCH_COMMIT_IDENTIFIER) -> list[CommitMessage]:
         """Writes what is buffered, and compacts; one message for each bucket that changed since the last call.
 
@@ -121,11 +127,9 @@ class TableWriter:
         identifier : int, optional
             That of the commit to come, by which `full-compaction.delta-commits` counts; None: not known.
         """
+        self.flush()
         if self._compaction is None:
-            self._rows.flush()
             return self._buckets.messages(kept=())
-        self._buckets.advance()
-        self._rows.flush()
         self._compaction.run(identifier)
         return self._buckets.messages(self._compaction.kept)
 

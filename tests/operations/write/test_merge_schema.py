@@ -1,0 +1,231 @@
+"""write(merge_schema=True): new columns come with the rows that need them, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import paimon
+from paimon.domain.errors import CommitConflict, PaimonError, Unsupported
+from paimon.domain.schema.changes import AddColumn, DropColumn, SetOption
+from paimon.table import Table
+
+COLUMNS = "id BIGINT NOT NULL, day STRING, amount DECIMAL(5, 2), small TINYINT, must INT NOT NULL"
+GOOD = {"id": 1, "day": "a", "amount": "1.50", "small": 3, "must": 1}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> paimon.Catalog:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    return catalog
+
+
+@pytest.fixture
+def appended(catalog: paimon.Catalog) -> Table:
+    return catalog.create_table("d.appended", COLUMNS)
+
+
+@pytest.fixture
+def keyed(catalog: paimon.Catalog) -> Table:
+    return catalog.create_table("d.keyed", COLUMNS, primary_keys=["id"], options={"bucket": 2})
+
+
+def newest(table: Table) -> Table:
+    opened = paimon.open_table(table.location)
+    assert isinstance(opened, Table)
+    return opened
+
+
+def files_of(table: Table) -> list[Path]:
+    return sorted(Path(table.location).glob("**/data-*"))
+
+
+@pytest.mark.parametrize("kind", ["appended", "keyed"])
+def test_twice_on_one_handle(kind: str, request: pytest.FixtureRequest) -> None:
+    table: Table = request.getfixturevalue(kind)
+    for number in (1, 2, 3):
+        table.write([{**GOOD, "id": number, "extra": f"x{number}"}], merge_schema=True)
+    table.write([{**GOOD, "id": 4, "extra": "x4", "other": 1.5}], merge_schema=True)
+    table.write([{**GOOD, "id": 5, "other": 2.5}], merge_schema=True)
+    rows = sorted(newest(table).scan(columns=["id", "extra", "other"]).to_arrow().to_pylist(), key=lambda r: r["id"])
+    assert [(r["id"], r["extra"], r["other"]) for r in rows] == [
+        (1, "x1", None), (2, "x2", None), (3, "x3", None), (4, "x4", 1.5), (5, None, 2.5),
+    ]  # fmt: skip
+    assert newest(table).table_schema.id == 2
+
+
+def test_a_column_that_another_writer_added_takes_its_type(appended: Table) -> None:
+    newest(appended).alter(AddColumn("at", "DATE"))
+    appended.write([{**GOOD, "at": "2026-01-01"}], merge_schema=True)
+    assert newest(appended).scan(columns=["at"]).to_arrow()["at"].to_pylist()[0].isoformat() == "2026-01-01"
+
+
+def test_dynamic_options_stay(appended: Table) -> None:
+    table = appended.with_options({"file.format": "orc"})
+    table.write([{**GOOD, "extra": 1}], merge_schema=True)
+    assert [f.suffix for f in files_of(table)] == [".orc"]
+
+
+def two_batches() -> Iterator[pa.Table]:
+    good = pa.table({"id": [1], "must": [1], "extra": ["x"]})
+    yield good
+    yield good.set_column(0, "id", pa.array(["no number"]))
+
+
+def failing() -> Iterator[pa.Table]:
+    yield pa.table({"id": [1], "must": [1], "extra": ["x"]})
+    raise OSError("the source broke off")
+
+
+def batch_reader() -> pa.RecordBatchReader:
+    schema = pa.schema([("id", pa.int64()), ("must", pa.int32()), ("extra", pa.string())])
+    batches = [pa.record_batch([[1], [1], ["x"]], schema), pa.record_batch([[2], [None], ["y"]], schema)]
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "another type": (lambda: [{**GOOD, "id": "no number", "extra": 1}], {}),
+    "Arrow of another type": (lambda: pa.table({"id": ["x"], "must": [1], "extra": [1]}), {}),
+    "a value too large": (lambda: [{**GOOD, "small": 300, "extra": 1}], {}),
+    "a decimal too large": (lambda: [{**GOOD, "amount": "123456.00", "extra": 1}], {}),
+    "null where NOT NULL": (lambda: [{**GOOD, "must": None, "extra": 1}], {}),
+    "a missing column that is NOT NULL": (lambda: [{"id": 1, "extra": 1}], {}),
+    "a null key": (lambda: [{**GOOD, "id": None, "extra": 1}], {}),
+    "a kind column that is missing": (lambda: [{**GOOD, "extra": 1}], {"kind_column": "op"}),
+    "an unknown kind": (lambda: [{**GOOD, "op": "upsert", "extra": 1}], {"kind_column": "op"}),
+    "a null kind": (lambda: [{**GOOD, "op": None, "extra": 1}], {"kind_column": "op"}),
+    "a later batch of an iterator": (two_batches, {}),
+    "a later batch with more columns": (
+        lambda: [pa.table({"id": [1], "must": [1], "extra": [1]}), pa.table({"id": [1], "must": [1], "late": [1]})],
+        {},
+    ),
+    "a later batch of a reader": (batch_reader, {}),
+    "a source that breaks off": (failing, {}),
+    "a column that no type fits": (lambda: pa.table({"id": [1], "must": [1], "extra": pa.nulls(1)}), {}),
+    "one good and one bad new column": (
+        lambda: pa.table({"id": [1], "must": [1], "extra": [1], "bad": pa.nulls(1)}), {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("kind", ["appended", "keyed"])
+def test_a_refused_write_adds_no_columns(kind: str, name: str, request: pytest.FixtureRequest) -> None:
+    table: Table = request.getfixturevalue(kind)
+    data, options = REFUSED[name]
+    with pytest.raises((PaimonError, OSError)):
+        table.write(data(), merge_schema=True, **options)
+    assert newest(table).table_schema == table.table_schema
+    assert files_of(table) == [] and table.snapshot() is None
+
+
+def test_deletes_of_an_append_table_add_no_columns(appended: Table) -> None:
+    with pytest.raises(PaimonError, match="no primary key"):
+        appended.write([{**GOOD, "op": "-D", "extra": 1}], kind_column="op", merge_schema=True)
+    assert newest(appended).table_schema == appended.table_schema
+
+
+def test_rows_that_cannot_be_merged_add_no_columns(catalog: paimon.Catalog) -> None:
+    """What is only seen when the buffer is merged: an aggregate that runs over."""
+    options = {"bucket": 1, "merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+    table = catalog.create_table("d.sums", "id INT NOT NULL, v DECIMAL(3, 0)", primary_keys=["id"], options=options)
+    rows = [{"id": 1, "v": "999", "extra": "a"}, {"id": 1, "v": "999", "extra": "b"}]
+    try:
+        table.write(rows, merge_schema=True)
+    except PaimonError:
+        assert newest(table).table_schema == table.table_schema
+    else:
+        assert newest(table).scan().count() == 1
+
+
+def test_a_table_that_takes_no_commits_keeps_its_columns(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.told", COLUMNS, options={"commit.callbacks": "org.example.Notify"})
+    with pytest.raises(Unsupported, match="Notify"):
+        table.write([{**GOOD, "extra": 1}], merge_schema=True)
+    assert newest(table).table_schema == table.table_schema
+    assert files_of(table) == []
+
+
+def test_the_kind_column_is_not_added(keyed: Table) -> None:
+    keyed.write([{**GOOD, "op": "+I", "extra": 1}], kind_column="op", merge_schema=True)
+    keyed.write([{**GOOD, "op": "-D", "extra": 1}], kind_column="op", merge_schema=True)
+    assert newest(keyed).table_schema.names == (*keyed.table_schema.names, "extra")
+    assert newest(keyed).scan().count() == 0
+
+
+def test_no_rows_and_nothing_new_change_nothing(appended: Table) -> None:
+    appended.write([GOOD], merge_schema=True)
+    appended.write([], merge_schema=True)
+    assert newest(appended).table_schema == appended.table_schema
+    assert len(appended.snapshots()) == 1
+
+
+class Racing:
+    """Rows that change the table's schema, as another process would, when they are read for the first time."""
+
+    def __init__(self, race: Callable[[], Any], once: bool = True) -> None:
+        self._race: Callable[[], Any] | None = race
+        self._once = once
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        race = self._race
+        self._race = None if self._once else race
+        yield pa.table({"id": [1], "must": [1], "extra": ["x"]})
+        if race is not None:
+            race()
+
+
+@pytest.mark.parametrize(
+    "race", [(AddColumn("theirs", "INT"),), (SetOption("snapshot.num-retained.max", "99"),), (DropColumn("day"),)]
+)
+def test_a_schema_change_of_another_writer_meanwhile(keyed: Table, race: tuple[Any, ...]) -> None:
+    other = newest(keyed)
+    keyed.write(Racing(lambda: other.alter(*race)), merge_schema=True)
+    assert newest(keyed).scan(columns=["id", "extra"]).to_arrow().to_pylist() == [{"id": 1, "extra": "x"}]
+    assert newest(keyed).table_schema.names == other.alter(*race[:0]).table_schema.names
+    assert len(files_of(keyed)) == 1
+
+
+def test_the_same_column_by_another_writer_meanwhile(keyed: Table) -> None:
+    other = newest(keyed)
+    keyed.write(Racing(lambda: other.alter(AddColumn("extra", "STRING"))), merge_schema=True)
+    assert newest(keyed).table_schema.id == 1
+    assert newest(keyed).scan(columns=["id", "extra"]).to_arrow().to_pylist() == [{"id": 1, "extra": "x"}]
+
+
+def test_a_stream_that_cannot_be_read_again_loses_the_race_whole(keyed: Table) -> None:
+    other = newest(keyed)
+    with pytest.raises(CommitConflict, match="schema"):
+        keyed.write(iter(Racing(lambda: other.alter(AddColumn("theirs", "INT")))), merge_schema=True)
+    assert newest(keyed).table_schema.names == (*keyed.table_schema.names, "theirs")
+    assert files_of(keyed) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"full-compaction.delta-commits": "1"},
+        {"changelog-producer": "lookup"},
+        {"deletion-vectors.enabled": "true"},
+        {"merge-engine": "partial-update"},
+    ],
+    ids=str,
+)
+def test_compaction_after_the_write_reads_the_new_columns(catalog: paimon.Catalog, options: dict[str, str]) -> None:
+    table = catalog.create_table("d.t", COLUMNS, primary_keys=["id"], options={"bucket": 1, **options})
+    table.write([{**GOOD, "id": 1}, {**GOOD, "id": 2}])
+    for number in range(1, 6):
+        table.write([{**GOOD, f"extra{number}": number}], merge_schema=True)
+    columns = ["id", *(f"extra{number}" for number in range(1, 6))]
+    rows = {row["id"]: list(row.values())[1:] for row in newest(table).scan(columns=columns).to_arrow().to_pylist()}
+    merges = options.get("merge-engine") == "partial-update"
+    assert rows == {1: [1, 2, 3, 4, 5] if merges else [None, None, None, None, 5], 2: [None] * 5}
+    assert newest(table).maintain.check().is_whole
