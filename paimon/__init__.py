@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from paimon.domain.predicate.build import col
     from paimon.domain.snapshot.snapshot import Snapshot
-    from paimon.engines import connect, open_table
+    from paimon.engines import connect, open_system_table, open_table
     from paimon.ports.callbacks import CommitEvent
     from paimon.scan import Scan
     from paimon.system_table import SystemTable
@@ -64,6 +64,7 @@ _HOMES = {
     "WriteResult": "paimon.table",
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",
+    "open_system_table": "paimon.engines",
     "open_table": "paimon.engines",
 }
 
@@ -88,14 +89,17 @@ __all__ = [
     "__version__",
     "col",
     "connect",
+    "open_system_table",
     "open_table",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'paimon' has no attribute {name!r}")
+if not TYPE_CHECKING:  # to a type checker, only the names above are there
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        raise AttributeError(f"module 'paimon' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

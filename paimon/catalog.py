@@ -6,7 +6,7 @@ Law: every name is checked before it becomes a path; a table is what its schema 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from attrs import field, frozen
@@ -21,7 +21,7 @@ from paimon.operations.evolve import create_table, properties_of
 from paimon.operations.read.schemas import latest_schema
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
-from paimon.system_table import SystemTable
+from paimon.system_table import SystemTable, refuse_plain_table
 from paimon.table import Table, open_at
 
 SYSTEM_DATABASE = "sys"
@@ -83,6 +83,14 @@ class Catalog:
                 f"database {name!r} holds {len(held)} tables", subject=name, hint="pass cascade=True to drop them too"
             )
         self.store.drop_database(name)
+
+    def list_databases(self) -> list[str]:
+        """Names of all databases, sorted: another name of `databases`."""
+        return self.databases()
+
+    def list_tables(self, database: str) -> list[str]:
+        """Names of the tables of a database, sorted: another name of `tables`."""
+        return self.tables(database)
 
     def tables(self, database: str) -> list[str]:
         """Names of the tables of a database, sorted."""
@@ -158,18 +166,42 @@ class Catalog:
         return self.table(name)
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
-        """The table ``"database.table"``, also ``"database.table$branch_b"``.
+        """The table of a name.
 
-        `options` are dynamic options for this handle alone. A system table is opened by `system_table`, or by this
-        method's twin `open`.
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``, or ``"database.table$branch_b"`` for a branch. ``"database.table$snapshots"`` opens a
+            `SystemTable`, which has the reading methods of a table; `system_table` is the same with that type.
+        options : mapping
+            Dynamic options for this handle alone.
+
+        Returns
+        -------
+        Table
+            The table at its newest schema.
+
+        Raises
+        ------
+        NotFound
+            There is no such database or table.
         """
-        opened = self.open(name, options)
-        if isinstance(opened, SystemTable):
-            raise InvalidRequest(f"{name!r} is a system table", subject=name, hint="open it with catalog.open(…)")
-        return opened
+        return cast(Table, self._open(name, options))
 
-    def open(self, name: str, options: Mapping[str, object] | None = None) -> Table | SystemTable:
-        """Like `table`, and system tables (``"database.table$snapshots"``) too."""
+    def open(self, name: str, options: Mapping[str, object] | None = None) -> Table:
+        """The table of a name: another name of `table`."""
+        return self.table(name, options)
+
+    def load_table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
+        """The table of a name: another name of `table`."""
+        return self.table(name, options)
+
+    def system_table(self, name: str, options: Mapping[str, object] | None = None) -> SystemTable:
+        """The system table ``"database.table$snapshots"``; InvalidRequest where the name is that of a table."""
+        opened = self._open(name, options)
+        return opened if isinstance(opened, SystemTable) else refuse_plain_table(name)
+
+    def _open(self, name: str, options: Mapping[str, object] | None) -> Table | SystemTable:
         identifier = parse_identifier(name)
         self._known_database(identifier.database)
         if not self._exists(identifier):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from attrs import evolve
 
@@ -38,7 +38,7 @@ from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine, MemoryBudget
 from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
-from paimon.system_table import SystemTable
+from paimon.system_table import SystemTable, refuse_plain_table
 from paimon.table import Table, open_at
 
 _MEMORY = "memory-budget"
@@ -94,13 +94,14 @@ def open_table(
     storage: Mapping[str, object] | None = None,
     allowed_roots: Sequence[str] = (),
     callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback] = (),
-) -> Table | SystemTable:
+) -> Table:
     """The table at a path or URL, without a catalog.
 
     Parameters
     ----------
     path : str or path
-        The table's directory; ``"…/orders$snapshots"`` and ``"…/orders$branch_b"`` work too.
+        The table's directory, or ``"…/orders$branch_b"`` for a branch. ``"…/orders$snapshots"`` opens a `SystemTable`,
+        which has the reading methods of a table; `open_system_table` is the same with that type.
     options : mapping
         Dynamic options for this handle (``{"branch": "b", "scan.tag-name": "t"}``).
     storage : mapping
@@ -110,11 +111,58 @@ def open_table(
     callbacks
         Called after each commit; see `Table.with_callbacks`.
 
+    Returns
+    -------
+    Table
+        The table at its newest schema.
+
     Raises
     ------
     NotFound
         There is no table at that path.
     """
+    return cast(Table, _open_at_path(path, options, storage, allowed_roots, callbacks))
+
+
+def open_system_table(
+    path: str | os.PathLike[str],
+    options: Mapping[str, object] | None = None,
+    *,
+    storage: Mapping[str, object] | None = None,
+    allowed_roots: Sequence[str] = (),
+) -> SystemTable:
+    """The system table at a path or URL, without a catalog.
+
+    Parameters
+    ----------
+    path : str or path
+        The table's directory and the name of the system table: ``"…/orders$snapshots"``.
+    options, storage, allowed_roots
+        See `open_table`.
+
+    Returns
+    -------
+    SystemTable
+        A read-only table about the table.
+
+    Raises
+    ------
+    InvalidRequest
+        The path names no system table.
+    NotFound
+        There is no table at that path.
+    """
+    opened = _open_at_path(path, options, storage, allowed_roots, ())
+    return opened if isinstance(opened, SystemTable) else refuse_plain_table(os.fspath(path))
+
+
+def _open_at_path(
+    path: str | os.PathLike[str],
+    options: Mapping[str, object] | None,
+    storage: Mapping[str, object] | None,
+    allowed_roots: Sequence[str],
+    callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback],
+) -> Table | SystemTable:
     text = {key: option_text(value) for key, value in (options or {}).items()}
     parent, slash, name = location_of(path).rpartition("/")
     table, branch, system = split_suffixes(name)

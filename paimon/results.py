@@ -26,6 +26,11 @@ class Results:
         """The schema of every batch."""
         raise NotImplementedError
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of every batch: another name of `arrow_schema`."""
+        return self.arrow_schema
+
     def _batches(self) -> Iterator[pa.RecordBatch]:
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 from attrs import frozen
@@ -66,6 +67,24 @@ class SystemTable:
             raise InvalidRequest(f"{self.name} has no time travel", subject=given[0], hint=f"leave out {given[0]}")
         return SystemScan(self, columns, where, limit)
 
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return self.scan().arrow_schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as an Arrow schema: another name of `arrow_schema`."""
+        return self.arrow_schema
+
+    if not TYPE_CHECKING:  # a checker shall not take every name for an attribute
+
+        def __getattr__(self, name):
+            if name.startswith("_"):
+                raise AttributeError(name, name=name, obj=self)
+            what = f"The system table {self.name!r} is read-only and has no {name!r}."
+            raise AttributeError(f"{what} Open {self.definition.identifier!r} for it.", name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"SystemTable({self.name!r})"
 
@@ -109,6 +128,13 @@ class SystemScan(Results):
                 )
             rows = rows.select(list(self._columns))
         return rows if self._limit is None else rows.slice(0, self._limit)
+
+
+def refuse_plain_table(name: str) -> NoReturn:
+    """Raise the error for a name that a system table was asked for by, and that names a table."""
+    raise InvalidRequest(
+        f"{name!r} names no system table.", subject=name, hint="add the name of one, such as $snapshots or $files"
+    )
 
 
 def open_system_table(engine: Engine, definition: TableDefinition, name: str) -> SystemTable:

@@ -87,6 +87,11 @@ class Table(Committing, Kept, Followed):
         return arrow_schema(self.definition.schema.fields)
 
     @property
+    def schema(self) -> pa.Schema:
+        """The columns as an Arrow schema: another name of `arrow_schema`."""
+        return self.arrow_schema
+
+    @property
     def primary_keys(self) -> tuple[str, ...]:
         """Names of the primary-key columns; empty for an append table."""
         return self.definition.schema.primary_keys

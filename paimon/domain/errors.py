@@ -42,16 +42,19 @@ class PaimonError(Exception):
         return _revived, (type(self), self.args, self.__dict__)
 
 
-class InvalidRequest(PaimonError):
-    """The call is at fault: an unknown column, a wrong option value, data of the wrong type."""
+class InvalidRequest(PaimonError, ValueError):
+    """The call is at fault: an unknown column, a wrong option value, data of the wrong type.
+
+    It is a `ValueError` too, so code that knows only Python's own errors can catch it.
+    """
 
     def __init__(self, message: str, *, subject: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.subject = subject
 
 
-class NotFound(PaimonError):
-    """Something that the caller named does not exist.
+class NotFound(PaimonError, LookupError):
+    """Something that the caller named does not exist. It is a `LookupError` too.
 
     `kind` is what it is (``"table"``, ``"snapshot"``, ``"file"`` …), `name` its name or path.
     """

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from paimon.adapters.files.fence import Fence
 from paimon.adapters.files.local import LocalFiles
 from paimon.adapters.files.store_options import STORES
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.secrets import has_password, without_secrets
 from paimon.ports.files import FileIO
 
@@ -60,6 +60,8 @@ def _logged_in(login: object) -> Mapping[str, object]:
     module, colon, function = str(login).partition(":")
     try:
         answer = getattr(importlib.import_module(module), function)() if colon else None
+    except PaimonError:
+        raise
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidRequest(f"login {login!r} cannot be found: {error}", subject=LOGIN) from error
     if not isinstance(answer, Mapping):

@@ -17,7 +17,7 @@ from attrs import evolve
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
 
 T = TypeVar("T")
@@ -83,6 +83,8 @@ def understood(text: str, what: str, hint: str, read: Callable[[exp.Expression],
         if len(trees) != 1 or trees[0] is None:
             raise InvalidRequest(f"{text!r} is not one {what}", subject=text, hint=hint)
         return read(trees[0])
+    except PaimonError:
+        raise
     except (SqlglotError, ValueError, ArithmeticError) as error:
         raise InvalidRequest(f"{text!r} is not SQL that can be read{_place(error)}", subject=text, hint=hint) from error
     except RecursionError as error:

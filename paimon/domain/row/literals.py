@@ -11,7 +11,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
     CHARACTER_TYPES,
@@ -56,6 +56,8 @@ def literal(value: Any, data_type: DataType) -> Any:
         return None
     try:
         return _literal(value, data_type)
+    except PaimonError:
+        raise
     except (ValueError, TypeError, OverflowError, InvalidOperation) as error:
         raise InvalidRequest(f"{value!r} is no {_name(data_type)}", subject=str(value), hint=str(error)) from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported, did_you_mean
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import MAX_LENGTH, DataField, DataType
 from paimon.domain.types.ids import assign_ids
@@ -71,6 +71,8 @@ def read_type(reader: TokenReader, depth: int = 0) -> DataType:
         raise reader.error(f"{word.text or 'nothing'!r} is no type", hint=did_you_mean(name, _KNOWN))
     try:
         parsed = _read_nested(reader, name, depth) if name in _NESTED_NAMES else _read_atomic(reader, name)
+    except PaimonError:
+        raise  # an inner type says better what is wrong
     except ValueError as error:  # what attrs' validators raise: a length or precision out of range
         raise reader.error(f"a length, precision or scale of {name} is out of range") from error
     if reader.accept("NOT", "NULL"):

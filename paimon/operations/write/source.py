@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.row.values import literal, to_array
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import (
@@ -78,6 +78,8 @@ def can_be_read_again(data: Any) -> bool:
 def _taken(data: Any, take: Callable[[Any], Any]) -> Any:
     try:
         return take(data)
+    except PaimonError:
+        raise
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidRequest(
