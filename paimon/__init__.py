@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         InvalidRequest,
         NotFound,
         PaimonError,
+        PaimonWarning,
         StorageError,
         Unsupported,
     )
@@ -55,6 +56,7 @@ _HOMES = {
     "InvalidRequest": "paimon.domain.errors",
     "NotFound": "paimon.domain.errors",
     "PaimonError": "paimon.domain.errors",
+    "PaimonWarning": "paimon.domain.errors",
     "Scan": "paimon.scan",
     "Snapshot": "paimon.domain.snapshot.snapshot",
     "StorageError": "paimon.domain.errors",
@@ -79,6 +81,7 @@ __all__ = [
     "InvalidRequest",
     "NotFound",
     "PaimonError",
+    "PaimonWarning",
     "Scan",
     "Snapshot",
     "StorageError",

@@ -5,15 +5,17 @@ Law: every name is checked before it becomes a path; a table is what its schema 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonWarning, did_you_mean
 from paimon.domain.identifier import Identifier, parse_identifier
 from paimon.domain.paths import TablePaths, segment
+from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
@@ -132,6 +134,11 @@ class Catalog:
             A name, column, key or option that cannot be; nothing was made.
         AlreadyExists
             The table is there already.
+
+        Warns
+        -----
+        PaimonWarning
+            The primary key lacks a partition column, so keys are unique within a partition only.
         """
         identifier = self._plain(name)
         self._known_database(identifier.database)
@@ -152,6 +159,9 @@ class Catalog:
             allow_unknown_options=allow_unknown_options,
         )
         self.store.register_table(identifier.database, identifier.table, properties_of(schema_made))
+        scope = explain_key_scope(schema_made)
+        if scope is not None:
+            warnings.warn(f"Table {name!r}: {scope}", PaimonWarning, stacklevel=2)
         return self.table(name)
 
     def repair_table(self, name: str) -> Table:

@@ -16,7 +16,7 @@ from paimon import __version__
 from paimon.cli import changes, follow, history, rows, tables
 from paimon.cli.flights import demo
 from paimon.cli.upkeep import branches, compact, consumers, expire, fsck, orphans, rollback, tags
-from paimon.domain.errors import PaimonError
+from paimon.domain.errors import PaimonError, PaimonWarning
 
 _EPILOG = """
 a first tour:
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", RuntimeWarning)
+            warnings.simplefilter("default", PaimonWarning)
             warnings.showwarning = _print_warning
             given.run(given)
     except PaimonError as error:

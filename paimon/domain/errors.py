@@ -42,6 +42,10 @@ class PaimonError(Exception):
         return _revived, (type(self), self.args, self.__dict__)
 
 
+class PaimonWarning(UserWarning):
+    """Category of the library's warnings about a table: something is allowed, and may not be what was meant."""
+
+
 class InvalidRequest(PaimonError, ValueError):
     """The call is at fault: an unknown column, a wrong option value, data of the wrong type.
 

@@ -103,18 +103,23 @@ class Maintain:
         return check(self._engine, self._table, deep)
 
     def remove_orphans(
-        self, older_than: object = None, *, dry_run: bool = False, allow_young: bool = False
+        self, older_than: object = None, *, dry_run: bool = True, allow_young: bool = False
     ) -> pa.Table:
-        """Delete the files that no snapshot, tag or changelog of any branch has: `path`, `size` (bytes), `modified`.
+        """List the files that no snapshot, tag or changelog of any branch has, or delete them (``dry_run=False``).
 
         Parameters
         ----------
         older_than
             Only files last written before this moment, or older than this age (timedelta); one day by default.
         dry_run : bool
-            Delete nothing, only answer.
+            Delete nothing, only list; the default. ``False`` deletes what is listed.
         allow_young : bool
             Let `older_than` be less than a day ago: files of writers that have yet to commit go then.
+
+        Returns
+        -------
+        pa.Table
+            One row a file: `path`, `size` (bytes), `modified`.
 
         Raises
         ------

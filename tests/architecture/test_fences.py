@@ -56,7 +56,7 @@ def is_value_or_protocol(node: ast.ClassDef) -> bool:
     decorators = {ast.unparse(d).split("(")[0] for d in node.decorator_list}
     bases = {ast.unparse(b).split("[")[0] for b in node.bases}
     exempt = {"Protocol", "Enum", "IntEnum", "StrEnum", "NamedTuple", "TypedDict", "Exception", "PaimonError"}
-    exempt |= {"sqlglot.Dialect", "sqlglot.Tokenizer"}  # tables for the parser, never instantiated by us
+    exempt |= {"UserWarning", "sqlglot.Dialect", "sqlglot.Tokenizer"}  # tables for the parser, never instantiated by us
     frozen = "frozen" in decorators or any("frozen=True" in ast.unparse(d) for d in node.decorator_list)
     return frozen or bool(bases & exempt)
 

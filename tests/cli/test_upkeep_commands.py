@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,3 +158,35 @@ def test_a_catalog_in_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert '{"id": 7}' in told
     assert "default.t" in told
     assert main(["ls", str(lake), "--catalog", "metastore=jdbc", "--catalog", "uri=nonsense"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "left"),
+    [("\n", [], 3), ("n\n", [], 3), ("y\n", [], 2), ("YES\n", [], 2), (None, ["--yes"], 2)],
+)
+def test_rollback_asks_on_a_terminal(orders: paimon.Table, answer: str | None, words: list[str], left: int) -> None:
+    terminal, other_end = pty.openpty()
+    command = [sys.executable, "-m", "paimon", "rollback", orders.location, "--snapshot", "2", *words]
+    with subprocess.Popen(command, stdin=other_end, stderr=other_end, stdout=subprocess.PIPE) as run:
+        os.close(other_end)
+        if answer is not None:
+            shown = b""
+            while b"[y/N]" not in shown:
+                shown += os.read(terminal, 1000)
+            assert b"is at snapshot 3. Roll back to snapshot 2?" in shown
+            os.write(terminal, answer.encode())
+        assert run.stdout is not None
+        printed = run.stdout.read()
+        assert run.wait() == (0 if left == 2 else 1)
+    os.close(terminal)
+    assert (b"snapshots forgotten" in printed) == (left == 2)
+    assert orders.snapshots()[-1].id == left
+
+
+def test_a_key_without_its_partition_columns_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--columns", "id INT NOT NULL, day STRING NOT NULL", "--primary-key", "id", "--option", "bucket=2"]
+    assert main(["create", str(tmp_path / "lake/db.db/a"), *words, "--partition-by", "day"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("paimon: warning: Table 'db.a': The primary key (id) lacks the partition column 'day'")
+    assert main(["create", str(tmp_path / "lake/db.db/b"), *words]) == 0
+    assert capsys.readouterr().err == ""

@@ -81,7 +81,7 @@ def test_what_stays_reads_as_before(case: str, tmp_path: Path) -> None:
     table.maintain.expire_snapshots(retain_max=2)
     assert_read(case, directory)
     table.maintain.expire_snapshots(retain_max=1)
-    table.maintain.remove_orphans(NOW, allow_young=True)
+    table.maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
     assert_read(case, directory)
     assert len(table.snapshots()) == 1
     assert table.maintain.check().faults == ()
@@ -124,7 +124,7 @@ def test_a_rollback_brings_back_what_a_tag_keeps(tmp_path: Path) -> None:
     latest = evolve(at_tag, arguments={})
     scan = opened(directory).scan(**latest.arguments)
     assert rows_of(scan.to_arrow(), types_of(scan.fields)) == at_tag.rows()
-    opened(directory).maintain.remove_orphans(NOW, allow_young=True)
+    opened(directory).maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
     assert rows_of(scan.to_arrow(), types_of(scan.fields)) == at_tag.rows()
 
 
@@ -135,7 +135,7 @@ def test_a_fast_forward_is_what_javas_made(tmp_path: Path) -> None:
     assert table.branches.fast_forward("dev") == 2
     assert_read("branch_fast_forward", directory)
     table.branches.delete("dev")
-    table.maintain.remove_orphans(NOW, allow_young=True)
+    table.maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
     (latest,) = [r for r in READS if (r.case, r.name) == ("branch_fast_forward", "latest")]
     scan = table.scan()
     assert rows_of(scan.to_arrow(), types_of(scan.fields)) == latest.rows()

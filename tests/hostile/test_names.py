@@ -147,7 +147,7 @@ def test_options_of_a_schema_do_not_lead_out(home: Path, option: str, value: str
     for use in (
         lambda t: t.write([{"k": 3, "v": "c"}]),
         lambda t: t.scan().to_arrow(),
-        lambda t: t.maintain.remove_orphans(older_than=0),
+        lambda t: t.maintain.remove_orphans(older_than=0, dry_run=False),
     ):
         try:
             use(paimon.open_table(root))
@@ -195,7 +195,7 @@ def test_links_do_not_lead_out_of_the_table(home: Path, place: str) -> None:
         assert place.split("/")[0] in str(error) or isinstance(error, NotFound)
     for use in (
         lambda t: t.write([{"k": 3, "v": "c"}]),
-        lambda t: t.maintain.remove_orphans(older_than=0),
+        lambda t: t.maintain.remove_orphans(older_than=0, dry_run=False),
         lambda t: t.maintain.expire_snapshots(retain_max=1, retain_min=1),
         lambda t: t.compact(full=True),
     ):

@@ -150,7 +150,7 @@ def test_both_write_to_a_branch_and_fast_forward(java: JavaPaimon, tmp_path: Pat
         assert names(java, directory)["snapshots"] == names(java, tmp_path / "java")["snapshots"]
     java.write(tmp_path / "t", [{"k": 52, "v": "on"}], identifier=30)
     opened(tmp_path / "t").branches.delete("dev")
-    opened(tmp_path / "t").maintain.remove_orphans(NOW, allow_young=True)
+    opened(tmp_path / "t").maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
     assert by_java(java, tmp_path / "t") == by_us(tmp_path / "t")
 
 
@@ -170,7 +170,7 @@ def test_both_roll_back_to_the_same(java: JavaPaimon, tmp_path: Path, gone: bool
     theirs = set(java.retention(tmp_path / "ours", "orphans", dry=True).split("\n")) - {""}
     ours = opened(tmp_path / "ours").maintain.remove_orphans(NOW, dry_run=True)
     assert set(ours["path"].to_pylist()) >= theirs and theirs
-    opened(tmp_path / "ours").maintain.remove_orphans(NOW, allow_young=True)
+    opened(tmp_path / "ours").maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
     no_orphans(java, tmp_path / "ours")
     assert by_java(java, tmp_path / "ours") == by_us(tmp_path / "ours")
 

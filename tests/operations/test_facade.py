@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -124,6 +125,22 @@ def test_catalog_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
     for key, said in wrong.items():
         with pytest.raises(InvalidRequest, match=said):
             paimon.connect(tmp_path, **{key: "lots"})
+
+
+def test_keys_that_are_unique_within_a_partition_only_are_warned_of(catalog: paimon.Catalog) -> None:
+    columns = "id INT NOT NULL, day STRING NOT NULL, hour INT NOT NULL"
+    layout: dict[str, Any] = {"partition_keys": ["day", "hour"], "options": {"bucket": 2}}
+    with pytest.warns(paimon.PaimonWarning, match=r"within a partition only.*Add 'hour' to the primary key") as caught:
+        table = catalog.create_table("shop.t", columns, primary_keys=["id", "day"], **layout)
+    assert caught[0].filename == __file__
+    table.write([{"id": 1, "day": "a", "hour": 1}, {"id": 1, "day": "a", "hour": 2}])
+    assert table.scan().count() == 2  # as in Java
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        catalog.create_table("shop.u", columns, primary_keys=["id", "day", "hour"], **layout)
+        catalog.create_table("shop.v", columns, primary_keys=["id"], options={"bucket": 2})
+        catalog.create_table("shop.w", columns, partition_keys=["day"])
+        catalog.create_table("shop.t", columns, exist_ok=True)
 
 
 def test_a_schema_may_be_arrow(catalog: paimon.Catalog) -> None:

@@ -52,7 +52,7 @@ def work(role: str, root: str, number: int, until: float) -> None:
             elif role == "expire":
                 table.maintain.expire_snapshots(retain_min=1, retain_max=chance.choice([1, 2, 5]))
             elif role == "clean":
-                table.maintain.remove_orphans(timedelta(seconds=60), allow_young=True)
+                table.maintain.remove_orphans(timedelta(seconds=60), allow_young=True, dry_run=False)
             else:
                 tag_and_branch(table, f"{number}-{turn}", turn)
 
@@ -131,6 +131,6 @@ def assert_whole(table: paimon.Table) -> None:
         if not list(Path(table.location, "branch", f"branch-{name}", "snapshot").glob("snapshot-*")):
             continue  # what a tagger left that was killed while it made or deleted the branch: no state of anything
         assert opened(f"{table.location}$branch_{name}").scan().count() >= 1
-    table.maintain.remove_orphans(timedelta(0), allow_young=True)
+    table.maintain.remove_orphans(timedelta(0), allow_young=True, dry_run=False)
     assert table.maintain.check().faults == ()
     assert table.maintain.remove_orphans(timedelta(0), dry_run=True).num_rows == 0

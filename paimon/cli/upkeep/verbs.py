@@ -6,6 +6,7 @@ Law: each verb takes the table first, then --option and --output, as every other
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -31,6 +32,28 @@ def verb(commands: Commands, name: str, help_text: str, example: str, run: Run) 
     add_output(parser)
     parser.set_defaults(run=run)
     return parser
+
+
+def confirm(question: str, is_agreed: bool) -> None:
+    """Ask a person at a terminal before something that cannot be undone; scripts are not asked.
+
+    Parameters
+    ----------
+    question : str
+        What is about to happen, as a question.
+    is_agreed : bool
+        Whether ``--yes`` was given: nothing is asked.
+
+    Raises
+    ------
+    InvalidRequest
+        The person did not agree.
+    """
+    if is_agreed or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InvalidRequest("Nothing was changed.", hint="answer y, or pass --yes")
 
 
 def moment(text: str | None) -> timedelta | str | None:

@@ -115,12 +115,12 @@ def test_the_cleaner_takes_it_away_with_what_it_names(tmp_path: Path, kind: str,
     report = table.maintain.check(deep=True)
     assert [(f.kind, f.states) for f in report.faults] == [(FaultKind.ASTRAY, ("snapshot 2",))]
     assert report.is_whole
-    assert table.maintain.remove_orphans(timedelta(days=2)).num_rows == 0
-    found = table.maintain.remove_orphans(NOW, allow_young=True)["path"].to_pylist()
+    assert table.maintain.remove_orphans(timedelta(days=2), dry_run=False).num_rows == 0
+    found = table.maintain.remove_orphans(NOW, allow_young=True, dry_run=False)["path"].to_pylist()
     assert f"{table.location}/snapshot/snapshot-2" in found
     assert any("/bucket-" in path for path in found)
     assert table.maintain.check(deep=True).faults == ()
-    assert table.maintain.remove_orphans(NOW, allow_young=True).num_rows == 0
+    assert table.maintain.remove_orphans(NOW, allow_young=True, dry_run=False).num_rows == 0
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5]
     for snapshot in table.snapshots():
         assert table.scan(snapshot=snapshot.id).count() == snapshot.id
@@ -134,7 +134,7 @@ def test_what_stands_before_a_gap_is_kept(tmp_path: Path, kind: str) -> None:
     Path(table.location, "snapshot", "snapshot-3").unlink()
     faults = table.maintain.check().faults
     assert [f.kind for f in faults] == [FaultKind.GAP]
-    table.maintain.remove_orphans(NOW, allow_young=True)
+    table.maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
     assert table.scan(snapshot=2).count() == 2
     table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
     assert table.scan().count() == 5

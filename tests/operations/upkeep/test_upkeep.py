@@ -275,11 +275,12 @@ def test_young_files_are_left_alone_unless_asked(shop: Shop) -> None:
     stray.write_bytes(b"x")
     assert table.maintain.remove_orphans().num_rows == 0
     with pytest.raises(InvalidRequest, match="younger than a day"):
-        table.maintain.remove_orphans(timedelta(hours=23))
+        table.maintain.remove_orphans(timedelta(hours=23), dry_run=False)
     with pytest.raises(InvalidRequest):
-        table.maintain.remove_orphans(shop.clock.now_millis() + 1, allow_young=True)
+        table.maintain.remove_orphans(shop.clock.now_millis() + 1, allow_young=True, dry_run=False)
     shop.wait(DAY)
-    found = table.maintain.remove_orphans()
+    assert table.maintain.remove_orphans()["path"].to_pylist() == [str(stray)] and stray.exists()
+    found = table.maintain.remove_orphans(dry_run=False)
     assert found["path"].to_pylist() == [str(stray)] and found.schema.names == ["path", "size", "modified"]
     assert not stray.exists() and table.scan().count() == 1
 

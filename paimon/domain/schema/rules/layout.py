@@ -37,6 +37,21 @@ def flag(options: TableOptions, key: str) -> bool:
     return parse_bool(options.get(key) or "false", key)
 
 
+def explain_key_scope(schema: TableSchema) -> str | None:
+    """Explain that the primary key is unique within a partition only; None where it is unique in the whole table.
+
+    Source: `TableSchema.crossPartitionUpdate`; with fixed buckets Java takes such a table and says nothing.
+    """
+    missing = [name for name in schema.partition_keys if name not in schema.primary_keys]
+    if not schema.primary_keys or not missing or TableOptions.of(schema.options).bucket < 1:
+        return None
+    return (
+        f"The primary key ({', '.join(schema.primary_keys)}) lacks the partition column {missing[0]!r}, so a key is "
+        "unique within a partition only: the same key may be in several partitions. Add "
+        f"{', '.join(map(repr, missing))} to the primary key, or leave the table without partitions."
+    )
+
+
 def _check_bucket(schema: TableSchema, options: TableOptions) -> None:
     bucket = options.bucket
     if bucket < POSTPONED or bucket == 0:

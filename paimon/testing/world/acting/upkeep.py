@@ -64,7 +64,7 @@ def _expire(table: Table, who: Worker, turn: int) -> Done:
 
 
 def _clean(table: Table, who: Worker, turn: int) -> Done:
-    gone = table.maintain.remove_orphans(table.engine.clock.now_millis() - FLOOR_MILLIS)
+    gone = table.maintain.remove_orphans(table.engine.clock.now_millis() - FLOOR_MILLIS, dry_run=False)
     return Done(f"{gone.num_rows} files {gone['path'].to_pylist()[:3]}")
 
 

@@ -127,7 +127,7 @@ class _Judge:
     def remains(self, table: Table) -> Iterator[str]:
         """After the cleaner nothing is left that nothing names, nothing is gone that somebody needs, all is whole."""
         before = set(self._contents)
-        gone = set(table.maintain.remove_orphans()["path"].to_pylist())
+        gone = set(table.maintain.remove_orphans(dry_run=False)["path"].to_pylist())
         if before - set(self._contents) != gone:
             yield f"the cleaner says that it removed {sorted(gone)}, and it did {sorted(before - set(self._contents))}"
         strays = [path for path in self._storage.put_again if "/snapshot/snapshot-" in path and path in self._contents]
