@@ -12,6 +12,7 @@ from typing import Any
 
 from paimon.domain.partition.text import legacy_text, plain_text
 from paimon.domain.types.data_types import DataField
+from paimon.domain.whitespace import is_blank
 
 _ESCAPED = frozenset('"#%\'*/:=?\\\x7f{}[]^') | {chr(code) for code in range(0x20)}
 
@@ -34,12 +35,8 @@ def partition_path(
     for value, column in zip(values, fields, strict=True):
         render = legacy_text if legacy_name else plain_text
         text = default_name if value is None else render(value, column.type)
-        # Java's blank is what String.trim cuts: everything up to the space.
-        parts.append(f"{escape(column.name)}={escape(text if text.strip(_BLANKS) else default_name)}")
+        parts.append(f"{escape(column.name)}={escape(default_name if is_blank(text) else text)}")
     return "/".join(parts)
-
-
-_BLANKS = "".join(chr(code) for code in range(0x21))
 
 
 def escape(text: str) -> str:

@@ -23,6 +23,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import is_system_name
 from paimon.domain.types.text import format_type
 from paimon.domain.types.walk import all_types
+from paimon.domain.whitespace import is_blank
 
 
 def check_schema(schema: TableSchema) -> None:
@@ -62,7 +63,7 @@ def _check_columns(fields: Sequence[DataField]) -> None:
 
 def _check_names(names: Sequence[str], where: str) -> None:
     for name in names:
-        if not name.strip():
+        if is_blank(name):
             raise InvalidRequest(f"{where} has a field without a name", subject=name)
         if not name.isprintable() and any(0xD800 <= ord(c) <= 0xDFFF for c in name):
             raise InvalidRequest(f"{where} has a field whose name is not valid Unicode: {name!r}", subject=name)

@@ -17,7 +17,9 @@ from paimon.domain.partition.spec import parse_spec
 from paimon.domain.partition.text import date_text
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
+from paimon.domain.whitespace import JAVA_WHITESPACE, is_blank
 
+WHITESPACE = pathlib.Path(__file__).parents[2] / "data" / "vectors" / "java_whitespace.txt"
 VECTORS = pathlib.Path(__file__).parents[2] / "data" / "vectors" / "partition_path.jsonl"
 DAY_NANOS = 86_400 * 10**9
 
@@ -60,6 +62,22 @@ def test_renderings(data_type, value, legacy, plain):
     fields = [DataField(0, "p", data_type)]
     assert partition_path([value], fields, "NONE") == f"p={legacy}"
     assert partition_path([value], fields, "NONE", legacy_name=False) == f"p={plain}"
+
+
+def test_white_space_is_that_of_java():
+    listed = [chr(int(line, 16)) for line in WHITESPACE.read_text().split()]
+    assert list(JAVA_WHITESPACE) == listed
+    every = [chr(code) for code in range(0x110000)]
+    assert [c for c in every if is_blank(c)] == listed
+
+
+def test_only_blank_values_go_to_the_default_directory():
+    fields = [DataField(0, "p", dt.VarCharType())]
+    for code in [*range(0xD800), *range(0xE000, 0x110000)]:
+        expected = "NONE" if chr(code) in JAVA_WHITESPACE else escape(chr(code))
+        assert partition_path([chr(code)], fields, "NONE") == f"p={expected}"
+    assert partition_path(["\u3000\u2003 "], fields, "NONE") == "p=NONE"
+    assert partition_path(["\u3000\x01"], fields, "NONE") == "p=\u3000%01"
 
 
 def test_binary_partitions_need_plain_names():

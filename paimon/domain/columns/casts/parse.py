@@ -19,6 +19,7 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.text import format_type
+from paimon.domain.whitespace import JAVA_TRIMMED
 
 _WIDE = 76
 _TRUE = pa.array(["t", "true", "y", "yes", "1"])
@@ -74,7 +75,7 @@ def _integer(array: pa.Array, target: DataType) -> pa.Array:
 
 
 def _floating(array: pa.Array, target: DataType) -> pa.Array:
-    trimmed = pc.utf8_trim_whitespace(array)
+    trimmed = pc.utf8_trim(array, JAVA_TRIMMED)
     _checked(array, pc.match_substring_regex(trimmed, _FLOATING), target)
     plain = pc.replace_substring_regex(trimmed, r"[fFdD]$", "")
     plain = pc.replace_substring_regex(plain, r"^\+", "")

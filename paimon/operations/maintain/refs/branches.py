@@ -12,6 +12,7 @@ from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_yo
 from paimon.domain.paths import MAIN_BRANCH, TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
+from paimon.domain.whitespace import is_blank
 from paimon.operations.maintain.refs.rollback import forget_after, forget_changelogs, without_changelog
 from paimon.operations.maintain.retention.holders import branch_names
 from paimon.operations.read.schemas import schema_ids
@@ -206,7 +207,7 @@ def _copy(engine: Engine, source: str, target: str) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not name.strip() or name == MAIN_BRANCH or name.isdecimal():
+    if is_blank(name) or name == MAIN_BRANCH or name.isdecimal():
         raise InvalidRequest(
             f"branch cannot be called {name!r}", subject=name, hint="take a name that is neither main nor a number"
         )

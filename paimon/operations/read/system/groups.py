@@ -18,6 +18,7 @@ from paimon.domain.manifest.merge import live_mask
 from paimon.domain.partition.text import plain_text
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.whitespace import is_blank
 from paimon.operations.read.manifests import all_columns, data_manifests, entries_at
 from paimon.operations.read.system.text import row_text
 from paimon.operations.read.time_travel import pin
@@ -61,7 +62,7 @@ def partition_name(table: TableDefinition, partition: bytes) -> str:
     fields, default = table.schema.partition_fields, table.options.partition_default_name
     values = deserialize(partition, [f.type for f in fields]) if fields else ()
     texts = (default if v is None else plain_text(v, f.type) for v, f in zip(values, fields, strict=True))
-    return "/".join(f"{f.name}={t if t.strip() else default}" for f, t in zip(fields, texts, strict=True))
+    return "/".join(f"{f.name}={default if is_blank(t) else t}" for f, t in zip(fields, texts, strict=True))
 
 
 @define

@@ -1,0 +1,38 @@
+"""Which text counts as blank: the white space of Java, so that both sides put a partition value into one directory.
+
+Invariant: `JAVA_WHITESPACE` holds exactly the code points of `Character.isWhitespace`. Python's `str.isspace` and
+Arrow's `utf8_trim_whitespace` hold other ones (U+0085 and U+00A0, for example).
+Source: `StringUtils.isNullOrWhitespaceOnly`, `Character.isWhitespace`, `String.trim`.
+"""
+
+from __future__ import annotations
+
+JAVA_WHITESPACE = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
+    "\u2028\u2029\u205f\u3000"
+)
+"""The code points of `Character.isWhitespace`; the no-break spaces U+00A0, U+2007 and U+202F are not among them."""
+
+JAVA_TRIMMED = "".join(map(chr, range(0x21)))
+"""What `String.trim` cuts off at both ends: every code point up to the space."""
+
+
+def is_blank(text: str) -> bool:
+    """Check whether Java's `StringUtils.isNullOrWhitespaceOnly` holds for a text.
+
+    Parameters
+    ----------
+    text : str
+        The text, perhaps empty.
+
+    Returns
+    -------
+    bool
+        True for the empty text and for text of white space only.
+
+    Examples
+    --------
+    >>> is_blank("\\u3000"), is_blank("\\x01"), is_blank("\\xa0")
+    (True, False, False)
+    """
+    return not text.strip(JAVA_WHITESPACE)
