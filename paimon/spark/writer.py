@@ -17,6 +17,7 @@ from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.codec import decode, encode
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.spark.options import ROUTE_COLUMN, SourceOptions
 from paimon.table import Table
@@ -33,6 +34,7 @@ class PaimonWriter(DataSourceArrowWriter):
     """One Spark write job: its commit user is made once and travels with it."""
 
     def __init__(self, table: Table, source: SourceOptions, overwrite: bool) -> None:
+        check_rows_writable(table.definition)  # here, rather than in a task far from the caller
         # Where rows are not routed, several tasks share a bucket, and each would compact it.
         alone = source.routed or bool(table.primary_keys)
         self._table = table if alone else table.with_options({"write-only": True})

@@ -170,8 +170,8 @@ def test_both_write_one_append_table_in_turns(java: JavaPaimon, tmp_path: Path) 
 def test_white_space_partitions_are_in_the_same_directories(java: JavaPaimon, tmp_path: Path) -> None:
     """Partition values of white space, of look-alikes and of control characters, written by both sides."""
     table, directory = created(tmp_path, "id BIGINT, p STRING", partition_keys=["p"])
-    codes = [*range(0x20), 0x20, 0x7F, 0x85, 0xA0, 0x1680, 0x2003, 0x2007, 0x200B, 0x2028, 0x202F, 0x205F, 0x3000, 0xFEFF]
-    values = [*map(chr, codes), "\u3000 \t", "\u3000x", "", None]
+    codes = [0x7F, 0x85, 0xA0, 0x1680, 0x2003, 0x2007, 0x200B, 0x2028, 0x202F, 0x205F, 0x3000, 0xFEFF]
+    values = [*map(chr, range(0x21)), *map(chr, codes), "\u3000 \t", "\u3000x", "", None]
     rows = [{"id": i, "p": p} for i, p in enumerate(values)]
     table.write(rows)
     before = {path.name for path in directory.glob("p=*")}

@@ -194,6 +194,13 @@ def test_an_abort_without_a_publish_removes_the_files(catalog: paimon.Catalog) -
     assert isinstance(message, EncodedMessages)
 
 
+def test_a_blob_table_is_refused_before_any_task_runs(catalog: paimon.Catalog) -> None:
+    options = {"row-tracking.enabled": True, "data-evolution.enabled": True}
+    table = catalog.create_table("db.blobs", "id INT, pic BLOB", options=options)
+    with pytest.raises(paimon.Unsupported, match="BLOB column 'pic'"):
+        writer_of(table)
+
+
 def test_two_tasks_for_one_bucket_are_refused(catalog: paimon.Catalog) -> None:
     table = orders(catalog)
     writer = writer_of(table)

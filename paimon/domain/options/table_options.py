@@ -64,6 +64,7 @@ class TableOptions:
     target_file_row_num = optional("target-file-row-num", parse_long)
     data_file_thin_mode = required("data-file.thin-mode", parse_bool)
     blob_fields = names("blob-field")
+    blob_descriptor_fields = names("blob-descriptor-field")
     read_batch_rows = required("read.batch-size", parse_int)
     write_batch_rows = required("write.batch-size", parse_int)
 

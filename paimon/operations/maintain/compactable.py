@@ -11,6 +11,7 @@ from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.deletion.index_manifest import deletion_files
 from paimon.ports.engine import Engine
@@ -24,8 +25,9 @@ def check_compactable(engine: Engine, table: TableDefinition, snapshot: Snapshot
     Raises
     ------
     Unsupported
-        Naming the option, or the deletion vectors that the snapshot holds.
+        Naming the option, the BLOB column, or the deletion vectors that the snapshot holds.
     """
+    check_rows_writable(table)
     asked = _keyed(table.options) if table.schema.primary_keys else ()
     for feature, used in (*_any(table.options), *asked):
         if used:

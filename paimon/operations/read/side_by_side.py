@@ -30,8 +30,9 @@ def read_side_by_side(
     CorruptTable
         Files of the same rows differ in their ranges.
     Unsupported
-        A wanted column lies in files of its own kind (BLOB).
+        A wanted column lies in files of its own kind (BLOB), or the table stores descriptors of its values.
     """
+    _refuse_descriptors(bucket, wanted)
     for group in range_groups(files):
         kept = [f for f in group if file_format(f.file_name) != BLOB]
         apart = next((f for f in group if file_format(f.file_name) == BLOB), None)
@@ -40,6 +41,14 @@ def read_side_by_side(
         if kept:
             _check_ranges(bucket, kept)
             yield from _together(bucket, _owners(bucket, kept, wanted), wanted)
+
+
+def _refuse_descriptors(bucket: Bucket, wanted: Sequence[DataField]) -> None:
+    """The data files hold a descriptor in the place of each value, which is not what the column holds."""
+    described = bucket.table.options.blob_descriptor_fields
+    name = next((f.name for f in wanted if f.name in described), None)
+    if name is not None:
+        raise Unsupported(f"reading column {name!r} through BLOB descriptors", hint="leave this column out")
 
 
 def _refuse_columns_of(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) -> None:

@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 from paimon.domain.manifest.entries import FileSource
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.stats.file_stats import StatsRules
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, key_field
@@ -83,6 +84,7 @@ class FileLayout:
     def _of(
         cls, table: TableDefinition, level: int, source: FileSource, name: str, compression: str
     ) -> FileLayout:
+        check_rows_writable(table)
         schema, options = table.schema, table.options
         keys = schema.key_fields if schema.primary_keys else ()
         thin = options.data_file_thin_mode

@@ -1,0 +1,33 @@
+"""Which tables take rows: what this library would store in another form than Java is refused by name.
+
+Invariant: every file of rows is laid out by `FileLayout`, which asks here first, so no writer can go around it.
+Source: `BlobType`, `DedicatedFormatRollingFileWriter`.
+"""
+
+from __future__ import annotations
+
+from paimon.domain.errors import Unsupported
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.data_types import BlobType
+from paimon.domain.types.walk import all_types
+
+
+def check_rows_writable(table: TableDefinition) -> None:
+    """Refuse a table whose rows this library cannot store as Java does.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table that files of rows are to be written for, by a writer or by compaction.
+
+    Raises
+    ------
+    Unsupported
+        The table has a BLOB column, at any depth.
+    """
+    for column in table.schema.fields:
+        if any(isinstance(part, BlobType) for part in all_types(column.type)):
+            raise Unsupported(
+                f"writing rows of table {table.identifier!r} with the BLOB column {column.name!r}",
+                hint="Write the rows with Java's Paimon, or use a BYTES column.",
+            )
