@@ -23,6 +23,7 @@ from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.changes import SchemaChange
+from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
@@ -110,7 +111,9 @@ class Table(Committing, Kept, Followed):
         """The same table with these dynamic options on top, for this handle alone."""
         text = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in options.items()}
         check_options(text)
-        return evolve(self, definition=evolve(self.definition, options=self.definition.options.with_values(text)))
+        combined = self.definition.options.with_values(text)
+        check_table_type(combined, self.name)
+        return evolve(self, definition=evolve(self.definition, options=combined))
 
     def scan(
         self,
@@ -362,11 +365,13 @@ def open_at(
     if schema is None:
         what = "table" if branch == "main" else f"branch {branch!r} of table"
         raise NotFound(what, location, hint="a table's directory holds schema/schema-0")
+    combined = TableOptions.of(schema.options).with_values(options)
+    check_table_type(combined, identifier.full_name)
     definition = TableDefinition(
         identifier=identifier.full_name,
         paths=paths,
         schema=schema,
-        options=TableOptions.of(schema.options).with_values(options),
+        options=combined,
         allowed_roots=allowed_roots,
     )
     if identifier.system_table is not None:

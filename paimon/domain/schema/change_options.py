@@ -14,6 +14,7 @@ from paimon.domain.options.parse import parse_list
 from paimon.domain.options.registry import OPTIONS, canonical_key
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.declare import stored_option
+from paimon.domain.schema.rules.table_type import check_new_table_type
 
 _KEYS_OF_SCHEMA = ("primary-key", "partition")
 _SWITCHES = ("ignore-delete", "ignore-update-before")
@@ -29,6 +30,9 @@ def set_to(options: Mapping[str, str], key: str, value: str) -> dict[str, str]:
     """The options with this one set."""
     if key in _KEYS_OF_SCHEMA:
         raise InvalidRequest(f"option {key!r} is fixed when a table is made", subject=key)
+    changed = TableOptions.of({**options, key: value})
+    if key == "type" and changed.table_type != TableOptions.of(options).table_type:
+        check_new_table_type(changed)
     return {**options, key: stored_option(key, value)}
 
 

@@ -18,6 +18,7 @@ from paimon.domain.options.registry import OPTIONS, canonical_key
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.literals import literal
 from paimon.domain.schema.rules.layout import POSTPONED, UNAWARE, flag
+from paimon.domain.schema.rules.table_type import check_new_table_type
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.validate import check_schema
 from paimon.domain.types import data_types as dt
@@ -90,7 +91,8 @@ def check_default(column: DataField) -> None:
 
 
 def _check_writable(schema: TableSchema) -> None:
-    """Tables whose buckets this library cannot fill yet are not made."""
+    """Tables whose buckets this library cannot fill yet, or whose type it cannot define, are not made."""
+    check_new_table_type(TableOptions.of(schema.options))
     bucket = TableOptions.of(schema.options).bucket
     hint = "set option 'bucket' to a number of buckets, such as '4'"
     if schema.primary_keys and bucket == UNAWARE:

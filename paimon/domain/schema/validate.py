@@ -17,6 +17,7 @@ from paimon.domain.schema.rules.defaults import check_read_defaults
 from paimon.domain.schema.rules.files import check_files
 from paimon.domain.schema.rules.layout import NO_KEY_TYPES, check_layout
 from paimon.domain.schema.rules.merge import check_merge
+from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
@@ -38,6 +39,7 @@ def check_schema(schema: TableSchema) -> None:
             hint="add a column to the primary key",
         )
     options = TableOptions.of(schema.options)
+    check_table_type(options)
     check_layout(schema, options)
     check_merge(schema, options)
     check_files(schema, options)

@@ -7,6 +7,7 @@ Source: `BlobType`, `DedicatedFormatRollingFileWriter`.
 from __future__ import annotations
 
 from paimon.domain.errors import Unsupported
+from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import BlobType
 from paimon.domain.types.walk import all_types
@@ -23,8 +24,9 @@ def check_rows_writable(table: TableDefinition) -> None:
     Raises
     ------
     Unsupported
-        The table has a BLOB column, at any depth.
+        The table is not an ordinary Paimon table, or has a BLOB column, at any depth.
     """
+    check_table_type(table.options, table.identifier)
     for column in table.schema.fields:
         if any(isinstance(part, BlobType) for part in all_types(column.type)):
             raise Unsupported(

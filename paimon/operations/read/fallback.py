@@ -14,6 +14,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.scan.plan import Plan, PruneStep, ScanRequest
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -66,7 +67,9 @@ def branch_table(engine: Engine, table: TableDefinition, branch: str) -> TableDe
             subject=branch,
             hint=f"reset the option {_OPTION}, or give both the same columns",
         )
-    return evolve(table, paths=paths, schema=schema, options=TableOptions.of(schema.options))
+    options = TableOptions.of(schema.options)
+    check_table_type(options, f"{table.identifier}$branch_{branch}")
+    return evolve(table, paths=paths, schema=schema, options=options)
 
 
 def _shape(schema: TableSchema) -> object:

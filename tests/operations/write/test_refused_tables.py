@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from golden_tables import golden_directory
 
 import paimon
 from paimon.domain.errors import Unsupported
-from paimon.domain.schema.changes import AddColumn
+from paimon.domain.schema.changes import AddColumn, SetOption
 from paimon.domain.types.data_types import BlobType
+from paimon.operations.write.writer import TableWriter
 
 EVOLVING = {"row-tracking.enabled": True, "data-evolution.enabled": True}
 ROWS = [{"id": 1, "pic": b"x"}]
@@ -83,6 +86,61 @@ def test_a_blob_inside_a_row_is_refused_too(catalog: paimon.Catalog) -> None:
     table = catalog.create_table("d.t", "id INT, r ROW<pic BLOB>", options=EVOLVING)
     with pytest.raises(Unsupported, match="BLOB column 'r'"):
         table.write([{"id": 1, "r": {"pic": b"x"}}])
+
+
+FOREIGN = ("format-table", "object-table", "lance-table", "iceberg-table")
+
+
+@pytest.mark.parametrize("kind", [*FOREIGN, "materialized-table", "Format-Table"])
+def test_tables_of_other_types_are_not_made(catalog: paimon.Catalog, kind: str) -> None:
+    with pytest.raises(Unsupported, match=f"type '{kind.lower()}'"):
+        catalog.create_table("d.t", "id INT", options={"type": kind})
+    assert catalog.tables("d") == []
+    defaults = evolve(catalog, options={"table-default.type": kind})
+    with pytest.raises(Unsupported, match=f"type '{kind.lower()}'"):
+        defaults.create_table("d.t", "id INT")
+    table = catalog.create_table("d.t", "id INT")
+    with pytest.raises(Unsupported, match=f"type '{kind.lower()}'"):
+        table.alter(SetOption("type", kind))
+    assert table.alter(SetOption("type", "table")).write([{"id": 1}]).rows == 1
+
+
+@pytest.mark.parametrize("kind", [*FOREIGN, "table-of-tomorrow"])
+def test_tables_of_other_types_are_neither_opened_nor_written(catalog: paimon.Catalog, kind: str) -> None:
+    table = catalog.create_table("d.t", "id INT", options={"type": "table"})
+    table.write([{"id": 1}])
+    pickled = pickle.dumps(evolve(table.definition, options=table.definition.options.with_values({"type": kind})))
+    schema = Path(table.location, "schema", "schema-0")
+    schema.write_text(schema.read_text().replace('"type" : "table"', f'"type" : "{kind}"'))
+    ways: list[Callable[[], Any]] = [
+        lambda: catalog.table("d.t"),
+        lambda: paimon.open_table(table.location),
+        lambda: paimon.open_table(f"{table.location}$files"),
+        lambda: TableWriter(table.engine, pickle.loads(pickled), "u"),
+        lambda: table.alter(SetOption("num-levels", "3")),
+        lambda: paimon.open_table(table.location, {"branch": "main"}),
+    ]
+    for way in ways:
+        with pytest.raises(Unsupported, match=f"type '{kind}'"):
+            way()
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_handle_does_not_become_of_another_type(catalog: paimon.Catalog, kind: str) -> None:
+    table = catalog.create_table("d.t", "id INT")
+    with pytest.raises(Unsupported, match=f"type '{kind}'"):
+        table.with_options({"type": kind})
+    with pytest.raises(Unsupported, match=f"type '{kind}'"):
+        paimon.open_table(table.location, {"type": kind})
+
+
+def test_a_materialized_table_of_flink_is_read_and_written(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.t", "id INT", options={"type": "table"})
+    schema = Path(table.location, "schema", "schema-0")
+    schema.write_text(schema.read_text().replace('"type" : "table"', '"type" : "materialized-table"'))
+    opened = catalog.table("d.t").alter(SetOption("num-levels", "3"))
+    opened.write([{"id": 1}])
+    assert opened.scan().to_arrow().to_pylist() == [{"id": 1}]
 
 
 def test_descriptors_are_not_read_as_values(tmp_path: Path) -> None:
