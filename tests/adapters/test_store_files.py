@@ -8,7 +8,8 @@ import socketserver
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from s3_server import BUCKET, losing_replies, overwriting, s3_server, storage_of
+from s3_server import BUCKET, Cut, cutting_as_told, cutting_replies, losing_replies, overwriting, s3_server, storage_of
 
 import paimon
 from paimon.adapters.files.fsspec_files import FsspecFiles
@@ -28,6 +29,7 @@ from paimon.ports.files import WHOLE_BYTES, FileIO, PutOutcome
 from paimon.testing.contracts import FileIOContract
 
 SECRET = "hush-hush-hush"
+DATA = b"0123456789" * 20_000
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +170,114 @@ def test_a_request_is_tried_again_as_often_as_the_storage_option_says(
         with pytest.raises(StorageError, match="after 2 retries"):
             failing(f"s3://{BUCKET}/x/f")
         assert len(met) == 3
+
+
+def written(files: FileIO, path: str, size: int) -> int:
+    with files.create(path) as output:
+        for _ in range(size // 1_000_000):
+            output.write(bytes(1_000_000))
+    status = files.status(path)
+    assert status is not None
+    return status.size
+
+
+def missing(read: Callable[[str], object], path: str) -> str:
+    with pytest.raises(NotFound) as caught:
+        read(path)
+    return caught.value.kind
+
+
+def read_in_parts(files: FileIO, path: str) -> tuple[int, bytes, bytes]:
+    with files.open(path) as opened:
+        return opened.size(), opened.read_at(3, 5), opened.read_at(3, opened.size() - 3)
+
+
+def deleted(files: FileIO, paths: Sequence[str]) -> list[bool]:
+    files.delete(paths)
+    return [files.status(path) is None for path in paths]
+
+
+def put_twice(files: FileIO, path: str) -> tuple[bool, PutOutcome, bytes]:
+    first = files.put_if_absent(path, b"1") in (PutOutcome.CREATED, PutOutcome.EXISTS)
+    return first, files.put_if_absent(path, b"2"), files.read(path)
+
+
+def replaced(files: FileIO, path: str) -> bytes:
+    files.replace(path, b"new")
+    return files.read(path)
+
+
+OPERATIONS: dict[str, tuple[Callable[[FileIO, str], object], object]] = {
+    "read": (lambda files, root: files.read(f"{root}/f") == DATA, True),
+    "read of a missing file": (lambda files, root: missing(files.read, f"{root}/none"), "file"),
+    "open": (lambda files, root: read_in_parts(files, f"{root}/f"), (200_000, b"56789"[:3], b"789")),
+    "open of a missing file": (lambda files, root: missing(files.open, f"{root}/none"), "file"),
+    "open of an empty file": (lambda files, root: files.open(f"{root}/empty").read(), b""),
+    "status of a file": (lambda files, root: files.status(f"{root}/f").size, 200_000),
+    "status of a directory": (lambda files, root: files.status(f"{root}/d").is_directory, True),
+    "status of nothing": (lambda files, root: files.status(f"{root}/none"), None),
+    "list": (lambda files, root: [s.name for s in files.list(root)], ["d", "empty", "f"]),
+    "list of nothing": (lambda files, root: list(files.list(f"{root}/none")), []),
+    "delete of one": (lambda files, root: deleted(files, [f"{root}/f"]), [True]),
+    "delete of several": (lambda files, root: deleted(files, [f"{root}/{n}" for n in ("f", "x", "d/g")]), [True] * 3),
+    "replace": (lambda files, root: replaced(files, f"{root}/f"), b"new"),
+    "create": (lambda files, root: written(files, f"{root}/new", 1_000_000), 1_000_000),
+    "create in parts": (lambda files, root: written(files, f"{root}/new", 20_000_000), 20_000_000),
+    "put if absent": (lambda files, root: put_twice(files, f"{root}/new"), (True, PutOutcome.EXISTS, b"1")),
+}
+"""Each operation of a FileIO, and what it answers."""
+
+
+def filled(endpoint: str) -> str:
+    """The root of some files."""
+    root = f"s3://{BUCKET}/{uuid.uuid4()}"
+    files = StoreFiles(root, storage_of(endpoint))
+    for name, data in {"f": DATA, "d/g": b"1", "empty": b""}.items():
+        files.replace(f"{root}/{name}", data)
+    return root
+
+
+@pytest.mark.parametrize("place", [Cut.BEFORE, Cut.HEAD, Cut.BODY], ids=lambda place: place.name.lower())
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_outlives_replies_that_are_cut(endpoint: str, operation: str, place: Cut) -> None:
+    """Of each kind of command the first two replies, and with them those to requests made again."""
+    left = Counter(dict.fromkeys(("GET", "HEAD", "PUT", "POST", "DELETE"), 2))
+
+    def cut(command: str) -> Cut:
+        left[command] -= 1
+        return place if left[command] >= 0 else Cut.NOWHERE
+
+    root = filled(endpoint)
+    run, expected = OPERATIONS[operation]
+    with cutting_as_told(endpoint, cut) as lossy:
+        assert run(StoreFiles(root, storage_of(lossy)), root) == expected
+    assert min(left.values()) < 0
+
+
+def test_a_listing_of_several_pages_outlives_replies_that_are_cut(endpoint: str) -> None:
+    root = f"s3://{BUCKET}/{uuid.uuid4()}"
+    names = [f"{number:04}" for number in range(1_100)]
+    StoreFiles(root, storage_of(endpoint)).create_all({f"{root}/{name}": b"" for name in names})
+    with cutting_replies(endpoint, 0.3) as lossy:
+        assert [s.name for s in StoreFiles(root, storage_of(lossy)).list(root)] == names
+
+
+def test_cut_replies_are_asked_for_again_as_often_as_the_storage_option_says(endpoint: str) -> None:
+    asked: Counter[str] = Counter()
+
+    def cut(command: str) -> Cut:
+        asked[command] += 1
+        return Cut.BODY
+
+    root = filled(endpoint)
+    with cutting_as_told(endpoint, cut) as lossy:
+        files = StoreFiles(root, {**storage_of(lossy), "max_retries": 2})
+        with pytest.raises(StorageError, match="list response body"):
+            files.list(root)
+        assert asked == {"GET": 3}
+        with pytest.raises(StorageError, match="body error"):
+            files.delete([f"{root}/f"])
+        assert asked == {"GET": 3, "POST": 3}
 
 
 def test_retries_of_a_request_are_said_in_numbers_that_hold() -> None:

@@ -1,4 +1,4 @@
-"""An S3 server for tests, and proxies before it: one loses replies, one makes it a store that overwrites."""
+"""An S3 server for tests, and proxies before it: they lose or cut replies, or make it a store that overwrites."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import random
 import socket
 import socketserver
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from itertools import takewhile
 from typing import Any, BinaryIO
 from unittest.mock import patch
@@ -20,6 +21,16 @@ from moto.server import ThreadedMotoServer
 
 BUCKET = "lake"
 _HOP = {"connection", "keep-alive"}
+_WRITES = ("PUT", "POST", "DELETE")
+
+
+class Cut(Enum):
+    """Where a reply ends too early."""
+
+    NOWHERE = "nowhere"
+    BEFORE = "before its first byte"
+    HEAD = "in its headers"
+    BODY = "in its body"
 
 
 def storage_of(endpoint: str) -> dict[str, object]:
@@ -77,27 +88,48 @@ def _served() -> Iterator[str]:
 @contextmanager
 def losing_replies(endpoint: str, share: float, seed: int = 7) -> Iterator[str]:
     """The endpoint of a proxy: every request reaches the server, of the replies to writes this share gets lost."""
+    with cutting_replies(endpoint, share, seed, _WRITES, [Cut.BEFORE]) as url:
+        yield url
+
+
+@contextmanager
+def cutting_replies(
+    endpoint: str,
+    share: float,
+    seed: int = 7,
+    commands: Collection[str] = ("GET", "HEAD", *_WRITES),
+    places: Sequence[Cut] = (Cut.BEFORE, Cut.HEAD, Cut.BODY),
+) -> Iterator[str]:
+    """The endpoint of a proxy: every request reaches the server, this share of the replies to `commands` is cut at
+    one of the `places`."""
     drawn = random.Random(seed)
     lock = threading.Lock()
 
-    def lost(command: str) -> bool:
+    def cut(command: str) -> Cut:
         with lock:
-            return command in ("PUT", "POST", "DELETE") and drawn.random() < share
+            return drawn.choice(places) if command in commands and drawn.random() < share else Cut.NOWHERE
 
-    with _proxy(endpoint, lost, _HOP) as url:
+    with cutting_as_told(endpoint, cut) as url:
+        yield url
+
+
+@contextmanager
+def cutting_as_told(endpoint: str, cut: Callable[[str], Cut]) -> Iterator[str]:
+    """The endpoint of a proxy that cuts the reply to each command where `cut` says."""
+    with _proxy(endpoint, cut, _HOP) as url:
         yield url
 
 
 @contextmanager
 def overwriting(endpoint: str) -> Iterator[str]:
     """The endpoint of a proxy that makes of the server a store which does not know conditional puts."""
-    with _proxy(endpoint, lambda _: False, _HOP | {"if-none-match"}) as url:
+    with _proxy(endpoint, lambda _: Cut.NOWHERE, _HOP | {"if-none-match"}) as url:
         yield url
 
 
 @contextmanager
-def _proxy(endpoint: str, lost: Callable[[str], bool], dropped: Collection[str]) -> Iterator[str]:
-    """A proxy that loses the replies to some commands, and leaves out some headers of requests.
+def _proxy(endpoint: str, cut: Callable[[str], Cut], dropped: Collection[str]) -> Iterator[str]:
+    """A proxy that cuts the replies to some commands, and leaves out some headers of requests.
 
     It knows of HTTP what it needs: bodies of requests have a length, and the server closes after each answer.
     """
@@ -116,9 +148,10 @@ def _proxy(endpoint: str, lost: Callable[[str], bool], dropped: Collection[str])
                     with upstream.makefile("rb") as answer:
                         answered = _head(answer)
                         data = answer.read(*_length(answered, asked[0][0]))
-                if lost(asked[0][0].decode().split(" ")[0]):
+                place = cut(asked[0][0].decode().split(" ")[0])
+                self.wfile.write(_start(_told(answered, {b"connection"}), data, place))
+                if place is not Cut.NOWHERE:
                     return
-                self.wfile.write(_told(answered, {b"connection"}) + data)
 
     class Server(socketserver.ThreadingTCPServer):
         allow_reuse_address = daemon_threads = True
@@ -135,6 +168,13 @@ def _proxy(endpoint: str, lost: Callable[[str], bool], dropped: Collection[str])
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _start(head: bytes, body: bytes, place: Cut) -> bytes:
+    """What the client gets of a reply; one without a body ends in its headers at the latest."""
+    whole = head + body
+    ends = {Cut.NOWHERE: len(whole), Cut.BEFORE: 0, Cut.HEAD: len(head) // 2, Cut.BODY: len(whole) - len(body) // 2 - 1}
+    return whole[: ends[place]]
 
 
 def _head(stream: BinaryIO) -> list[tuple[bytes, bytes]]:

@@ -7,8 +7,7 @@ the caller compares identities. Secrets stay in the client: nothing else shows t
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -16,27 +15,19 @@ from typing import Any
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    NotSupportedError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import from_url
 
 from paimon.adapters.files.exclusive import prove_exclusive
-from paimon.adapters.files.store_options import client_config, retries
+from paimon.adapters.files.store_options import client_config, request_policy, retries
+from paimon.adapters.files.store_requests import REFUSALS, StoreRequests, first_line, is_cut_reply
 from paimon.adapters.files.store_streams import PART_BYTES, PARTS_AT_ONCE, TAIL_BYTES, StoreInput, StoreOutput
-from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, StorageError
+from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.secrets import redacted
 from paimon.ports.files import FileStatus, OutputFile, PutOutcome, check_whole
 
 _DELETED_AT_ONCE = 1000
 _PUT_AT_ONCE = 8
-_REFUSALS = (PermissionDeniedError, UnauthenticatedError, NotSupportedError, PermissionError, NotImplementedError)
-_CREDENTIALS = "give credentials by the environment of this process, its machine's role, or the storage options"
 
 
 class StoreFiles:
@@ -58,13 +49,13 @@ class StoreFiles:
         config: Any = client_config(scheme, storage)
         plain = any(str(v).startswith("http://") for k, v in config.items() if k in ("endpoint", "base_url"))
         again: Any = retries(storage)
-        self._secrets = dict(storage)
         try:
             client: Any = {"allow_http": plain}
-            self._store: Any = from_url(self._root, client_options=client, retry_config=again, **config)
+            store: Any = from_url(self._root, client_options=client, retry_config=again, **config)
         except (BaseError, ValueError, TypeError) as error:
-            reason = redacted(_first_line(error), storage)
+            reason = redacted(first_line(error), storage)
             raise InvalidRequest(f"{self._root} cannot be opened: {reason}", subject=self._root) from None
+        self._requests = StoreRequests(store, request_policy(storage), dict(storage))
         self._single_writer = single_writer
         self._trusted = False
 
@@ -76,30 +67,41 @@ class StoreFiles:
 
     def read(self, path: str) -> bytes:
         """The whole file."""
-        with self._errors(path):
-            answer = obstore.get(self._store, self._key(path))
+        key = self._key(path)
+
+        def get(store: Any) -> bytes:
+            answer = obstore.get(store, key)
             check_whole(path, int(answer.meta["size"]))  # the body is still on its way
             return bytes(answer.bytes())
+
+        return self._requests.send(path, get)
 
     def open(self, path: str) -> pa.NativeFile:
         """The file as a seekable Arrow file; ranges go to the store as they are asked for."""
         key = self._key(path)
-        with self._errors(path):
-            size, tail = self._end_of(key)
+        size, tail = self._end_of(path)
 
         def fetch(start: int, length: int) -> bytes:
-            with self._errors(path):
-                return bytes(obstore.get_range(self._store, key, start=start, length=length))
+            return self._requests.send(
+                path, lambda store: bytes(obstore.get_range(store, key, start=start, length=length))
+            )
 
         return pa.PythonFile(StoreInput(fetch, size, tail), mode="r")
 
     def create(self, path: str) -> OutputFile:
         """A new file, visible at its `close`."""
         key = self._key(path)
-        errors = partial(self._errors, path, missing_is_error=True)
-        with errors():
-            writer = obstore.open_writer(self._store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
-        return StoreOutput(writer, errors, partial(self._landed, key))
+        errors = partial(self._requests.translate_errors, path, missing_is_error=True)
+
+        def start(data: bytes) -> Any:
+            def begin(store: Any) -> Any:
+                writer = obstore.open_writer(store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
+                writer.write(data)  # more than a part: begins the upload
+                return writer
+
+            return self._requests.try_send(begin)
+
+        return StoreOutput(partial(self.replace, path), start, errors, partial(self._landed, key))
 
     def create_all(self, files: Mapping[str, bytes]) -> None:
         """New files, put side by side: they cost the time of one."""
@@ -121,14 +123,12 @@ class StoreFiles:
 
     def replace(self, path: str, data: bytes) -> None:
         """Create the file or replace its content."""
-        with self._errors(path, missing_is_error=True):
-            obstore.put(self._store, self._key(path), data, use_multipart=False)
+        self._requests.send(path, partial(self._put, path, data), missing_is_error=True)
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Entries of a directory by name; none where it is missing."""
         key = self._key(path)
-        with self._errors(path):
-            found = obstore.list_with_delimiter(self._store, key)
+        found: Any = self._requests.send(path, lambda store: obstore.list_with_delimiter(store, key))
         directories = [FileStatus(self._url(p), 0, True) for p in found["common_prefixes"]]
         files = [self._status(meta) for meta in found["objects"] if meta["path"].strip("/") != key]
         return sorted((*directories, *files), key=lambda s: s.name)
@@ -136,19 +136,19 @@ class StoreFiles:
     def status(self, path: str) -> FileStatus | None:
         """What is at the path, None where nothing is; a directory is what has something below it."""
         key = self._key(path)
-        with self._errors(path):
+        with self._requests.translate_errors(path):
             try:
-                return self._status(obstore.head(self._store, key))
+                return self._status(self._head(key))
             except FileNotFoundError:
-                below = next(iter(obstore.list(self._store, key + "/", chunk_size=1)), [])
+                below = self._requests.try_send(lambda s: next(iter(obstore.list(s, key + "/", chunk_size=1)), []))
                 return FileStatus(path, 0, True) if below else None
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files; what is missing is no error. (Directories go with their last file.)"""
         keys = [self._key(path) for path in paths]
         for start in range(0, len(keys), _DELETED_AT_ONCE):
-            with self._errors(paths[start]), contextlib.suppress(FileNotFoundError):
-                obstore.delete(self._store, keys[start : start + _DELETED_AT_ONCE])
+            with self._requests.translate_errors(paths[start]):
+                self._delete(keys[start : start + _DELETED_AT_ONCE])
 
     def _key(self, path: str) -> str:
         if not path.startswith(self._root + "/") and path != self._root:
@@ -163,63 +163,58 @@ class StoreFiles:
         millis = int(modified.timestamp() * 1000) if isinstance(modified, datetime) else None
         return FileStatus(self._url(meta["path"]), int(meta["size"]), False, millis)
 
-    def _end_of(self, key: str) -> tuple[int, bytes]:
-        """Size and last bytes; in one request where the store knows suffix ranges and the file is not empty."""
+    def _head(self, key: str) -> Any:
+        return self._requests.try_send(lambda store: obstore.head(store, key))
+
+    def _put(self, path: str, data: bytes, store: Any, **options: Any) -> None:
+        obstore.put(store, self._key(path), data, use_multipart=False, **options)
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        """Delete all; a store that has no batched delete stops at the first missing one, so then one by one."""
         try:
-            answer = obstore.get(self._store, key, options={"range": {"suffix": TAIL_BYTES}})
-            return int(answer.meta["size"]), bytes(answer.bytes())
+            self._requests.try_send(lambda store: obstore.delete(store, keys))
         except FileNotFoundError:
-            raise
-        except BaseError:
-            return int(obstore.head(self._store, key)["size"]), b""
+            for key in keys if len(keys) > 1 else ():
+                self._delete([key])
+
+    def _end_of(self, path: str) -> tuple[int, bytes]:
+        """Size and last bytes; in one request where the store knows suffix ranges and the file is not empty."""
+        key = self._key(path)
+
+        def get_tail(store: Any) -> tuple[int, bytes]:
+            answer = obstore.get(store, key, options={"range": {"suffix": TAIL_BYTES}})
+            return int(answer.meta["size"]), bytes(answer.bytes())
+
+        with self._requests.translate_errors(path):
+            try:
+                return self._requests.try_send(get_tail)
+            except BaseError as error:
+                if isinstance(error, FileNotFoundError) or is_cut_reply(error):
+                    raise
+                return int(self._head(key)["size"]), b""
 
     def _landed(self, key: str, size: int) -> bool:
         try:
-            return int(obstore.head(self._store, key)["size"]) == size
+            return int(self._head(key)["size"]) == size
         except (BaseError, OSError):
             return False
 
     def _put_new(self, path: str, data: bytes) -> PutOutcome:
-        try:
-            obstore.put(self._store, self._key(path), data, mode="create", use_multipart=False)
-        except (AlreadyExistsError, PreconditionError, FileExistsError):
-            return PutOutcome.EXISTS
-        except _REFUSALS as error:
-            raise self._storage_error(path, error) from None
-        except (BaseError, OSError):  # whatever it was, the bytes may have arrived
-            return PutOutcome.UNKNOWN
-        return PutOutcome.CREATED
+        return self._try_put(path, partial(self._put, path, data, mode="create"))
 
     def _put_alone(self, path: str, data: bytes) -> PutOutcome:
         """Nobody else writes, or a lock is held: looking first will do, on stores that overwrite as well."""
         if self.status(path) is not None:
             return PutOutcome.EXISTS
+        return self._try_put(path, partial(self._put, path, data))
+
+    def _try_put(self, path: str, put: Callable[[Any], None]) -> PutOutcome:
         try:
-            obstore.put(self._store, self._key(path), data, use_multipart=False)
-        except _REFUSALS as error:
-            raise self._storage_error(path, error) from None
-        except (BaseError, OSError):
+            self._requests.try_send(put)
+        except (AlreadyExistsError, PreconditionError, FileExistsError):
+            return PutOutcome.EXISTS
+        except REFUSALS as error:
+            raise self._requests.storage_error(path, error) from None
+        except (BaseError, OSError):  # whatever it was, the bytes may have arrived
             return PutOutcome.UNKNOWN
         return PutOutcome.CREATED
-
-    @contextlib.contextmanager
-    def _errors(self, path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-        """Turn the client's errors into NotFound or StorageError, without secrets and without their inner story."""
-        try:
-            yield
-        except PaimonError:
-            raise
-        except FileNotFoundError as error:
-            if missing_is_error:
-                raise self._storage_error(path, error) from None
-            raise NotFound("file", path) from None
-        except (BaseError, OSError, ValueError) as error:
-            raise self._storage_error(path, error) from None
-
-    def _storage_error(self, path: str, error: Exception) -> StorageError:
-        hint = _CREDENTIALS if isinstance(error, _REFUSALS) else None
-        return StorageError(path, redacted(_first_line(error), self._secrets), hint=hint)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

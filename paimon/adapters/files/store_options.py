@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
+from paimon.domain.commit.retry import RetryPolicy
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.parse import parse_duration_millis, parse_int, refused
 
@@ -62,6 +63,8 @@ _RETRY_TIMEOUT = "retry_timeout"
 _RETRIES = {_MAX_RETRIES: "20", _RETRY_TIMEOUT: "3 min"}
 """Of one request. The client's own 10 were not enough for thousands of puts on a store that loses 3 replies in 10."""
 _LONGEST_MILLIS = 24 * 60 * 60 * 1000
+_MIN_WAIT_MILLIS, _MAX_WAIT_MILLIS = 100, 15_000
+"""Between two tries of one request, as the client waits."""
 STORES = tuple(_OF_SCHEME)
 """The schemes of object stores."""
 
@@ -109,6 +112,21 @@ def retries(storage: Mapping[str, object]) -> dict[str, int | timedelta]:
     if millis > _LONGEST_MILLIS:
         raise refused(_RETRY_TIMEOUT, wanted[_RETRY_TIMEOUT], "a duration of up to a day")
     return {_MAX_RETRIES: count, _RETRY_TIMEOUT: timedelta(milliseconds=millis)}
+
+
+def request_policy(storage: Mapping[str, object]) -> RetryPolicy:
+    """Return the same options as `retries`, as the policy of the requests that this library makes again.
+
+    Raises
+    ------
+    InvalidRequest
+        A value that is no number, or no duration.
+    """
+    wanted = retries(storage)
+    count, timeout = wanted[_MAX_RETRIES], wanted[_RETRY_TIMEOUT]
+    assert isinstance(count, int)
+    assert isinstance(timeout, timedelta)
+    return RetryPolicy(count, int(timeout / timedelta(milliseconds=1)), _MIN_WAIT_MILLIS, _MAX_WAIT_MILLIS)
 
 
 def _flat(storage: Mapping[str, object]) -> list[tuple[str, object]]:

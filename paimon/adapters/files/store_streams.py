@@ -20,21 +20,50 @@ TAIL_BYTES = 64 * 1024
 
 
 class StoreOutput(Output):
-    """An upload; `guard` turns the client's errors into ours, `landed` tells whether an object of a size is there."""
+    """A file being written: one put where it fits into a part, else an upload in parts.
 
-    def __init__(self, writer: Any, guard: Callable[[], Any], landed: Callable[[int], bool]) -> None:
-        self._writer = writer
+    Parameters
+    ----------
+    put : callable
+        Creates the whole object of these bytes.
+    start : callable
+        Begins an upload with these bytes, more than one part, and returns the client's writer.
+    guard : callable
+        Returns a context that turns the client's errors into ours.
+    landed : callable
+        Returns whether an object of this size is there.
+    """
+
+    def __init__(
+        self,
+        put: Callable[[bytes], None],
+        start: Callable[[bytes], Any],
+        guard: Callable[[], Any],
+        landed: Callable[[int], bool],
+    ) -> None:
+        self._put = put
+        self._start = start
         self._guard = guard
         self._landed = landed
+        self._buffer = bytearray()
+        self._writer: Any = None
         self._size = 0
         self.closed = False
 
     def write(self, data: bytes) -> int:
         """Append bytes."""
         view = memoryview(data).cast("B")  # Arrow's buffers hold signed bytes, which the client does not take
-        with self._guard():
-            self._writer.write(view)
         self._size += view.nbytes
+        with self._guard():
+            if self._writer is not None:
+                self._writer.write(view)
+            elif self._size <= PART_BYTES:
+                self._buffer += view
+            else:
+                missing = PART_BYTES + 1 - len(self._buffer)
+                self._writer = self._start(bytes(self._buffer) + view[:missing])
+                self._buffer = bytearray()
+                self._writer.write(view[missing:])
         return view.nbytes
 
     def tell(self) -> int:
@@ -46,6 +75,10 @@ class StoreOutput(Output):
         if self.closed:
             return
         self.closed = True
+        if self._writer is None:
+            data, self._buffer = bytes(self._buffer), bytearray()
+            self._put(data)
+            return
         with self._guard():
             try:
                 self._writer.close()
@@ -57,6 +90,7 @@ class StoreOutput(Output):
         """Leave the upload unfinished: it never becomes an object; its parts go by the store's own rules."""
         self.closed = True
         self._writer = None
+        self._buffer = bytearray()
 
 
 class StoreInput(io.RawIOBase):
