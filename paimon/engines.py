@@ -78,9 +78,7 @@ def connect(
     InvalidRequest
         An option that is not known, or a value that cannot be.
     """
-    storage = options.pop("storage", None) or {}
-    if not isinstance(storage, Mapping):
-        raise InvalidRequest("storage must be a mapping of storage options", subject="storage")
+    storage = _storage_options(options.pop("storage", None))
     text = {_option_name(key): option_text(value) for key, value in options.items()}
     _check_options(text)
     catalog = catalog_for(location_of(warehouse), storage, text)
@@ -170,7 +168,7 @@ def _open_at_path(
     database = parent.rpartition("/")[2]
     identifier = Identifier(database.removesuffix(".db") if database.endswith(".db") else "", table, branch, system)
     roots = tuple(location_of(root) for root in allowed_roots)
-    engine = _calling(engine_for(location, storage or {}, {}, roots), callbacks)
+    engine = _calling(engine_for(location, _storage_options(storage), {}, roots), callbacks)
     return open_at(engine, location, identifier, text, roots)
 
 
@@ -216,6 +214,15 @@ def location_of(path: str | os.PathLike[str]) -> str:
     if "://" in text:
         return text.rstrip("/")
     return os.path.abspath(Path(text).expanduser())  # noqa: PTH100  (links stay as they are named)
+
+
+def _storage_options(storage: object) -> Mapping[str, object]:
+    if storage is None:
+        return {}
+    if not isinstance(storage, Mapping):
+        hint = 'write storage={"endpoint": "…"}'
+        raise InvalidRequest(f"storage is a {type(storage).__name__}, not a mapping", subject="storage", hint=hint)
+    return storage
 
 
 def _option_name(key: str) -> str:
@@ -269,10 +276,10 @@ def _memory(options: Mapping[str, str]) -> MemoryBudget:
 
 
 def _executor(options: Mapping[str, str]) -> Executor:
-    text = options.get(_THREADS, "")
-    if text and not (text.isascii() and text.isdecimal() and int(text)):
+    text = options.get(_THREADS)
+    if text is not None and not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise InvalidRequest(f"threads is {text!r}", subject=_THREADS, hint="give a whole number, at least 1")
-    threads = int(text) if text else os.cpu_count() or 1
+    threads = (os.cpu_count() or 1) if text is None else int(text)
     return ThreadExecutor(threads) if threads > 1 else SerialExecutor()
 
 

@@ -57,7 +57,8 @@ class Follow(Iterator[pa.RecordBatch]):
         self._schema = changes.arrow_schema
         self._read = changes.read_plan
         holds = FollowRules.of(table).shows_replaced
-        self._progress = Progress(engine, table, consumer_id or table.options.consumer_id, holds)
+        name = table.options.consumer_id if consumer_id is None else consumer_id
+        self._progress = Progress(engine, table, name, holds)
         self._walk = Walk(engine, table, Wanted(start, self._read.predicate, until, idle), self._progress)
         self._automatic = acknowledge
         self._closed = False

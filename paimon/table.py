@@ -20,7 +20,7 @@ from paimon.domain.errors import CommitConflict, CommitOverwritten, InvalidReque
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
-from paimon.domain.paths import TablePaths
+from paimon.domain.paths import TablePaths, segment
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.changes import SchemaChange
 from paimon.domain.schema.rules.table_type import check_table_type
@@ -329,11 +329,11 @@ class Table(Committing, Kept, Followed):
 
     def new_batch_write_builder(self, commit_user: str | None = None) -> BatchWriteBuilder:
         """The program API for batch writing: write there, commit here."""
-        return BatchWriteBuilder(self.engine, self.definition, commit_user or _fresh_user(self))
+        return BatchWriteBuilder(self.engine, self.definition, _user_of(self, commit_user))
 
     def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
         """The program API for streaming writes: many commits of one user with rising identifiers."""
-        return StreamWriteBuilder(self.engine, self.definition, commit_user or _fresh_user(self))
+        return StreamWriteBuilder(self.engine, self.definition, _user_of(self, commit_user))
 
     def __repr__(self) -> str:
         schema = self.definition.schema
@@ -359,7 +359,7 @@ def open_at(
 ) -> Table | SystemTable:
     """The table (or its system table) at a location; NotFound where there is none."""
     check_options(options)
-    branch = options.get("branch") or identifier.branch
+    branch = segment(options.get("branch", identifier.branch), "branch name")
     paths = TablePaths(location, branch)
     schema = latest_schema(engine, paths)
     if schema is None:
@@ -401,6 +401,14 @@ def _result(table: Table, change: RowChange) -> WriteResult:
     keep_up(table.engine, table.definition, change.commit.snapshot_ids)
     done = change.commit
     return WriteResult(done.snapshot_ids, change.rows, done.added_files, done.lost_compaction)
+
+
+def _user_of(table: Table, commit_user: str | None) -> str:
+    if commit_user is None:
+        return _fresh_user(table)
+    if not commit_user:
+        raise InvalidRequest("commit_user is empty", subject="commit_user", hint="give a name, or leave it out")
+    return commit_user
 
 
 def _fresh_user(table: Table) -> str:

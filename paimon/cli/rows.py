@@ -68,7 +68,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def _cat(given: argparse.Namespace) -> None:
-    if given.branch:
+    if given.branch is not None:
         given.option.append(f"branch={given.branch}")
     table = opened(given)
     travel = {k: getattr(given, k) for k in ("snapshot", "tag", "timestamp") if getattr(given, k) is not None}
@@ -83,7 +83,7 @@ def _cat(given: argparse.Namespace) -> None:
 
 def _write(given: argparse.Namespace) -> None:
     table = opened_table(given)
-    if given.overwrite and given.kind_column:
+    if given.overwrite and given.kind_column is not None:
         raise InvalidRequest("an overwrite takes no row kinds", subject="kind-column", hint="leave out --kind-column")
     pieces = chain.from_iterable([read_file(file, given.format, table.arrow_schema) for file in given.files])
     data = counted(pieces, "writing")

@@ -78,7 +78,7 @@ def _init(given: argparse.Namespace) -> None:
 
 def _create(given: argparse.Namespace) -> None:
     warehouse, name = place_of(given)
-    schema = given.columns if given.columns else schema_of(given.like)
+    schema = given.columns if given.columns is not None else schema_of(given.like)
     catalog = catalog_at(given, warehouse)
     catalog.create_database(name.partition(".")[0], exist_ok=True)
     try:

@@ -55,7 +55,7 @@ class Between:
 
 def asked(options: TableOptions) -> Asked | None:
     """What the options ask for; None where they ask for no incremental read."""
-    given = {bounds: text for bounds in Bounds if (text := options.get(bounds.value))}
+    given = {bounds: text for bounds in Bounds if (text := options.get(bounds.value)) is not None}
     if len(given) > 1:
         names = ", ".join(bounds.value for bounds in given)
         raise InvalidRequest(f"more than one incremental read: {names}", hint="give exactly one of them")

@@ -58,7 +58,7 @@ def start_of(options: TableOptions, from_snapshot: int | str | None) -> Start:
     if from_snapshot is not None:
         return _said(from_snapshot)
     for key in _BATCH_ONLY:
-        if options.get(key):
+        if options.get(key) is not None:
             raise InvalidRequest(f"a follower cannot start at {key}", subject=key, hint="start at a snapshot or a time")
     check_scan(options)
     mode = _mode(options)
@@ -67,7 +67,7 @@ def start_of(options: TableOptions, from_snapshot: int | str | None) -> Start:
         raise Unsupported(f"following with scan.mode {mode!r}", hint=f"known are {', '.join(known)}")
     kind = known[mode]
     keys = _VALUES.get(kind, ())
-    given = [text for key in keys if (text := options.get(key))]
+    given = [text for key in keys if (text := options.get(key)) is not None]
     if keys and not given:
         raise InvalidRequest(f"scan.mode {mode!r} needs {' or '.join(keys)}", subject="scan.mode")
     return Start(kind, given[0] if given else "")
@@ -89,9 +89,9 @@ def _mode(options: TableOptions) -> str:
         return StartKind.STATE.value
     if options.scan_mode != "default":
         return options.scan_mode
-    if options.get("scan.snapshot-id"):
+    if options.get("scan.snapshot-id") is not None:
         return StartKind.CHANGES_OF.value
-    if options.get("scan.timestamp") or options.get("scan.timestamp-millis"):
+    if any(options.get(key) is not None for key in _VALUES[StartKind.SINCE]):
         return StartKind.SINCE.value
     return StartKind.STATE.value
 

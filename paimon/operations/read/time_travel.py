@@ -103,7 +103,7 @@ def _made_since(engine: Engine, table: TableDefinition, way: str, millis: int) -
 
 
 def _from_options(options: Mapping[str, str]) -> dict[str, object]:
-    return {way: options[key] for key, way in _OPTION_WAYS.items() if options.get(key)}
+    return {way: options[key] for key, way in _OPTION_WAYS.items() if key in options}
 
 
 def _at_schema(engine: Engine, table: TableDefinition, schema_id: int) -> TableDefinition:
