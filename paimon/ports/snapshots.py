@@ -1,8 +1,9 @@
 """SnapshotCommit: the one place where a snapshot becomes visible.
 
 Contract: of all writers that race for one id at most one gets PUBLISHED; UNKNOWN says that nobody can tell yet: the
-caller reads the snapshot of that id and compares identities. A turn is a courtesy between writers: it saves lost
-races and promises nothing. Apart from FileIO because a catalog may own the commit.
+caller reads the snapshot of that id and compares identities; a StorageError says that nothing was published. A turn is
+a courtesy between writers: it saves lost races and promises nothing. Apart from FileIO because a catalog may own the
+commit.
 """
 
 from __future__ import annotations

@@ -414,3 +414,23 @@ def test_the_server_of_the_tests_creates_what_is_absent_at_once(endpoint: str) -
     finally:
         sys.setswitchinterval(usual)
     assert found == [[200] + [412] * 7] * len(names)
+
+
+def test_the_refusal_of_several_writers_is_no_commit_in_doubt(endpoint: str) -> None:
+    with overwriting(endpoint) as careless:
+        root = f"s3://{BUCKET}/{uuid.uuid4()}"
+        alone = paimon.connect(root, storage={**storage_of(careless), "single-writer": True})
+        alone.create_database("d")
+        table = alone.create_table("d.t", "a INT")
+        table.write({"a": [1]})
+        before = _below(f"{table.location}/manifest", endpoint)
+        shared = paimon.open_table(table.location, storage=storage_of(careless))
+        with pytest.raises(StorageError, match=r"a trial showed.*metastore='jdbc'.*'single-writer'"):
+            shared.write({"a": [2]})
+        assert [s.id for s in table.snapshots()] == [1]
+        assert _below(f"{table.location}/manifest", endpoint) == before, "what was written for it is gone"
+        assert table.write({"a": [3]}).snapshot_ids == (2,)
+
+
+def _below(directory: str, endpoint: str) -> list[str]:
+    return [status.name for status in StoreFiles(directory, storage_of(endpoint)).list(directory)]

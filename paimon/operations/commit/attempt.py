@@ -123,7 +123,11 @@ class Attempts:
             if isinstance(error, CorruptTable) and self._expired(latest):
                 return None
             raise
-        outcome = publish(self._engine, self._table, snapshot, latest)
+        try:
+            outcome = publish(self._engine, self._table, snapshot, latest)
+        except StorageError:
+            self._start_anew()
+            raise
         if outcome is PublishOutcome.UNKNOWN:
             signature = self._signature
             raise CommitUncertain(

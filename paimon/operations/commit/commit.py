@@ -49,6 +49,8 @@ def commit(
         committed and no snapshot tells of it.
     CorruptTable
         The snapshot to build on cannot be read; nothing was published.
+    StorageError
+        The storage refused; nothing was published.
     Unsupported
         The table wants callbacks that the engine does not have; nothing was published.
     """

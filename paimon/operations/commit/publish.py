@@ -34,25 +34,38 @@ def publish(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Sn
     PublishOutcome
         PUBLISHED: it stands, in the table's history; LOST: another's snapshot stands in its place, or history went on
         without it, and it is gone again; UNKNOWN: nobody can tell.
+
+    Raises
+    ------
+    StorageError
+        The storage refused each put, and nothing stands there: the snapshot is not published and never will be.
     """
+    refusals: list[StorageError] = []
     for attempt in range(_TRIES):
         if attempt:
             engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
-        match _next(engine, table.paths, snapshot, base):
+        match _next(engine, table.paths, snapshot, base, refusals):
             case Step.CONFIRM:
                 return _confirmed(engine, table, snapshot, base)
             case Step.GO_ON:
                 return PublishOutcome.LOST
             case Step.GIVE_UP:
                 return PublishOutcome.UNKNOWN
+    if len(refusals) == _TRIES:
+        raise refusals[-1]
     return PublishOutcome.UNKNOWN
 
 
-def _next(engine: Engine, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> Step:
-    """Put the snapshot; what to do then."""
-    if _put(engine, paths, snapshot, base) is PublishOutcome.PUBLISHED:
+def _next(
+    engine: Engine, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None, refusals: list[StorageError]
+) -> Step:
+    """Put the snapshot; what to do then. Refusals of puts that left nothing for certain are collected."""
+    put = _put(engine, paths, snapshot, base)
+    if put is PublishOutcome.PUBLISHED:
         return after_put(True, Seen.MINE, True)
     seen = _seen(engine, paths, snapshot)
+    if isinstance(put, StorageError) and seen is Seen.NOTHING:
+        refusals.append(put)
     return after_put(False, seen, seen is not Seen.NOTHING or base is None or _seen(engine, paths, base) is Seen.MINE)
 
 
@@ -64,11 +77,14 @@ def read_standing(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapsh
         return error
 
 
-def _put(engine: Engine, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+def _put(
+    engine: Engine, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None
+) -> PublishOutcome | StorageError:
+    """What the put answered; a StorageError, which says that this put created nothing."""
     try:
         return engine.snapshots.publish(paths, snapshot, base)
-    except StorageError:
-        return PublishOutcome.UNKNOWN
+    except StorageError as refusal:
+        return refusal
 
 
 def _seen(engine: Engine, paths: TablePaths, snapshot: Snapshot) -> Seen:

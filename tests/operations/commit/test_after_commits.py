@@ -31,6 +31,7 @@ from paimon.operations.maintain.refs.rollback import roll_back
 from paimon.operations.read.snapshots import latest_snapshot
 from paimon.ports.callbacks import CommitEvent
 from paimon.ports.engine import Engine
+from paimon.ports.files import PutOutcome
 from paimon.testing.faulty_files import Fault, FaultyFiles
 from paimon.testing.memory_files import MemoryFiles
 
@@ -394,3 +395,40 @@ def test_names_in_the_option_must_be_bound_and_are_never_loaded() -> None:
     put(bound, wanting, message(table, ["a"]))
     assert len(events) == 2
     assert json.dumps(dict(events[0].table.options.values)) == json.dumps(dict(wanting.options.values))
+
+
+@pytest.mark.parametrize("first", [Fault.FAILS, Fault.TELLS_NOTHING])
+def test_what_was_refused_each_time_is_refused_and_not_in_doubt(first: Fault) -> None:
+    """One put that told nothing may have been made, whatever the later ones say."""
+    memory, table = MemoryFiles(), table_at("/lake/t")
+    calm = engine_on(memory)
+    create(calm, table)
+    put(calm, table, with_file(calm, table, "a"))
+    before = set(memory.contents)
+    path = table.paths.snapshot(2)
+    tries: list[Fault] = []
+
+    def strike(operation: str, where: str) -> Fault | None:
+        if operation != "put_if_absent" or where != path:
+            return None
+        tries.append(Fault.FAILS if tries else first)
+        return tries[-1]
+
+    files = Lost(memory, path) if first is Fault.TELLS_NOTHING else memory
+    with pytest.raises(StorageError if first is Fault.FAILS else CommitUncertain):
+        put(engine_on(FaultyFiles(files, strike)), table, with_file(calm, table, "mine"), user="me")
+    assert len(tries) > 1
+    left = {name.rpartition("/")[2] for name in set(memory.contents) - before} - {"mine"}
+    assert not left if first is Fault.FAILS else left, "manifests of a commit in doubt stay"
+
+
+class Lost(MemoryFiles):
+    """A put of one path is taken, and lost on its way."""
+
+    def __init__(self, inner: MemoryFiles, path: str) -> None:
+        super().__init__()
+        self.contents = inner.contents
+        self._path = path
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        return PutOutcome.UNKNOWN if path == self._path else super().put_if_absent(path, data)

@@ -91,6 +91,8 @@ def resolve(engine: Engine, table: TableDefinition, error: CommitUncertain | Com
         It has to be made again, but its files are gone: write the rows again.
     CommitConflict, InvalidRequest
         It cannot be made again: see `commit`.
+    StorageError
+        The storage refused to make it again; ask again.
     """
     request = error.request
     if not isinstance(request, CommitRequest):
