@@ -1,38 +1,34 @@
-"""Rows on the terminal: as a drawn table, as JSON lines, as CSV.
+"""Rows and records on the terminal: as a drawn table, as aligned lines, as JSON lines, as CSV.
 
-Law: JSON lines hold every value exactly (decimals, times, binary values and what JSON lacks as text); the drawn table
-may cut long ones.
+Invariant: only few rows are drawn; more of them, and all that goes to a file or a pipe, stream in pieces of bounded
+size. JSON lines hold every value exactly; a drawn table may cut long ones, aligned lines never do.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv
 
 from paimon.cli.progress import counted
+from paimon.cli.rendering.column_texts import NULL_SIGN, to_json_lines
+from paimon.cli.rendering.line_layout import measure_layout
+from paimon.cli.rendering.terminal import console, draw_columns, draw_fitted
+from paimon.cli.rendering.text_table import WIDEST_CELL, TextColumn, cut_text, to_text_columns
 from paimon.domain.errors import InvalidRequest
 from paimon.table import WriteResult
 
-_WIDEST = 60
-_PIPE_WIDTH = 1_000
-"""Columns of a drawn table that goes to a file or a pipe, where nothing should be cut to a screen."""
+__all__ = ["console", "lost_compaction", "print_lost", "print_records", "print_rows", "print_with_total", "quantity"]
 
-
-def console() -> Any:
-    """A rich console; InvalidRequest where rich is not installed."""
-    _need_rich()
-    from rich.console import Console
-
-    return Console(soft_wrap=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+_MOST_DRAWN_ROWS = 500
+_PIECE_BYTES = 4 * 1024 * 1024
+_MARKUP_BYTES = 32
+"""What the name of a column, or its padding, adds to a value, roughly."""
 
 
 def lost_compaction(result: WriteResult) -> dict[str, str]:
@@ -49,76 +45,93 @@ def print_lost(lost: Mapping[str, str]) -> None:
 def print_rows(reader: pa.RecordBatchReader, output: str) -> None:
     """Print all rows of a reader in the form that was asked for."""
     if output == "json":
-        for line in json_lines(reader):
-            print(line)
+        for piece in _pieces(reader):
+            _write_texts(to_json_lines(piece))
     elif output == "csv":
         _print_csv(reader)
     else:
         _print_table(reader)
 
 
+def print_with_total(reader: pa.RecordBatchReader, most: int, total: Callable[[], str]) -> None:
+    """Draw the first rows on a terminal, and say how many there are and how to see them.
+
+    Parameters
+    ----------
+    reader : pyarrow.RecordBatchReader
+        At least one row more than are drawn, if there are so many.
+    most : int
+        How many rows are drawn.
+    total : callable
+        Describes the number of all rows; called only where some are not drawn.
+    """
+    rows = reader.read_all()
+    if rows.num_rows <= most:
+        _draw_rows(rows, quantity(rows.num_rows, "row"))
+    else:
+        _draw_rows(rows.slice(0, most), f"{most:,} of {total()}: see more by --limit N or --all")
+
+
 def print_records(records: Iterable[Mapping[str, object]], output: str, title: str | None = None) -> None:
-    """Print plain records, all with the same keys."""
+    """Print plain records, all with the same keys; in JSON, blanks of keys become underscores."""
     listed = list(records)
     if output == "json":
         for record in listed:
-            print(json.dumps(record, ensure_ascii=False, default=plain))
-        return
-    if not listed:
+            named = {name.replace(" ", "_"): value for name, value in record.items()}
+            print(json.dumps(named, ensure_ascii=False, default=_plain))
+    elif not listed:
         print(f"{title or 'rows'}: none")
-        return
-    numeric = [all(isinstance(r[name], int | float | None) for r in listed) for name in listed[0]]
-    grid = _grid(list(listed[0]), numeric, title)
-    for record in listed:
-        grid.add_row(*(_cell(v) for v in record.values()))
-    console().print(grid)
+    else:
+        columns = [
+            TextColumn(
+                name,
+                all(isinstance(record[name], int | float | None) for record in listed),
+                tuple(_cell(record[name]) for record in listed),
+            )
+            for name in listed[0]
+        ]
+        draw_columns(columns, title)
 
 
-def json_lines(reader: pa.RecordBatchReader) -> Iterator[str]:
-    """Each row as one JSON object."""
-    exact = pa.schema([pa.field(f.name, _exact(f.type)) for f in reader.schema])
-    for batch in reader:
-        for row in batch.cast(exact).to_pylist():
-            yield _json(row)
+def quantity(count: int, what: str) -> str:
+    """A number of things, such as ``1 row`` and ``1,234 rows``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _json(row: Mapping[str, object]) -> str:
-    try:
-        return json.dumps(row, ensure_ascii=False, default=plain, allow_nan=False)
-    except ValueError:
-        return json.dumps(_without_nan(row), ensure_ascii=False, default=plain)
-
-
-def _without_nan(value: object) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, Mapping):
-        return {key: _without_nan(held) for key, held in value.items()}
-    return [_without_nan(held) for held in value] if isinstance(value, list | tuple) else value
-
-
-def _exact(kind: pa.DataType) -> pa.DataType:
-    """The type with texts for dates and timestamps, which Python's own cannot all hold."""
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(_exact(kind.value_type))
-    if pa.types.is_map(kind):
-        return pa.map_(_exact(kind.key_type), _exact(kind.item_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(f.name, _exact(f.type)) for f in kind])
-    return kind
-
-
-def plain(value: object) -> object:
+def _plain(value: object) -> object:
     """A value that JSON does not know, as one that it does."""
     if isinstance(value, Decimal):
         return format(value, "f")
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    return str(value)
+    return value.isoformat() if isinstance(value, datetime | date | time) else str(value)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return NULL_SIGN
+    nested = isinstance(value, dict | list)
+    text = json.dumps(value, ensure_ascii=False, default=_plain) if nested else str(_plain(value))
+    return cut_text(text, WIDEST_CELL)
+
+
+def _pieces(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in batches whose text takes little memory."""
+    for batch in reader:
+        row_bytes = batch.nbytes // max(batch.num_rows, 1) + _MARKUP_BYTES * batch.num_columns
+        step = max(1, _PIECE_BYTES // max(row_bytes, 1))
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
+
+
+def _write_texts(texts: pa.StringArray) -> None:
+    """Write the texts one after the other, straight from Arrow's memory."""
+    if not len(texts):
+        return
+    _, ends, data = texts.buffers()
+    offsets = pa.Array.from_buffers(pa.int32(), len(texts) + 1, [None, ends], offset=texts.offset)
+    sys.stdout.flush()
+    if data is not None:
+        sys.stdout.buffer.write(memoryview(data)[offsets[0].as_py() : offsets[-1].as_py()])
+    sys.stdout.buffer.flush()
 
 
 def _print_csv(reader: pa.RecordBatchReader) -> None:
@@ -137,60 +150,46 @@ def _print_csv(reader: pa.RecordBatchReader) -> None:
 
 
 def _print_table(reader: pa.RecordBatchReader) -> None:
-    numeric = [_is_number(f.type) for f in reader.schema]
-    grid = _grid(reader.schema.names, numeric)
-    exact = pa.schema([pa.field(f.name, _exact(f.type)) for f in reader.schema])
+    """Draw few rows on a terminal; stream lines where they are many, or go elsewhere."""
+    if not sys.stdout.isatty():
+        _print_lines(counted(reader, "reading"), reader.schema)
+        return
+    first: list[pa.RecordBatch] = []
     rows = 0
-    for batch in counted(reader, "reading"):
+    batches = iter(reader)
+    for batch in batches:
+        first.append(batch)
         rows += batch.num_rows
-        for row in batch.cast(exact).to_pylist():
-            grid.add_row(*(_cell(v) for v in row.values()))
+        if rows > _MOST_DRAWN_ROWS:
+            _print_lines(_chained(first, batches), reader.schema)
+            return
+    _draw_rows(pa.Table.from_batches(first, reader.schema), quantity(rows, "row"))
+
+
+def _chained(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while first:
+        yield first.pop(0)
+    yield from rest
+
+
+def _print_lines(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+    layout, rows = None, 0
+    for piece in _pieces(batches):
+        if layout is None:
+            layout = measure_layout(piece)
+            print(*layout.to_heading(), sep="\n")
+        _write_texts(layout.to_lines(piece))
+        rows += piece.num_rows
+    if layout is None:
+        print(*measure_layout(pa.RecordBatch.from_pylist([], schema)).to_heading(), sep="\n")
+    print(f"({quantity(rows, 'row')})")
+
+
+def _draw_rows(rows: pa.Table, footer: str) -> None:
+    columns = to_text_columns(rows)
+    elided = draw_fitted(columns) if columns else 0
     screen = console()
-    screen.print(grid)
-    screen.print(f"{rows:,} row{'' if rows == 1 else 's'}", style="dim")
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _grid(names: Sequence[str], numeric: Sequence[bool], title: str | None = None) -> Any:
-    _need_rich()
-    from rich.markup import escape
-    from rich.table import Table as Grid
-
-    grid = Grid(title=title and escape(title), title_justify="left")
-    for name, number in zip(names, numeric, strict=True):
-        grid.add_column(escape(name), justify="right" if number else "left", no_wrap=number)
-    return grid
-
-
-def _need_rich() -> None:
-    try:
-        import rich  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise InvalidRequest(
-            "drawn tables need rich", subject="rich", hint="pip install 'paimon-lake[cli]', or ask for --output json"
-        ) from missing
-
-
-def _cell(value: object) -> str:
-    from rich.markup import escape
-
-    return escape(_shown(value))
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "∅"
-    if isinstance(value, str):
-        text = value
-    elif isinstance(value, dict | list):
-        text = _json_text(value)
-    else:
-        text = str(value) if isinstance(value, int | float) else str(plain(value))
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
-
-
-def _json_text(value: object) -> str:
-    return json.dumps(_without_nan(value), ensure_ascii=False, default=plain)
+    screen.print(footer, style="dim", highlight=False)
+    if elided:
+        shown = f"{len(columns) - elided} of {quantity(len(columns), 'column')}"
+        screen.print(f"{shown}: choose by --columns A,B, or see all by --output json", style="dim", highlight=False)

@@ -1,20 +1,26 @@
 """Commands about rows: `cat`, `head`, `write`.
 
-Law: rows stream: a table larger than memory is printed, and files are written, piece by piece, in one commit.
+Law: rows stream: a table larger than memory is printed, and files are written, piece by piece, in one commit. A
+terminal gets the first rows unless more are asked for; a pipe gets all.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from itertools import chain
 
 from paimon.cli.arguments import Commands, add_option, add_output, add_table, command, names_of, opened, opened_table
 from paimon.cli.inputs import read_file
-from paimon.cli.output import lost_compaction, print_lost, print_records, print_rows
+from paimon.cli.output import lost_compaction, print_lost, print_records, print_rows, print_with_total, quantity
 from paimon.cli.progress import counted
 from paimon.domain.errors import InvalidRequest
-from paimon.results import Results
 from paimon.scan import Scan
+from paimon.system_table import SystemScan
+
+_TERMINAL_ROWS = 40
+_MOST_COUNTED_RECORDS = 5_000_000
+"""So many stored records are merged to count rows; of more, the number of records is the bound that is told."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,12 +32,16 @@ def add_commands(commands: Commands) -> None:
         'paimon cat lake/default.db/orders --where "amount > 5" --columns id,amount --output json',
     )
     _add_reading(cat)
-    cat.add_argument("-n", "--limit", type=int, help="at most so many rows")
+    most = cat.add_mutually_exclusive_group()
+    most.add_argument(
+        "-n", "--limit", type=int, help=f"at most so many rows (default: {_TERMINAL_ROWS} on a terminal, all in a pipe)"
+    )
+    most.add_argument("--all", action="store_true", help="all rows, also on a terminal")
     cat.set_defaults(run=_cat)
     head = command(commands, "head", "print the first rows of a table", "paimon head lake/default.db/orders -n 5")
     _add_reading(head)
     head.add_argument("-n", "--limit", type=int, default=10, help="how many rows (default: 10)")
-    head.set_defaults(run=_cat)
+    head.set_defaults(run=_cat, all=False)
     write = command(
         commands,
         "write",
@@ -72,13 +82,27 @@ def _cat(given: argparse.Namespace) -> None:
         given.option.append(f"branch={given.branch}")
     table = opened(given)
     travel = {k: getattr(given, k) for k in ("snapshot", "tag", "timestamp") if getattr(given, k) is not None}
-    scan: Results = table.scan(names_of(given.columns), given.where, given.limit, **travel)
+
+    def scan(limit: int | None) -> Scan | SystemScan:
+        return table.scan(names_of(given.columns), given.where, limit, **travel)
+
     if given.explain:
-        if not isinstance(scan, Scan):
+        planned = scan(given.limit)
+        if not isinstance(planned, Scan):
             raise InvalidRequest(f"{table.name} has no plan", subject=table.name, hint="leave out --explain")
-        print(scan.explain())
+        print(planned.explain())
+    elif given.output == "table" and given.limit is None and not given.all and sys.stdout.isatty():
+        first = scan(_TERMINAL_ROWS + 1).to_batches()
+        print_with_total(first, _TERMINAL_ROWS, lambda: _total(scan(None)))
     else:
-        print_rows(scan.to_batches(), given.output)
+        print_rows(scan(given.limit).to_batches(), given.output)
+
+
+def _total(scan: Scan | SystemScan) -> str:
+    """How many rows there are, or at most are."""
+    if isinstance(scan, Scan) and (records := scan.plan().row_count) > _MOST_COUNTED_RECORDS:
+        return f"at most {quantity(records, 'row')}"
+    return quantity(scan.count(), "row")
 
 
 def _write(given: argparse.Namespace) -> None:
@@ -94,11 +118,7 @@ def _write(given: argparse.Namespace) -> None:
         print_records([record], "json")
     elif result.snapshot_ids:
         ids = ", ".join(map(str, result.snapshot_ids))
-        print(f"snapshot {ids}: {_many(result.rows, 'row')} in {_many(result.files, 'file')}")
+        print(f"snapshot {ids}: {quantity(result.rows, 'row')} in {quantity(result.files, 'file')}")
         print_lost(lost)
     else:
         print("nothing to write: no snapshot was made")
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.abc
 import io
 import json
 import os
@@ -135,7 +134,7 @@ def test_tables_are_made_and_listed(shell: Shell) -> None:
     shell("create", "shop.t", "-w", "lake", "--columns", "other INT", "--if-not-exists")
     assert "--if-not-exists" in shell("create", "shop.t", "-w", "lake", "--columns", "k INT", code=1)
     assert shell.json("ls", "lake") == [
-        {"table": "shop.t", "columns": 2, "primary key": "", "partitioned by": "p", "snapshot": None, "rows": None}
+        {"table": "shop.t", "columns": 2, "primary_key": "", "partitioned_by": "p", "snapshot": None, "rows": None}
     ]
     assert "shop.t" in shell("ls", "lake")
 
@@ -385,26 +384,6 @@ def test_show_draws_files_by_bucket_and_level(shell: Shell, orders: str) -> None
 )
 def test_errors_are_one_sentence_and_a_hint(shell: Shell, orders: str, arguments: Sequence[str], said: str) -> None:
     assert said in shell(*arguments, code=1)
-
-
-class WithoutRich(importlib.abc.MetaPathFinder):
-    """Makes `rich` missing."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name.partition(".")[0] == "rich":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def test_drawn_tables_without_rich_say_what_to_install(
-    shell: Shell, orders: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [n for n in sys.modules if n.partition(".")[0] == "rich"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [WithoutRich(), *sys.meta_path])
-    for command in (["cat", orders], ["show", orders], ["ls", "lake"], ["snapshots", orders]):
-        assert "paimon-lake[cli]" in shell(*command, code=1)
-    assert shell.json("cat", orders)
-    assert shell("cat", orders, "--output", "csv")
 
 
 class Terminal(io.StringIO):

@@ -48,14 +48,14 @@ def run(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> Run:
 
 def test_tags(run: Run, orders: paimon.Table) -> None:
     (made,) = run("tag create", "one", "--snapshot", "1", "--retain", "3 d")
-    assert (made["tag"], made["snapshot"], made["lives seconds"]) == ("one", 1, 259200.0)
+    assert (made["tag"], made["snapshot"], made["lives_seconds"]) == ("one", 1, 259200.0)
     assert "already exists" in run("tag create", "one", code=1)
     assert "available are 1 to 3" in run("tag create", "nine", "--snapshot", "9", code=1)
     run("tag create", "latest")
     run("tag rename", "latest", "newest")
     run("tag replace", "newest", "--snapshot", "2")
     assert [(t["tag"], t["snapshot"]) for t in run("tag list")] == [("newest", 2), ("one", 1)]
-    assert run("tag delete", "one") == [{"tag": "one", "files deleted": 0}]
+    assert run("tag delete", "one") == [{"tag": "one", "files_deleted": 0}]
     assert "did you mean 'newest'" in run("tag delete", "newst", code=1)
     assert list(orders.tags) == ["newest"]
 
@@ -78,7 +78,7 @@ def test_consumers(run: Run, orders: paimon.Table) -> None:
     run("consumer reset", "slow", "2")
     run("consumer reset", "test-1", "3")
     assert "take one from 1 to 4" in run("consumer reset", "slow", "9", code=1)
-    assert run("consumer list")[0] == {"consumer": "slow", "next snapshot": 2}
+    assert run("consumer list")[0] == {"consumer": "slow", "next_snapshot": 2}
     assert run("consumer clear", "--including", "test-.*") == [{"consumer": "test-1", "deleted": True}]
     assert run("consumer expire", "1 d") == []
     assert run("expire snapshots", "--retain-max", "1")[0]["last"] == 1
@@ -115,7 +115,7 @@ def test_orphans(run: Run, orders: paimon.Table, capsys: pytest.CaptureFixture[s
 def test_rollback(run: Run, orders: paimon.Table) -> None:
     run("tag create", "three")
     (done,) = run("rollback", "--snapshot", "2")
-    assert (done["snapshot"], done["snapshots forgotten"], done["tags forgotten"]) == (2, 1, "three")
+    assert (done["snapshot"], done["snapshots_forgotten"], done["tags_forgotten"]) == (2, 1, "three")
     assert orders.scan().count() == 1
     assert "snapshot '7' does not exist" in run("rollback", "--snapshot", "7", code=1)
     with pytest.raises(SystemExit):

@@ -1,0 +1,236 @@
+"""Rows on a terminal and in a pipe: every value, bounded memory, and nothing wider than the screen."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from datetime import date
+from datetime import time as day_time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from terminal import COMMAND, HOME, in_pipe, on_terminal, without
+
+import paimon
+from paimon.cli.rendering.column_texts import to_json_lines, to_plain_texts
+from paimon.cli.rendering.text_table import choose_columns, cut_text, display_width
+
+ROWS = 1_000
+WIDE = 19
+MANY = 300_000
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("lake")
+    catalog = paimon.connect(root)
+    catalog.create_database("db")
+    table = catalog.create_table(
+        "db.t", "id BIGINT NOT NULL, name STRING", primary_keys=["id"], options={"bucket": 1, "write-only": True}
+    )
+    rows = pa.table({"id": range(ROWS), "name": [f"row {i}" for i in range(ROWS)]})
+    table.write(rows)
+    table.write(rows)
+    columns = {f"a_column_{i}": pa.array([i], pa.int64()) for i in range(WIDE)}
+    wide = catalog.create_table("db.wide", pa.table(columns).schema)
+    wide.write(pa.table(columns))
+    return root
+
+
+# On a terminal.
+
+
+def test_a_terminal_shows_the_first_rows_the_total_and_how_to_see_more(lake: Path) -> None:
+    lines = on_terminal(["cat", f"{lake}/db.db/t"])
+    assert len(lines) < 60
+    assert lines[-1] == "40 of 1,000 rows: see more by --limit N or --all"
+    some = on_terminal(["cat", f"{lake}/db.db/t", "--where", "id >= 990"])
+    assert some[-1] == "10 rows"
+    assert on_terminal(["cat", f"{lake}/db.db/t", "--limit", "100"])[-1] == "100 rows"
+
+
+def test_many_rows_stream_as_lines_also_on_a_terminal(lake: Path) -> None:
+    lines = on_terminal(["cat", f"{lake}/db.db/t", "--all"])
+    assert lines[0].split() == ["id", "name"]
+    assert lines[-1] == "(1,000 rows)"
+    assert [line.split(maxsplit=1) for line in lines[2:-1]] == [[str(i), f"row {i}"] for i in range(ROWS)]
+
+
+@pytest.mark.parametrize("command", [COMMAND, without("rich")], ids=["rich", "plain"])
+def test_columns_in_the_middle_are_elided_to_the_width_of_the_screen(lake: Path, command: tuple[str, ...]) -> None:
+    lines = on_terminal(["head", f"{lake}/db.db/wide"], 80, command)
+    assert max(map(display_width, lines)) <= 80
+    text = "\n".join(lines)
+    for shown in ("a_column_0", "…", "a_column_18", f"of {WIDE} columns: choose by --columns A,B"):
+        assert shown in text
+    all_of_them = "\n".join(on_terminal(["head", f"{lake}/db.db/wide"], 400, command))
+    assert all(f"a_column_{i}" in all_of_them for i in range(WIDE))
+    assert "columns: choose" not in all_of_them
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(0, 300), st.integers(1, 4))
+def test_chosen_columns_fit_and_come_from_both_ends(widths: list[int], room: int, ellipsis: int) -> None:
+    chosen = choose_columns(widths, room, ellipsis)
+    assert chosen[0] == 0
+    assert chosen == sorted(set(chosen))
+    if len(chosen) == len(widths):
+        assert sum(widths) <= room or len(widths) == 1
+        return
+    used = sum(widths[i] for i in chosen) + ellipsis
+    assert used <= room or chosen == [0]
+    gaps = [b - a for a, b in zip(chosen, [*chosen[1:], len(widths)], strict=True)]
+    assert sum(gap > 1 for gap in gaps) == 1, "one gap"
+
+
+@given(st.text(max_size=40), st.integers(1, 20))
+def test_cut_texts_are_no_wider_than_allowed(text: str, width: int) -> None:
+    assert display_width(cut_text(text, width)) <= max(width, 1)
+    assert display_width(text) > width or cut_text(text, width) == text
+
+
+def test_without_rich_tables_are_plain(lake: Path) -> None:
+    plain = without("rich")
+    drawn = on_terminal(["cat", f"{lake}/db.db/t", "--limit", "2"], command=plain)
+    assert drawn == ["id  name", "--  -----", " 0  row 0", " 1  row 1", "2 rows"]
+    assert "primary key" in in_pipe(["ls", str(lake)], plain)
+    assert "BIGINT NOT NULL" in in_pipe(["show", f"{lake}/db.db/t"], plain)
+    assert "APPEND" in in_pipe(["snapshots", f"{lake}/db.db/t"], plain)
+    assert "0 files, 0 bytes" in in_pipe(["orphans", f"{lake}/db.db/t"], plain)
+
+
+# In a pipe.
+
+
+def test_a_pipe_gets_every_row_on_a_line(lake: Path) -> None:
+    lines = in_pipe(["cat", f"{lake}/db.db/t"]).splitlines()
+    assert [line.split(maxsplit=1) for line in lines[2:-1]] == [[str(i), f"row {i}"] for i in range(ROWS)]
+    assert lines[-1] == "(1,000 rows)"
+    empty = in_pipe(["cat", f"{lake}/db.db/t", "--where", "id < 0"]).splitlines()
+    assert [empty[0].split(), empty[-1]] == [["id", "name"], "(0 rows)"]
+
+
+def test_values_cannot_break_a_line_or_steer_a_terminal() -> None:
+    (text,) = to_plain_texts(pa.array(["a\nb\tc\r\x1b[31m\x9b\x7f∅"])).to_pylist()
+    assert text == "a\\nb\\tc\\r\ufffd[31m\ufffd\ufffd∅"
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table of many rows: its path."""
+    catalog = paimon.connect(tmp_path_factory.mktemp("many"))
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "id BIGINT, text STRING")
+    table.write(pa.table({"id": range(MANY), "text": [f"{i:0100}" for i in range(MANY)]}))
+    return table.location
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_many_rows_take_little_time_and_memory(many: str, output: str) -> None:
+    code = (
+        "import resource, sys; from paimon.cli.main import main; main(sys.argv[1:]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+
+    def peak(*words: str) -> tuple[int, float, int]:
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", code, "cat", many, "--output", output, *words],
+            env=os.environ | {"PYTHONPATH": HOME}, capture_output=True, check=True,
+        )  # fmt: skip
+        return int(done.stderr), time.monotonic() - started, done.stdout.count(b"\n")
+
+    few, _, _ = peak("--limit", "1")
+    kibibytes, seconds, lines = peak()
+    assert lines >= MANY
+    assert seconds < 20, "a loop over rows takes minutes"
+    assert kibibytes - few < 128 * 1024, "rows are held"
+
+
+# JSON lines against the reference, row by row.
+
+
+def reference(kind: pa.DataType, value: Any) -> Any:
+    """What a value is in JSON, one by one."""
+    if value is None:
+        return None
+    if pa.types.is_decimal(kind):
+        return format(value, "f")
+    if pa.types.is_floating(kind):
+        if math.isfinite(value):
+            return value
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if pa.types.is_binary(kind):
+        return base64.b64encode(value).decode()
+    if pa.types.is_date(kind) or pa.types.is_time(kind):
+        return value.isoformat(*(["milliseconds"] if pa.types.is_time(kind) else []))
+    if pa.types.is_map(kind):
+        return [[reference(kind.key_type, k), reference(kind.item_type, v)] for k, v in value]
+    if pa.types.is_list(kind):
+        return [reference(kind.value_type, v) for v in value]
+    if pa.types.is_struct(kind):
+        return {field.name: reference(field.type, value[field.name]) for field in kind}
+    return value
+
+
+SCALARS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
+    (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    (pa.int8(), st.integers(-128, 127)),
+    (pa.bool_(), st.booleans()),
+    (pa.float64(), st.floats()),
+    (pa.string(), st.text(st.characters(exclude_categories=["Cs"]), max_size=8)),
+    (pa.string(), st.text('"\\\n\t\r\x00\x1f/é', max_size=4)),
+    (pa.binary(), st.binary(max_size=5)),
+    (pa.decimal128(20, 10), st.decimals(-(10**9), 10**9, places=10)),
+    (pa.decimal128(38, 0), st.integers(-(10**37), 10**37).map(Decimal)),
+    (pa.date32(), st.dates(date(1, 1, 1))),
+    (pa.time32("ms"), st.times().map(lambda t: day_time(t.hour, t.minute, t.second, t.microsecond // 1000 * 1000))),
+]
+
+
+def maps_of(kind: pa.DataType, values: st.SearchStrategy[Any]) -> tuple[pa.DataType, st.SearchStrategy[Any]]:
+    pairs = st.tuples(st.text("ab", max_size=2), st.none() | values)
+    return pa.map_(pa.string(), kind), st.lists(pairs, max_size=3)
+
+
+KINDS = st.recursive(
+    st.sampled_from(SCALARS),
+    lambda inner: st.one_of(
+        inner.map(lambda i: (pa.list_(i[0]), st.lists(st.none() | i[1], max_size=3))),
+        inner.map(lambda i: maps_of(*i)),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda parts: (
+                pa.struct([pa.field(f"f{n}", kind) for n, (kind, _) in enumerate(parts)]),
+                st.fixed_dictionaries({f"f{n}": st.none() | values for n, (_, values) in enumerate(parts)}),
+            )
+        ),
+    ),
+    max_leaves=4,
+)  # fmt: skip
+
+
+@given(st.data())
+def test_json_lines_are_those_of_the_reference(data: st.DataObject) -> None:
+    columns = data.draw(st.lists(KINDS, min_size=1, max_size=3))
+    rows = data.draw(st.integers(0, 6))
+    values = [data.draw(st.lists(st.none() | drawn, min_size=rows, max_size=rows)) for _, drawn in columns]
+    names = ['a"b', "é", "c"][: len(columns)]
+    arrays = [pa.array(v, kind) for v, (kind, _) in zip(values, columns, strict=True)]
+    batch = pa.record_batch(arrays, names=names)
+    first = data.draw(st.integers(0, rows))
+    lines = to_json_lines(batch.slice(first)).to_pylist()
+    expected = [
+        {n: reference(kind, v[row]) for n, v, (kind, _) in zip(names, values, columns, strict=True)}
+        for row in range(first, rows)
+    ]
+    assert all(line.endswith("\n") and "\n" not in line[:-1] for line in lines)
+    assert [json.dumps(json.loads(line)) for line in lines] == [json.dumps(row) for row in expected]

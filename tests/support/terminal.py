@@ -1,0 +1,67 @@
+"""Commands on a real pseudo-terminal, and with packages missing: each in a process of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from pathlib import Path
+
+import paimon
+
+HOME = str(Path(paimon.__file__).parents[1])
+COMMAND = (sys.executable, "-m", "paimon")
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+_BLOCKER = """
+import importlib.abc, sys
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def blocked(*packages: str) -> str:
+    """Python code that makes packages missing."""
+    return _BLOCKER.format(blocked=set(packages))
+
+
+def without(*packages: str) -> tuple[str, ...]:
+    """The command line as a program in which these packages are missing."""
+    return (sys.executable, "-c", blocked(*packages) + "from paimon.cli.main import main; sys.exit(main(sys.argv[1:]))")
+
+
+def on_terminal(words: Sequence[str], columns: int = 80, command: Sequence[str] = COMMAND) -> list[str]:
+    """Lines that a command shows on a terminal of this width, without styles; it must succeed."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    surrounding = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | {"PYTHONPATH": HOME}
+    with subprocess.Popen([*command, *words], stdin=slave, stdout=slave, stderr=slave, env=surrounding) as process:
+        os.close(slave)
+        shown = b"".join(iter(lambda: _read(master), b""))
+    os.close(master)
+    text = _STYLES.sub("", shown.decode())
+    assert process.returncode == 0, text
+    return text.splitlines()
+
+
+def in_pipe(words: Sequence[str], command: Sequence[str] = COMMAND) -> str:
+    """What a command prints into a pipe; it must succeed."""
+    surrounding = os.environ | {"PYTHONPATH": HOME}
+    done = subprocess.run([*command, *words], env=surrounding, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65_536)
+    except OSError:  # the other end was closed
+        return b""
