@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from paimon.domain.errors import (
         AlreadyExists,
         CommitConflict,
+        CommitNotVisible,
         CommitOverwritten,
         CommitUncertain,
         CorruptTable,
@@ -50,6 +51,7 @@ _HOMES = {
     "Catalog": "paimon.catalog",
     "CommitConflict": "paimon.domain.errors",
     "CommitEvent": "paimon.ports.callbacks",
+    "CommitNotVisible": "paimon.domain.errors",
     "CommitOverwritten": "paimon.domain.errors",
     "CommitUncertain": "paimon.domain.errors",
     "CorruptTable": "paimon.domain.errors",
@@ -75,6 +77,7 @@ __all__ = [
     "Catalog",
     "CommitConflict",
     "CommitEvent",
+    "CommitNotVisible",
     "CommitOverwritten",
     "CommitUncertain",
     "CorruptTable",

@@ -13,18 +13,19 @@ from typing import Any, Self
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
-from paimon.domain.commit.message import CommitMessage, DataIncrement
-from paimon.domain.errors import CommitUncertain, InvalidRequest, PaimonError
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.spec import parse_spec
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.scan.plan import Plan
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.abort import abort
-from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, commit, committed, tell_again
+from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, committed
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
+from paimon.operations.write.commit_written import commit_written, repeat_commit
 from paimon.operations.write.source import tables_of
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine
@@ -250,7 +251,13 @@ class TableCommit:
         """Publish the messages; with an identifier of its own a commit of one user happens once.
 
         After a CommitConflict nothing was published and the files are still there: `abort` removes them. Where only
-        the compaction was lost (see `CommitResult.lost_compaction`), its files are gone already.
+        the compaction was lost (see `CommitResult.lost_compaction`), its files are gone already. Where reads skip
+        level 0 (deletion vectors, first-row), a lost compaction is planned again until reads show the rows.
+
+        Raises
+        ------
+        CommitNotVisible
+            The rows are committed, but their compaction failed too often.
         """
         request = CommitRequest(
             messages=tuple(messages),
@@ -262,30 +269,19 @@ class TableCommit:
             properties=dict(properties or {}),
             ignore_empty=self.ignore_empty,
         )
-        done = commit(self.engine, self.table, request, self._safe)
-        if done.lost_compaction is not None and not isinstance(done.lost_compaction, CommitUncertain):
-            self._drop_compaction(messages, min(done.snapshot_ids))
+        done = commit_written(self.engine, self.table, request, self._safe)
         keep_up(self.engine, self.table, done.snapshot_ids, identifier)
         return done
 
-    def _drop_compaction(self, messages: Sequence[CommitMessage], written: int) -> None:
-        """Remove what was compacted of messages whose rows were published just now, as the snapshot `written`."""
-        compacted = [evolve(m, data=DataIncrement()) for m in messages]
-
-        def is_of_the_rows(snapshot: Snapshot) -> bool:
-            return snapshot.id == written and snapshot.commit_user == self.commit_user
-
-        try:
-            abort(self.engine, self.table, compacted, self.commit_user, is_before=is_of_the_rows)
-        except PaimonError:
-            self.engine.observer.count("commit.orphans", 1)  # what was written stands: this is no failure of the commit
-
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
-        """Those identifiers that this user has not committed yet; callbacks are called again for the others."""
+        """Those identifiers that this user has not committed yet.
+
+        For the others callbacks are called again, and rows that reads do not show yet are compacted.
+        """
         left = [i for i in identifiers if not committed(self.engine, self.table, self.commit_user, i)]
         for identifier in identifiers:
             if identifier not in left:
-                tell_again(self.engine, self.table, CommitRequest((), self.commit_user, identifier))
+                repeat_commit(self.engine, self.table, CommitRequest((), self.commit_user, identifier))
         return left
 
     def abort(self, messages: Sequence[CommitMessage], identifier: int = BATCH_COMMIT_IDENTIFIER) -> tuple[str, ...]:
@@ -358,7 +354,7 @@ class StreamTableCommit:
         inner = self.inner
         if committed(inner.engine, inner.table, inner.commit_user, identifier):
             request = CommitRequest(tuple(messages), inner.commit_user, identifier)
-            told = tell_again(inner.engine, inner.table, request)
+            told = repeat_commit(inner.engine, inner.table, request)
             return CommitResult(already_committed=True, failed_callbacks=told)
         return inner.commit(messages, identifier=identifier, watermark=watermark)
 

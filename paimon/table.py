@@ -29,6 +29,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.follow import Followed
+from paimon.operations.commit.abort import is_still_needed
 from paimon.operations.commit.after.callbacks import check_callbacks
 from paimon.operations.evolve import alter_table, at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.maintain.compact import CompactResult, compact
@@ -51,7 +52,7 @@ class WriteResult:
     """What a write did: ids of the snapshots it made (none for an empty write), rows and files added.
 
     A writer compacts what it has written; where others did so meanwhile, `lost_compaction` tells of it. Nothing is
-    missing then: the rows stand, and a later write or `Table.compact` compacts them.
+    missing then: the rows stand and can be read, and a later write or `Table.compact` compacts them.
     """
 
     snapshot_ids: tuple[int, ...]
@@ -190,6 +191,8 @@ class Table(Committing, Kept, Followed):
             The data do not fit the table; nothing was committed.
         CommitConflict, CommitUncertain, CommitOverwritten
             See there, and `resolve`.
+        CommitNotVisible
+            The rows are committed, but reads do not show them yet: call `compact`, do not write them again.
         """
         user = commit_user or _fresh_user(self)
         if merge_schema:
@@ -389,8 +392,9 @@ def _committed(
     """One commit; where it is refused for certain, or took place before, its files are removed."""
     try:
         done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
-    except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported):
-        commit.abort(messages, identifier)
+    except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported) as error:
+        if not is_still_needed(messages, error):
+            commit.abort(messages, identifier)
         raise
     if done.already_committed:
         commit.abort(messages)  # asked as a batch: the files that the earlier commit holds stay, these are others

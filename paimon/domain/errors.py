@@ -146,21 +146,68 @@ class CommitOverwritten(PaimonError):
 
     Said by the next commit of the process, of which nothing was published. `snapshot_id` is the lost snapshot, of
     `commit_user` under `identifier`; `other_user` wrote what stands now. Its data files are still there:
-    `Table.resolve(error)` commits them again.
+    `Table.resolve(error)` commits them again. Where `is_this_commit` is true, the rows are those of the very call that
+    raised the error (they were replaced before its compaction): resolve it, and do not repeat the call.
     """
 
-    def __init__(self, snapshot_id: int, commit_user: str, identifier: int, other_user: str) -> None:
+    def __init__(
+        self, snapshot_id: int, commit_user: str, identifier: int, other_user: str, *, is_this_commit: bool = False
+    ) -> None:
+        again = "commits this very write again, do not repeat it" if is_this_commit else "commits its files again"
         super().__init__(
             f"snapshot {snapshot_id} of user {commit_user!r} was replaced by one of user {other_user!r}, "
             "and what it brought is not in the table",
-            hint="Table.resolve(error) commits its files again; writers that check and then rename, as Java does "
+            hint=f"Table.resolve(error) {again}; writers that check and then rename, as Java does "
             "without a catalog's lock, need a locking catalog (a rollback by others looks the same)",
         )
         self.snapshot_id = snapshot_id
         self.commit_user = commit_user
         self.identifier = identifier
         self.other_user = other_user
+        self.is_this_commit = is_this_commit
         self.request: object | None = None
+
+    def as_this_commit(self) -> CommitOverwritten:
+        """Return the same error for the call that made the snapshot: it was replaced before its compaction."""
+        error = CommitOverwritten(
+            self.snapshot_id, self.commit_user, self.identifier, self.other_user, is_this_commit=True
+        )
+        error.request = self.request
+        return error
+
+
+class CommitNotVisible(PaimonError):
+    """The rows of a commit are in the table, but reads do not show them yet.
+
+    Reads of tables with deletion vectors and of first-row tables skip level 0. The compaction that follows a write
+    failed more often than `commit.max-retries` and `commit.timeout` allow. Do not write the rows again.
+
+    Parameters
+    ----------
+    commit_user : str
+        The user of the commit.
+    identifier : int
+        The commit identifier.
+    snapshot_ids : iterable of int
+        The snapshots that the commit made.
+    reason : PaimonError
+        What the last compaction failed with.
+    """
+
+    def __init__(
+        self, commit_user: str, identifier: int, snapshot_ids: Iterable[int], reason: PaimonError
+    ) -> None:
+        ids = tuple(snapshot_ids)
+        made = f" (snapshot {', '.join(map(str, ids))})" if ids else ""
+        super().__init__(
+            f"{_commit_named(identifier)} of user {commit_user!r}{made} is committed, but reads do not show its rows "
+            f"yet: its compaction failed: {reason.message}",
+            hint="call Table.compact() to show the rows; do not write them again",
+        )
+        self.commit_user = commit_user
+        self.identifier = identifier
+        self.snapshot_ids = ids
+        self.reason = reason
 
 
 def _commit_named(identifier: int) -> str:

@@ -2,11 +2,12 @@
 
 Law: a row that was acknowledged is there once; a row that was refused, or whose storage failed again and again, is not;
 one that is uncertain is there once or not at all; no other row is there. Append tables show a doubled row as two, keyed
-ones by a sum that is not 1.
+ones by a sum that is not 1. Readers, where there are some, see every row that was acknowledged before they began.
 
     python -m paimon.testing.crowd LOCATION --writers 8 --commits 25 --rounds 100 --log rounds.jsonl
 
-proves a storage of one's own so; a run that was stopped goes on behind the rounds that its log holds.
+proves a storage of one's own so (``--vectors --readers 2``: with readers of a table whose reads skip level 0); a run
+that was stopped goes on behind the rounds that its log holds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import product
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Barrier
+from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,8 +40,9 @@ from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
 COLUMNS = "writer INT NOT NULL, number INT NOT NULL, times INT NOT NULL"
 KEYS = ("writer", "number")
 KEYED = {"bucket": "1", "merge-engine": "aggregation", "fields.times.aggregate-function": "sum"}
+VECTORS = {"deletion-vectors.enabled": "true"}
 PATIENT = {"commit.max-retries": "1000"}
-_NUMBERS = ("acknowledged", "lost", "doubled", "phantom", "uncertain", "died")
+_NUMBERS = ("acknowledged", "lost", "doubled", "phantom", "uncertain", "died", "reads", "unseen")
 Storage = Mapping[str, object]
 Row = tuple[int, int]
 
@@ -49,22 +51,27 @@ Row = tuple[int, int]
 class Crowd:
     """So many processes, each of which commits so many rows one by one, to a table with a key or without.
 
-    With `races` nobody takes turns, and whoever loses tries again as often as it takes.
+    With `races` nobody takes turns, and whoever loses tries again as often as it takes. `readers` are processes that
+    scan the table until the writers end; with `vectors` the keyed table has deletion vectors.
     """
 
     writers: int
     commits: int
     keyed: bool
     races: bool = False
+    readers: int = 0
+    vectors: bool = False
 
     def __str__(self) -> str:
-        kind = "keyed" if self.keyed else "append"
-        return f"{self.writers} x {self.commits} {kind}{', racing' if self.races else ''}"
+        kind = ("vectors" if self.vectors else "keyed") if self.keyed else "append"
+        readers = f", {self.readers} readers" if self.readers else ""
+        return f"{self.writers} x {self.commits} {kind}{', racing' if self.races else ''}{readers}"
 
     @property
     def options(self) -> Mapping[str, str]:
         """The table's."""
-        return {**(KEYED if self.keyed else {}), **(PATIENT if self.races else {})}
+        vectors = VECTORS if self.keyed and self.vectors else {}
+        return {**(KEYED if self.keyed else {}), **vectors, **(PATIENT if self.races else {})}
 
 
 @frozen(eq=False)
@@ -84,7 +91,10 @@ class Heedless:
 
 @frozen
 class Outcome:
-    """What became of the rows of one round; `refused`, `failed` (by the storage) and `faults` say why."""
+    """What became of the rows of one round; `refused`, `failed` (by the storage) and `faults` say why.
+
+    `unseen` counts the scans that did not show a row which was acknowledged before they began.
+    """
 
     crowd: str
     acknowledged: int
@@ -98,11 +108,13 @@ class Outcome:
     slowest_millis: int
     seconds: float
     failed: tuple[str, ...] = ()
+    reads: int = 0
+    unseen: int = 0
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing was lost, doubled, made up, refused, failed or broken."""
-        bad = self.lost + self.doubled + self.phantom + self.died
+        """Whether nothing was lost, doubled, made up, refused, failed or broken, and every reader saw what it must."""
+        bad = self.lost + self.doubled + self.phantom + self.died + self.unseen
         return not (bad or self.refused or self.failed or self.faults)
 
 
@@ -134,29 +146,56 @@ def one_round(warehouse: str, crowd: Crowd, writers: Storage | None = None, judg
     table = catalog.create_table(name, COLUMNS, primary_keys=keys, options=crowd.options)
     start = time.monotonic()
     with TemporaryDirectory() as folder:
-        died = _let_write(table.location, crowd, writers, Path(folder))
-        told = [line.split(" ", 4) for file in sorted(Path(folder).iterdir()) for line in file.read_text().splitlines()]
+        died = _let_act(table.location, crowd, writers, Path(folder))
+        files = sorted(Path(folder).iterdir())
+        told = [line.split(" ", 5) for f in files if not f.name.startswith("reader") for line in _lines(f)]
+        read = [line for f in files if f.name.startswith("reader") for line in _lines(f)]
     outcome = _judged(table, crowd, told, died, time.monotonic() - start)
+    outcome = evolve(outcome, reads=len(read), unseen=_unseen(told, read))
     if outcome.is_well:
         catalog.drop_table(name)
     return outcome
 
 
-def _let_write(location: str, crowd: Crowd, storage: Storage | None, folder: Path) -> int:
-    """Runs the writers; answers how many of them ended badly."""
+def _lines(file: Path) -> list[str]:
+    return file.read_text().splitlines()
+
+
+def _let_act(location: str, crowd: Crowd, storage: Storage | None, folder: Path) -> int:
+    """Runs the writers, and the readers until these end; answers how many of them all ended badly."""
     context = processes()
-    ready = context.Barrier(crowd.writers)
-    started: list[BaseProcess] = []
-    for writer in range(crowd.writers):
-        told = str(folder / str(writer))
-        process = context.Process(  # type: ignore[attr-defined]
-            target=write, args=(location, storage, crowd, writer, told, ready)
-        )
+    ready, ended = context.Barrier(crowd.writers + crowd.readers), context.Event()
+    writers: list[BaseProcess] = []
+    for number in range(crowd.writers):
+        given: tuple[object, ...] = (location, storage, crowd, number, str(folder / str(number)), ready)
+        writers.append(context.Process(target=write, args=given))  # type: ignore[attr-defined]
+    readers: list[BaseProcess] = []
+    for number in range(crowd.readers):
+        given = (location, storage, str(folder / f"reader-{number}"), ready, ended)
+        readers.append(context.Process(target=read_on, args=given))  # type: ignore[attr-defined]
+    for process in (*writers, *readers):
         process.start()
-        started.append(process)
-    for process in started:
+    for process in writers:
         process.join()
-    return sum(process.exitcode != 0 for process in started)
+    ended.set()
+    for process in readers:
+        process.join()
+    return sum(process.exitcode != 0 for process in (*writers, *readers))
+
+
+def read_on(location: str, storage: Storage | None, told: str, ready: Barrier, ended: Event) -> None:
+    """One process: when each of its scans began, and what it saw, goes to a file; the last scan follows the last row.
+
+    All processes of a machine have one monotonic clock.
+    """
+    ready.wait()
+    with open(told, "a", buffering=1) as log:
+        is_last = False
+        while not is_last:
+            is_last = ended.is_set()
+            begun = time.monotonic_ns()
+            seen = paimon.open_table(location, storage=storage).scan(["writer", "number"]).to_arrow().to_pylist()
+            log.write(f"{begun} {','.join('{writer}.{number}'.format(**row) for row in seen)}\n")
 
 
 def write(location: str, storage: Storage | None, crowd: Crowd, writer: int, told: str, ready: Barrier) -> None:
@@ -179,7 +218,19 @@ def write(location: str, storage: Storage | None, crowd: Crowd, writer: int, tol
                 answer, why = "failed", " ".join(str(error).splitlines())
             except CommitUncertain as error:
                 answer, why = "uncertain", " ".join(str(error).splitlines())
-            log.write(f"{writer} {number} {answer} {1000 * (time.monotonic() - begun):.0f} {why}\n")
+            took = f"{1000 * (time.monotonic() - begun):.0f} {time.monotonic_ns()}"
+            log.write(f"{writer} {number} {answer} {took} {why}\n")
+
+
+def _unseen(told: Sequence[Sequence[str]], read: Sequence[str]) -> int:
+    """How many scans lack a row that was acknowledged before they began."""
+    acknowledged = [(int(line[4]), f"{line[0]}.{line[1]}") for line in told if line[2] == "acknowledged"]
+    found = 0
+    for line in read:
+        begun, _, seen = line.partition(" ")
+        due = {row for moment, row in acknowledged if moment < int(begun)}
+        found += not due <= set(seen.split(","))
+    return found
 
 
 def _judged(table: paimon.Table, crowd: Crowd, told: Sequence[Sequence[str]], died: int, seconds: float) -> Outcome:
@@ -198,11 +249,11 @@ def _judged(table: paimon.Table, crowd: Crowd, told: Sequence[Sequence[str]], di
         phantom=len(found.keys() - acknowledged - uncertain),
         uncertain=len(uncertain),
         died=died,
-        refused=tuple(line[4] for line in told if line[2] == "refused"),
+        refused=tuple(line[5] for line in told if line[2] == "refused"),
         faults=tuple(str(fault) for fault in table.maintain.check(deep=True).faults),
         slowest_millis=max((int(line[3]) for line in told), default=0),
         seconds=round(seconds, 2),
-        failed=tuple(line[4] for line in told if line[2] == "failed"),
+        failed=tuple(line[5] for line in told if line[2] == "failed"),
     )
 
 
@@ -246,11 +297,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--commits", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--races", action="store_true", help="nobody takes turns; retries as often as it takes")
+    parser.add_argument("--readers", type=int, default=0, help="processes that scan meanwhile")
+    parser.add_argument("--vectors", action="store_true", help="only the keyed table, with deletion vectors")
     parser.add_argument("--log", type=Path, help="where each round is noted (default: nowhere)")
     parser.add_argument("--storage", action="append", default=[], metavar="KEY=VALUE", help="a storage option")
     given = parser.parse_args(arguments)
     storage = dict(option.partition("=")[::2] for option in given.storage) or None
-    crowds = [Crowd(given.writers, given.commits, keyed, given.races) for keyed in (False, True)]
+    kinds = (True,) if given.vectors else (False, True)
+    crowds = [Crowd(given.writers, given.commits, k, given.races, given.readers, given.vectors) for k in kinds]
     outcomes = []
     with TemporaryDirectory() as folder:
         log = given.log or Path(folder) / "rounds"

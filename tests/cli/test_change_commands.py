@@ -76,9 +76,8 @@ def test_writes_that_are_not_compacted_say_so(
     def overtaken(*given: Any) -> CommitResult:
         return evolve(commit(*given), lost_compaction=CommitConflict("others compacted", hint="nothing is missing"))
 
-    commit = builders.commit
-    monkeypatch.setattr(builders, "commit", overtaken)
-    monkeypatch.setattr(builders.TableCommit, "_drop_compaction", lambda *_: None)
+    commit = builders.commit_written
+    monkeypatch.setattr(builders, "commit_written", overtaken)
     (tmp_path / "orders.csv").write_text("id,v,s\n9,1,x\n")
     words = ("write", orders.location, str(tmp_path / "orders.csv"))
     assert "but were not compacted: others compacted" in run(capsys, *words)

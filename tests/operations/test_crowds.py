@@ -17,7 +17,7 @@ import pytest
 from attrs import evolve
 from s3_server import BUCKET, losing_replies, s3_server, storage_of
 
-from paimon.testing.crowd import Crowd, Outcome, one_round, rounds, summary
+from paimon.testing.crowd import Crowd, Outcome, _unseen, one_round, rounds, summary
 
 LOSSES = 0.3
 Play = Callable[[Crowd], Outcome]
@@ -42,6 +42,31 @@ def test_some_processes_write_one_table(places: dict[str, Play], place: str, key
     outcome = places[place](Crowd(3, 3, keyed))
     assert outcome.acknowledged == 9
     assert outcome.is_well, outcome
+
+
+@pytest.mark.parametrize("place", ["disk", "racing", "store"])
+def test_readers_see_what_was_acknowledged_where_level_0_is_hidden(places: dict[str, Play], place: str) -> None:
+    """With deletion vectors each row must be compacted before it is acknowledged, against the compactions of others."""
+    outcome = places[place](Crowd(4, 4, keyed=True, readers=1, vectors=True))
+    assert outcome.acknowledged == 16 and outcome.reads
+    assert outcome.is_well, outcome
+
+
+def test_a_reader_that_lacks_an_acknowledged_row_is_counted() -> None:
+    told = [["0", "0", "acknowledged", "5", "100", ""], ["0", "1", "refused", "5", "110", "why"]]
+    assert [_unseen(told, [line]) for line in ("99 ", "101 0.0", "101 1.0,0.1", "101 ")] == [0, 0, 1, 1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["disk", "racing", "store"])
+def test_eight_processes_and_two_readers_of_a_table_with_vectors(
+    places: dict[str, Play], progress: Path, place: str
+) -> None:
+    log = progress / f"crowds-vectors-{place}.jsonl"
+    outcomes = list(rounds([Crowd(8, 25, keyed=True, readers=2, vectors=True)], 20, log, places[place]))
+    print(summary(outcomes))
+    assert [o for o in outcomes if not o.is_well] == []
+    assert {o.acknowledged for o in outcomes} == {200}
 
 
 def test_a_storage_that_fails_is_told_apart() -> None:

@@ -8,18 +8,19 @@ stands. Source: `TableCommitImpl.abort`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, takewhile
 
 from paimon.domain.commit.entries import check_places, data_files, file_paths
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitUncertain
+from paimon.domain.errors import CommitNotVisible, CommitOverwritten, CommitUncertain, PaimonError
 from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import committed, walked_back
+from paimon.operations.commit.request import CommitRequest
 from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.manifests import read_manifest, read_manifest_list
 from paimon.ports.engine import Engine
@@ -51,8 +52,17 @@ def abort(
     check_places(messages, (table.location, *table.allowed_roots))
     if identifier != BATCH_COMMIT_IDENTIFIER and committed(engine, table, commit_user, identifier):
         return ()
-    kept = _held_names(engine, table, commit_user, is_before or (lambda _: False))
-    gone = [
+    gone = prepared_paths(table, messages, _held_names(engine, table, commit_user, is_before or (lambda _: False)))
+    if gone:
+        engine.files.delete(gone)
+    return tuple(gone)
+
+
+def prepared_paths(
+    table: TableDefinition, messages: Sequence[CommitMessage], kept: Collection[str] = ()
+) -> list[str]:
+    """Return the paths of all files that the writers of these messages made, except those of the names in `kept`."""
+    paths = [
         path
         for message in messages
         for file in data_files(message)
@@ -60,26 +70,51 @@ def abort(
         for path in file_paths(message, file)
     ]
     new_index = [e for m in messages for e in _new_index_files(m)]
-    gone += [index_path(table, e, "commit message") for e in new_index if e.file_name not in kept]
-    if gone:
-        engine.files.delete(gone)
-    return tuple(gone)
+    return paths + [index_path(table, e, "commit message") for e in new_index if e.file_name not in kept]
+
+
+def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bool:
+    """Return whether the files of messages must stay after their commit failed with this error.
+
+    They must where the commit took place or may have, and where `resolve` would commit them again.
+    """
+    if isinstance(error, (CommitUncertain, CommitNotVisible)):
+        return True
+    if not isinstance(error, CommitOverwritten) or not isinstance(error.request, CommitRequest):
+        return False
+    lost = {file.file_name for message in error.request.messages for file in data_files(message)}
+    return any(file.file_name in lost for message in messages for file in data_files(message))
 
 
 @contextmanager
 def aborted_on_failure(
     engine: Engine, table: TableDefinition, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot
 ) -> Iterator[None]:
-    """Take back the messages, as they stand by then, where preparing or committing them fails inside.
+    """Take back the messages, as they stand by then, where preparing them fails inside, however it does.
 
     `seen` stood before the first of their files was written.
     """
     try:
         yield
-    except CommitUncertain:
-        raise  # the files may be the table's by now
     except BaseException:
         abort(engine, table, messages, commit_user, is_before=seen.is_same)
+        raise
+
+
+@contextmanager
+def aborted_on_refusal(
+    engine: Engine, table: TableDefinition, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot
+) -> Iterator[None]:
+    """Take back the messages where committing them inside is refused.
+
+    An interrupt, or an error that is not of this library, may strike while the snapshot is on its way to the storage:
+    then the files stay, and are orphans if it never arrives.
+    """
+    try:
+        yield
+    except PaimonError as error:
+        if not is_still_needed(messages, error):
+            abort(engine, table, messages, commit_user, is_before=seen.is_same)
         raise
 
 

@@ -7,12 +7,16 @@ identifier of its own happens once; a published write is never reported as a fai
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
 from attrs import evolve
 
 from paimon.domain.commit.entries import Change, check_places, compacted, written
+from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, PaimonError
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.after.callbacks import check_callbacks, tell
 from paimon.operations.commit.after.remembered import remember
 from paimon.operations.commit.attempt import Attempts, ChangeOn, Published, Signature
@@ -23,11 +27,43 @@ from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.ports.callbacks import CommitEvent
 from paimon.ports.engine import Engine
 
-__all__ = ["CommitRequest", "CommitResult", "SafeSnapshot", "commit", "committed", "tell_again"]
+__all__ = ["CommitRequest", "CommitResult", "CompactionPlans", "SafeSnapshot", "commit", "committed", "tell_again"]
+
+
+class CompactionPlans(Protocol):
+    """Plans the compactions that must follow a published write: each call sees the newest snapshot."""
+
+    @property
+    def is_last_try(self) -> bool:
+        """Whether no other plan follows, so that the compaction must not be held up by other writers."""
+
+    def plan_next(self, messages: Sequence[CommitMessage], lost: PaimonError | None) -> Sequence[CommitMessage]:
+        """Return the messages whose compactions are to be published next; empty where nothing is left to do.
+
+        Parameters
+        ----------
+        messages : sequence of CommitMessage
+            Those of the last try, or those of the request.
+        lost : PaimonError, optional
+            What the last try failed with; None before the first try.
+
+        Raises
+        ------
+        CommitNotVisible
+            The compactions failed too often.
+        """
+
+
+PlanCompactions = Callable[[Snapshot], CompactionPlans]
+"""Makes the plans for a write that was published as this snapshot."""
 
 
 def commit(
-    engine: Engine, table: TableDefinition, request: CommitRequest, safe: SafeSnapshot | None = None
+    engine: Engine,
+    table: TableDefinition,
+    request: CommitRequest,
+    safe: SafeSnapshot | None = None,
+    plans: PlanCompactions | None = None,
 ) -> CommitResult:
     """Publish the messages.
 
@@ -35,13 +71,18 @@ def commit(
     ----------
     safe : SafeSnapshot, optional
         What a committer that lives on has looked at already in strict mode.
+    plans : callable, optional
+        Makes what plans a lost compaction again; without it, a lost compaction is reported and no more.
 
     Raises
     ------
     CommitConflict
         Nothing of the messages was published; their data files are still there (see `abort`).
     CommitOverwritten
-        An earlier commit of this process is not in the table any more; nothing of the messages was published.
+        An earlier commit of this process is not in the table any more; nothing of the messages was published. Where
+        `is_this_commit` is true: what was written was published, and replaced before what was compacted.
+    CommitNotVisible
+        What was written is published; what `plans` planned failed too often.
     CommitUncertain
         Nobody can tell whether what was written was published; nothing was deleted.
     InvalidRequest
@@ -62,7 +103,7 @@ def commit(
         return CommitResult(already_committed=True, failed_callbacks=tell_again(engine, table, request))
     parts = _Parts(engine, table, request, safe or SafeSnapshot())
     first = parts.write()
-    second, lost = parts.compact(after=first)
+    second, lost = parts.compact(first, plans(first.snapshot) if plans and first else None)
     done = [p for p in (first, second) if p is not None]
     return CommitResult(
         snapshot_ids=tuple(p.snapshot.id for p in done),
@@ -104,19 +145,27 @@ class _Parts:
         change_on = overwritten(table, request, change) if overwrites else appended(table, change)
         return self._publish(change_on, _operation(request, change))
 
-    def compact(self, after: Published | None) -> tuple[Published | None, PaimonError | None]:
+    def compact(
+        self, after: Published | None, plans: CompactionPlans | None
+    ) -> tuple[Published | None, PaimonError | None]:
         """Publish what was compacted, or say what kept it from being so where the writing before it stands."""
-        change = compacted(self._request.messages)
-        if change.is_empty:
-            return None, None
-        try:
-            return self._publish(compacted_beside(change, inline=after is not None), None), None
-        except CommitOverwritten:
-            raise  # what was written before is gone again
-        except PaimonError as reason:
-            if after is None:
-                raise
-            return None, reason  # what was written is published, and whole without it
+        lost: PaimonError | None = None
+        messages: Sequence[CommitMessage] = self._request.messages
+        messages = messages if plans is None else plans.plan_next(messages, None)
+        while not (change := compacted(messages)).is_empty:
+            strict = after is not None and not (plans is not None and plans.is_last_try)
+            try:
+                return self._publish(compacted_beside(change, inline=strict), None), None
+            except CommitOverwritten as error:  # what was written before is gone again
+                raise (error.as_this_commit() if error.request is self._request else error) from None
+            except PaimonError as reason:
+                if after is None:
+                    raise
+                lost = reason  # what was written is published, and whole without it
+            if plans is None:
+                break
+            messages = plans.plan_next(messages, lost)
+        return None, lost
 
     def _publish(self, change_on: ChangeOn, operation: str | None) -> Published:
         request = self._request

@@ -19,7 +19,7 @@ from paimon.domain.scan.assemble import BucketFiles, by_bucket
 from paimon.domain.scan.prune import check_partitions, manifests_to_read, partition_mask
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.abort import aborted_on_failure
+from paimon.operations.commit.abort import aborted_on_failure, aborted_on_refusal
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.deletion.index_files import BucketVectors, held_vectors
 from paimon.operations.maintain.bucket_work import compact_bucket
@@ -91,6 +91,7 @@ def compact(
         for message in engine.executor.map(partial(compact_bucket, engine, table), todo):
             messages.append(message)
             engine.observer.progress("compacting buckets", len(messages), len(todo))
+    with aborted_on_refusal(engine, table, messages, commit_user, snapshot):
         done = commit(engine, table, CommitRequest(messages, commit_user))
     return _result(done.snapshot_ids, messages)
 

@@ -16,13 +16,14 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.commit.abort import aborted_on_failure
-from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
+from paimon.operations.commit.abort import aborted_on_refusal
+from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.read.projection import bound
 from paimon.operations.read.snapshots import latest_snapshot
 from paimon.operations.rows.append_rows import append_table_messages
 from paimon.operations.rows.keyed_rows import keyed_table_messages
 from paimon.operations.rows.matches import find_rows
+from paimon.operations.write.commit_written import commit_written
 from paimon.ports.engine import Engine
 
 
@@ -110,8 +111,8 @@ def _changed(
         rows = sum(matches.count for matches in found)
         messages = append_table_messages(engine, table, snapshot, found, assignments, commit_user)
     request = CommitRequest(messages, commit_user, properties=properties, operation=operation)
-    with aborted_on_failure(engine, table, messages, commit_user, snapshot):
-        return RowChange(commit(engine, table, request), rows)
+    with aborted_on_refusal(engine, table, messages, commit_user, snapshot):
+        return RowChange(commit_written(engine, table, request), rows)
 
 
 def expression_of(value: Any) -> Expression:

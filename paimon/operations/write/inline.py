@@ -49,7 +49,7 @@ class InlineCompaction:
     ) -> None:
         self._engine = engine
         # Overwrites tell no changes, yet merge as the table does.
-        self._table = table if committed is not None else _telling_nothing(table)
+        self._table = table if committed is not None else without_changelog_producer(table)
         self._buckets = buckets
         self._committed = committed
         self._total = total
@@ -224,7 +224,8 @@ def _full_every(table: TableDefinition) -> int | None:
     return max(1, given or 1)
 
 
-def _telling_nothing(table: TableDefinition) -> TableDefinition:
+def without_changelog_producer(table: TableDefinition) -> TableDefinition:
+    """Return the table for compactions of an overwrite, which report no changes, yet merge as the table does."""
     options = table.options
     silent = {"changelog-producer": "none", "force-lookup": str(options.needs_lookup).lower()}
     return evolve(table, options=options.with_values(silent))

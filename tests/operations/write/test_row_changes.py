@@ -259,14 +259,14 @@ def test_of_two_that_change_one_file_one_is_refused(
     table.write(rows(0, 9))
     other = table.with_options({})
     meanwhile: list[Callable[[], object]] = [lambda: other.delete(where="id = 2")]
-    real = change.commit
+    real = change.commit_written
 
     def commit(*args: Any) -> Any:
         while meanwhile:
             meanwhile.pop()()
         return real(*args)
 
-    monkeypatch.setattr(change, "commit", commit)
+    monkeypatch.setattr(change, "commit_written", commit)
     before = set(tmp_path.rglob("*"))
     with pytest.raises(CommitConflict):
         table.update({"v": 100}, where="id <= 3")

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from paimon.domain.commit.entries import data_files, file_paths
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.entries import data_files
+from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.commit.publishing import Fate, Place, Seen, fate_at, fate_of_identifier
 from paimon.domain.errors import CommitConflict, CommitOverwritten, CommitUncertain, InvalidRequest, NotFound
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.operations.commit.commit import commit
+from paimon.operations.commit.abort import prepared_paths
 from paimon.operations.commit.history import snapshots_of
 from paimon.operations.commit.lineage import lies_astray, place_of
 from paimon.operations.commit.publish import read_standing
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.read.manifests import read_manifest, read_manifest_list
 from paimon.operations.read.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.write.commit_written import commit_written, show_rows
+from paimon.operations.write.visible_rows import written_level_0
 from paimon.ports.engine import Engine
 
 
@@ -100,17 +102,18 @@ def resolve(engine: Engine, table: TableDefinition, error: CommitUncertain | Com
     if isinstance(error, CommitUncertain):
         told = fate_of(engine, table, error.commit_user, error.identifier, error.snapshot_id, error.identity)
         if told.fate is Fate.COMMITTED:
+            show_rows(engine, table, request, written_level_0(request.messages))
             return CommitResult(told.snapshot_ids, already_committed=True)
         if told.fate is Fate.UNKNOWN:
             raise error
-    for message in request.messages:
-        _check_files(engine, message)
+    messages = [_with_files_there(engine, table, message) for message in request.messages]
     try:
-        return commit(engine, table, evolve(request, check_conflicts=True))
+        return commit_written(engine, table, evolve(request, messages=messages, check_conflicts=True))
     except CommitConflict:  # perhaps with itself: made again before, or just landed
         twin = _twin(engine, table, request)
         if twin is None:
             raise
+        show_rows(engine, table, request, written_level_0(request.messages))
         return CommitResult((twin.id,), already_committed=True)
 
 
@@ -137,8 +140,17 @@ def _at(engine: Engine, table: TableDefinition, snapshot_id: int, identity: str)
     return fate_at(Seen.NOTHING, latest is None or latest.id < snapshot_id, Place.UNKNOWN)
 
 
-def _check_files(engine: Engine, message: CommitMessage) -> None:
-    for file in data_files(message):
-        for path in file_paths(message, file):
-            if engine.files.status(path) is None:
-                raise NotFound("file", path, hint="it was removed since it was written; write the rows again")
+def _with_files_there(engine: Engine, table: TableDefinition, message: CommitMessage) -> CommitMessage:
+    """Return what can be committed again: without a compaction whose files were removed, as they are once it is lost.
+
+    Raises
+    ------
+    NotFound
+        A file of rows is gone.
+    """
+    rows = evolve(message, compact=CompactIncrement())
+    for path in prepared_paths(table, [rows]):
+        if engine.files.status(path) is None:
+            raise NotFound("file", path, hint="it was removed since it was written; write the rows again")
+    is_whole = all(engine.files.status(path) is not None for path in prepared_paths(table, [message]))
+    return message if is_whole else rows
