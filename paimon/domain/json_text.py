@@ -1,8 +1,8 @@
 """JSON as the format's metadata files hold it: printed as Java's Jackson prints it, read with every member checked.
 
 Law: `load_object(dump_json(v))` is `v`; whatever bytes are given, reading answers a value or raises CorruptTable naming
-the file, in time proportional to their number: size, nesting and digits have limits. Of a member that stands twice the
-last one counts, as in Java.
+the file, in time and memory proportional to their number: bytes, values, nesting and digits have limits. Of a member
+that stands twice the last one counts, as in Java.
 Source: `JsonSerdeUtil` (Jackson's default pretty printer).
 """
 
@@ -21,29 +21,66 @@ from paimon.domain.errors import CorruptTable
 V = TypeVar("V")
 INT_MAX = 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
-MAX_BYTES = 64 * 1024 * 1024
-"""A table of a hundred thousand columns takes a quarter of it."""
 MAX_NESTING = 200
 """A type may nest 64 levels deep, and takes two or three brackets for each."""
 _MAX_DIGITS = 400
+_BYTES_PER_VALUE = 24
+_KIBIBYTE, _MEBIBYTE = 1 << 10, 1 << 20
 _LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
+_LONE_SURROGATE = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])")
 
 
-def dump_json(value: object) -> bytes:
+@frozen
+class DocumentKind:
+    """A kind of metadata file that holds JSON or text, and what one file of it may cost.
+
+    Parameters
+    ----------
+    name : str
+        What errors call it.
+    max_bytes : int
+        Most bytes of a file; checked before the file is read.
+    max_nesting : int
+        Most objects and lists within each other.
+    """
+
+    name: str
+    max_bytes: int
+    max_nesting: int = MAX_NESTING
+
+    @property
+    def max_values(self) -> int:
+        """Most values of a file: a value of one byte takes a hundred and more in memory."""
+        return self.max_bytes // _BYTES_PER_VALUE
+
+
+SCHEMA_FILE = DocumentKind("schema", 32 * _MEBIBYTE)
+"""A table of 200,000 columns takes half of it."""
+SNAPSHOT_FILE = DocumentKind("snapshot", 4 * _MEBIBYTE)
+"""Snapshots, tags and changelogs: some kilobytes, and what engines add as properties."""
+STATISTICS_FILE = DocumentKind("statistics", 32 * _MEBIBYTE, max_nesting=16)
+"""A few hundred bytes for each column."""
+DETAIL_FILE = DocumentKind("detail", 64 * _KIBIBYTE)
+"""Consumers and the success files of tags: two numbers."""
+HINT_FILE = DocumentKind("hint", _KIBIBYTE)
+"""A number of 19 digits."""
+
+
+def dump_json(value: object, *, compact: bool = False) -> bytes:
     """The value as Jackson pretty-prints it: two blanks a level, arrays on one line, no final newline.
 
-    Numbers with a fraction are Decimals, which keep their digits.
+    Numbers with a fraction are Decimals, which keep their digits. `compact` leaves out line breaks and indentation.
     """
-    return _dump(value, "\n").encode()
+    return (_dump(value, "", "") if compact else _dump(value, "\n", "  ")).encode()
 
 
-def _dump(value: object, newline: str) -> str:
+def _dump(value: object, newline: str, indent: str) -> str:
     if isinstance(value, Mapping):
-        inner = newline + "  "
-        members = [f"{_string(str(k))} : {_dump(v, inner)}" for k, v in value.items()]
+        inner = newline + indent
+        members = [f"{_string(str(k))} : {_dump(v, inner, indent)}" for k, v in value.items()]
         return "{" + inner + ("," + inner).join(members) + newline + "}" if members else "{ }"
     if isinstance(value, list | tuple):
-        return "[ " + ", ".join(_dump(v, newline) for v in value) + " ]" if value else "[ ]"
+        return "[ " + ", ".join(_dump(v, newline, indent) for v in value) + " ]" if value else "[ ]"
     if isinstance(value, Decimal):
         return str(value)
     return _string(value) if isinstance(value, str) else json.dumps(value)
@@ -55,27 +92,50 @@ def _string(text: str) -> str:
     return _LOWER_ESCAPE.sub(lambda m: m[1] + "\\u" + m[2].upper(), quoted) if "\\u" in quoted else quoted
 
 
-def load_object(data: bytes, path: str) -> Members:
-    """The JSON object that the file `path` holds."""
-    if len(data) > MAX_BYTES:
-        raise CorruptTable(path, f"has {len(data)} bytes, more than the {MAX_BYTES} that JSON is read up to")
+def load_object(data: bytes, path: str, kind: DocumentKind = DETAIL_FILE) -> Members:
+    """Parse the JSON object that a file holds.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    path : str
+        What errors name.
+    kind : DocumentKind
+        Which limits hold; the smallest ones by default.
+
+    Raises
+    ------
+    CorruptTable
+        The bytes are not JSON, not an object, or beyond the limits.
+    """
+    _check_size(data, path, kind)
     try:
         text = data.decode("utf-8")
-        value = load_json(text)
+        value = load_json(text, kind.max_nesting)
     except (ValueError, RecursionError, ArithmeticError) as error:
         raise CorruptTable(path, f"is not JSON: {_first_line(error)}") from error
     if not isinstance(value, dict):
         raise CorruptTable(path, "does not hold a JSON object")
-    if "\\u" in text or "\\U" in text:
-        _check_unicode(value, path)
+    if "\\u" in text and _LONE_SURROGATE.search(text.replace("\\\\", " ")):
+        raise CorruptTable(path, "holds text that is not valid Unicode")
     return Members(value, path)
 
 
-def load_json(text: str) -> Any:
+def _check_size(data: bytes, path: str, kind: DocumentKind) -> None:
+    """Check bytes and number of values before anything is parsed; commas within texts count as well."""
+    if len(data) > kind.max_bytes:
+        raise CorruptTable(path, f"has {len(data)} bytes, and the limit of a {kind.name} file is {kind.max_bytes}")
+    values = data.count(b",") + data.count(b"{") + data.count(b"[")
+    if values > kind.max_values:
+        raise CorruptTable(path, f"has {values} values, and the limit of a {kind.name} file is {kind.max_values}")
+
+
+def load_json(text: str, max_nesting: int = MAX_NESTING) -> Any:
     """Any JSON value; numbers with a fraction are Decimals (ValueError for what is no JSON, or beyond the limits)."""
     value = json.loads(text, parse_int=_integer, parse_float=_fraction, parse_constant=_refuse_constant)
-    if text.count("{") + text.count("[") > MAX_NESTING:
-        _check_nesting(value)
+    if text.count("{") + text.count("[") > max_nesting:
+        _check_nesting(value, max_nesting)
     return value
 
 
@@ -93,14 +153,14 @@ def _short_enough(digits: str) -> str:
     return digits
 
 
-def _check_nesting(value: object) -> None:
+def _check_nesting(value: object, max_nesting: int) -> None:
     """ValueError where values nest deeper than what else walks them could follow."""
     level: list[object] = [value]
-    for _ in range(MAX_NESTING):
+    for _ in range(max_nesting):
         level = [inner for held in level for inner in _inside(held)]
         if not level:
             return
-    raise ValueError(f"it nests deeper than {MAX_NESTING} levels")
+    raise ValueError(f"it nests deeper than {max_nesting} levels")
 
 
 def _inside(value: object) -> Iterable[object]:
@@ -115,13 +175,6 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:120]
-
-
-def _check_unicode(value: object, path: str) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError as error:
-        raise CorruptTable(path, "holds text that is not valid Unicode") from error
 
 
 @frozen

@@ -14,6 +14,7 @@ from attrs import evolve
 
 from paimon.domain.errors import AlreadyExists, NotFound, PaimonError, StorageError
 from paimon.domain.identifier import parse_identifier
+from paimon.domain.json_text import SCHEMA_FILE
 from paimon.domain.merge.aggregate.check import check_aggregates
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
@@ -173,6 +174,6 @@ def _put(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
     if engine.files.put_if_absent(path, data) is PutOutcome.CREATED:
         return True
     try:
-        return engine.files.read(path) == data
+        return engine.files.read(path, SCHEMA_FILE.max_bytes) == data
     except NotFound as error:
         raise StorageError(path, "the storage does not tell whether it was written", hint="try again") from error

@@ -9,9 +9,9 @@ Contract (suite: `paimon.testing.contracts.files`)
   an existing file is never changed. UNKNOWN means: the storage did not tell; the caller reads the path to find out.
 * On local disk CREATED and the close of `create` return only after the bytes and the directory entry are durable.
   `replace` is for hints, which may be lost or wrong after a crash: it flushes nothing.
-* `read`, `open` raise NotFound("file", path) for a missing file; every other failure is a StorageError naming the
-  path.
-* `read` is for metadata: a file of more than `WHOLE_BYTES` is a StorageError, before more than that is in memory.
+* `read`, `open` raise NotFound("file", path) for a missing file, and CorruptTable for what is not a regular file; every
+  other failure is a StorageError naming the path.
+* `read` is for metadata: a file of more than `max_bytes` is a CorruptTable, before more than that is in memory.
 * `list` of a missing directory is empty; its order is by name; hidden temporary files may appear and start with
   ".".
 * `delete` is idempotent and batched; missing files are no error. A directory is removed only when it is empty.
@@ -28,17 +28,32 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.errors import StorageError
+from paimon.domain.errors import CorruptTable
 
-WHOLE_BYTES = 1 << 30
+WHOLE_BYTES = 256 * 1024 * 1024
 """Most bytes of a file that is read as a whole; one with a hole costs its maker nothing."""
 
 
-def check_whole(path: str, size: int) -> None:
-    """StorageError where a file has too many bytes to be read as a whole."""
-    if size > WHOLE_BYTES:
-        reason = f"has {size} bytes or more, too many to be read at once"
-        raise StorageError(path, reason, hint="no metadata file is so large: replace it by a sound copy")
+def check_whole(path: str, size: int, max_bytes: int) -> None:
+    """Check that a file has no more bytes than its kind may have.
+
+    Parameters
+    ----------
+    path : str
+        What the error names.
+    size : int
+        The bytes of the file, or at least as many as were seen.
+    max_bytes : int
+        The limit.
+
+    Raises
+    ------
+    CorruptTable
+        The file is larger.
+    """
+    if size > max_bytes:
+        reason = f"has {size} bytes or more, and the limit of such a file is {max_bytes} bytes"
+        raise CorruptTable(path, reason)
 
 
 class PutOutcome(Enum):
@@ -86,7 +101,7 @@ class OutputFile(Protocol):
 class FileIO(Protocol):
     """See the module's contract."""
 
-    def read(self, path: str) -> bytes: ...
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes: ...
     def open(self, path: str) -> pa.NativeFile: ...
     def create(self, path: str) -> OutputFile: ...
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome: ...

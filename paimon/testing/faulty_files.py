@@ -16,7 +16,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from paimon.domain.errors import StorageError
-from paimon.ports.files import FileIO, FileStatus, OutputFile, PutOutcome
+from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome
 
 T = TypeVar("T")
 
@@ -68,9 +68,9 @@ class FaultyFiles:
             raise ProcessDied
         return self._ask(operation, path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
         """See the port."""
-        return self._do("read", path, lambda: self._inner.read(path))
+        return self._do("read", path, lambda: self._inner.read(path, max_bytes))
 
     def open(self, path: str) -> pa.NativeFile:
         """See the port."""

@@ -14,7 +14,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from paimon.domain.errors import NotFound
-from paimon.ports.files import FileStatus, PutOutcome
+from paimon.ports.files import WHOLE_BYTES, FileStatus, PutOutcome, check_whole
 
 
 class MemoryFiles:
@@ -24,17 +24,15 @@ class MemoryFiles:
         self.contents: dict[str, bytes] = {}
         self._lock = threading.Lock()
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
         """The bytes of a file."""
-        with self._lock:
-            found = self.contents.get(path)
-        if found is None:
-            raise NotFound("file", path)
+        found = self._content(path)
+        check_whole(path, len(found), max_bytes)
         return found
 
     def open(self, path: str) -> pa.NativeFile:
         """A seekable reader."""
-        return pa.BufferReader(self.read(path))
+        return pa.BufferReader(self._content(path))
 
     def create(self, path: str) -> MemoryOutput:
         """A file that shows at `close`."""
@@ -77,6 +75,13 @@ class MemoryFiles:
         with self._lock:
             for path in paths:
                 self.contents.pop(path, None)
+
+    def _content(self, path: str) -> bytes:
+        with self._lock:
+            found = self.contents.get(path)
+        if found is None:
+            raise NotFound("file", path)
+        return found
 
 
 class MemoryOutput:

@@ -196,7 +196,6 @@ def test_local_errors_name_the_path(tmp_path) -> None:
     files = LocalFiles()
     files.replace(f"{tmp_path}/file", b"1")
     for call in (
-        lambda: files.read(str(tmp_path)),
         lambda: files.put_if_absent(f"{tmp_path}/file/below", b"1"),
         lambda: files.create(f"{tmp_path}/file/below"),
     ):

@@ -24,7 +24,7 @@ import paimon
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.store_files import StoreFiles
 from paimon.adapters.files.store_options import client_config, retries
-from paimon.domain.errors import InvalidRequest, NotFound, StorageError
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, StorageError
 from paimon.ports.files import WHOLE_BYTES, FileIO, PutOutcome
 from paimon.testing.contracts import FileIOContract
 
@@ -358,20 +358,17 @@ def test_a_trial_whose_answers_get_lost_is_made_again(endpoint: str) -> None:
 
 
 @pytest.mark.parametrize("client", ["store", "fsspec"])
-def test_what_is_no_metadata_file_is_refused_by_its_size(
-    endpoint: str, client: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_metadata_file_is_refused_by_its_size(endpoint: str, client: str) -> None:
     place = uuid.uuid4()
     root = f"s3://{BUCKET}/{place}" if client == "store" else f"memory://{place}"
     files: FileIO = StoreFiles(root, storage_of(endpoint)) if client == "store" else FsspecFiles(root)
     sizes = {"none": 0, "few": 1000, "many": 1001}
     for name, size in sizes.items():
         files.replace(f"{root}/{name}", bytes(size))
-    for module in ("paimon.ports.files", "paimon.adapters.files.fsspec_files"):
-        monkeypatch.setattr(f"{module}.WHOLE_BYTES", 1000)
-    assert [len(files.read(f"{root}/{name}")) for name in ("none", "few")] == [0, 1000]
-    with pytest.raises(StorageError, match=r"many: has 1001 bytes.*too many to be read at once"):
-        files.read(f"{root}/many")
+    assert [len(files.read(f"{root}/{name}", 1000)) for name in ("none", "few")] == [0, 1000]
+    with pytest.raises(CorruptTable, match=r"many: has 1001 bytes.*the limit of such a file is 1000 bytes"):
+        files.read(f"{root}/many", 1000)
+    assert len(files.read(f"{root}/many")) == 1001
 
 
 def test_fsspec_asks_once_for_a_metadata_file_and_never_for_more_than_it_may_have() -> None:

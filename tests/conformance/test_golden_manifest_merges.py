@@ -34,9 +34,9 @@ class OverMemory(LocalFiles):
         self.new = MemoryFiles()
         self.create = self.new.create  # type: ignore[method-assign]
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *limit: int) -> bytes:
         written = self.new.status(path) is not None
-        return self.new.read(path) if written else super().read(path)
+        return self.new.read(path, *limit) if written else super().read(path, *limit)
 
 
 def entries(engine: Engine, table: TableDefinition, manifests: tuple[ManifestFileMeta, ...]) -> Counter[object]:

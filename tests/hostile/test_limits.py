@@ -23,7 +23,7 @@ from paimon.adapters.formats.records import AvroRecordIO
 from paimon.domain.commit.codec import decode as decode_messages
 from paimon.domain.deletion.codec import MAGIC_64, decode_vector
 from paimon.domain.errors import CorruptTable, PaimonError
-from paimon.domain.json_text import MAX_BYTES, load_object
+from paimon.domain.json_text import DETAIL_FILE, SCHEMA_FILE, SNAPSHOT_FILE, STATISTICS_FILE, DocumentKind, load_object
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.domain.manifest.columns import ENTRY_TYPE
 from paimon.domain.row import binary_row
@@ -93,8 +93,44 @@ def test_json_files_have_limits(kind: str, damage: str) -> None:
     refused(lambda: read(data), "f-7")
 
 
-def test_a_huge_json_file_is_refused_before_it_is_parsed() -> None:
-    refused(lambda: load_object(b'{"a":' + b" " * MAX_BYTES + b"1}", "f-7"), "f-7")
+KINDS = (SCHEMA_FILE, SNAPSHOT_FILE, STATISTICS_FILE, DETAIL_FILE)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_huge_json_file_is_refused_before_it_is_parsed(kind: DocumentKind) -> None:
+    said = refused(lambda: load_object(b'{"a":' + b" " * kind.max_bytes + b"1}", "f-7", kind), "f-7")
+    assert str(kind.max_bytes) in said
+    load_object(b'{"a":' + b" " * (kind.max_bytes - 7) + b"1}", "f-7", kind)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_json_has_no_more_values_than_its_kind_may_have(kind: DocumentKind) -> None:
+    """Of `[]` ten million would fit into the bytes of a schema, and take a gibibyte."""
+    said = refused(lambda: load_object(b'{"a":[' + b"1," * kind.max_values + b"1]}", "f-7", kind), "f-7")
+    assert f"the limit of a {kind.name} file is {kind.max_values}" in said
+    load_object(b'{"a":[' + b"1," * (kind.max_values - 2) + b"1]}", "f-7", kind)
+
+
+def test_json_of_statistics_is_flat() -> None:
+    refused(lambda: load_object(b'{"a":' * 17 + b"1" + b"}" * 17, "f-7", STATISTICS_FILE), "nests deeper")
+    load_object(b'{"a":' * 15 + b"1" + b"}" * 15, "f-7", STATISTICS_FILE)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sound"),
+    [(r"\ud83d\ude00", True), (r"\uD83D\uDE00\uD83D\uDE00", True), (r"\\ud800", True), (r"\\\\ud800", True)]
+    + [(r"\ud800", False), (r"\udc00", False), (r"\ud800\\\udc00", False), (r"\ud83d\ude00\ude00", False)]
+    + [(r"\ud83d\ud83d\ude00", False), (r"\\\ud800", False), (r"\ud800x", False), (r"a\u00e4\n", True)],
+)
+def test_escapes_make_valid_unicode(text: str, is_sound: bool) -> None:
+    data = b'{"a": "' + text.encode() + b'"}'
+    if is_sound:
+        load_object(data, "f")
+        json.dumps(json.loads(data), ensure_ascii=False).encode()
+        return
+    refused(lambda: load_object(data, "f-7"), "f-7")
+    with pytest.raises(UnicodeEncodeError):
+        json.dumps(json.loads(data), ensure_ascii=False).encode()
 
 
 def test_of_a_member_that_stands_twice_the_last_counts_as_in_java() -> None:

@@ -271,10 +271,10 @@ class _DataFirst:
         self._files.delete(paths)
         self._files.delete(self._late)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *limit: int) -> bytes:
         if path in self._late:
             raise NotFound("file", path)
-        return self._files.read(path)
+        return self._files.read(path, *limit)
 
 
 MISTAKES: Mapping[str, Callable[[], Patches]] = {

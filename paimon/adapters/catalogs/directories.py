@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from paimon.domain.paths import TablePaths, join
 from paimon.ports.files import Directories, FileIO
 
+_COPIED_AT_ONCE = 8 * 1024 * 1024
+
 
 def is_table(files: FileIO, path: str) -> bool:
     """Whether the directory holds a schema file."""
@@ -43,8 +45,9 @@ def move_directory(files: FileIO, source: str, target: str) -> None:
         files.move_directory(source, target)
         return
     for path in _in_drop_order(files, source):
-        with files.create(join(target, path.removeprefix(source))) as copy:
-            copy.write(files.read(path))
+        with files.open(path) as held, files.create(join(target, path.removeprefix(source))) as copy:
+            while piece := held.read(_COPIED_AT_ONCE):
+                copy.write(piece)
     drop_directory(files, source)
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from paimon.adapters.catalogs.database import LOCKS, Database
 from paimon.domain.errors import StorageError
-from paimon.ports.files import FileIO, FileStatus, OutputFile, PutOutcome
+from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome
 
 _FIRST_WAIT_SECONDS = 0.02
 _DEAD_SECONDS = 2
@@ -131,9 +131,9 @@ class LockedFiles:
     warehouse: str
     catalog_key: str
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
         """As the inner one."""
-        return self.inner.read(path)
+        return self.inner.read(path, max_bytes)
 
     def open(self, path: str) -> pa.NativeFile:
         """As the inner one."""

@@ -22,7 +22,7 @@ import pyarrow.fs
 
 from paimon.adapters.files.exclusive import prove_exclusive, refusal
 from paimon.adapters.files.fsspec_output import BufferedOutputFile, StagedOutputFile
-from paimon.domain.errors import InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
 from paimon.domain.secrets import redacted
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
@@ -30,6 +30,7 @@ SINGLE_WRITER = "single-writer"
 _EXCLUSIVE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 """Schemes whose clients hand an exclusive create on to the storage (an `exists` before a write would not do)."""
 _MEMORY_LOCK = threading.Lock()
+_LOCAL = frozenset({"file", "local"})
 _DELETE_THREADS = 16
 _TIME_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 
@@ -67,11 +68,12 @@ class FsspecFiles:
     def __reduce__(self) -> str:
         raise InvalidRequest(f"the client of {self._scheme}:// does not travel", hint="send the table or the catalog")
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
         """The whole file."""
         with self._errors(path):
-            data = self._start_of(self._key(path), WHOLE_BYTES + 1)
-            check_whole(path, len(data))
+            self._check_regular(path)
+            data = self._start_of(self._key(path), max_bytes + 1)
+            check_whole(path, len(data), max_bytes)
             return data
 
     def open(self, path: str) -> pa.NativeFile:
@@ -140,6 +142,11 @@ class FsspecFiles:
         if not separator or scheme != self._scheme:
             raise StorageError(path, f"is not a URL of {self._scheme}://")
         return str(self._fs._strip_protocol(path))
+
+    def _check_regular(self, path: str) -> None:
+        """Check on a local disk that reading cannot wait for ever, as it does for a FIFO."""
+        if self._scheme in _LOCAL and self._fs.exists(self._key(path)) and not self._fs.isfile(self._key(path)):
+            raise CorruptTable(path, "is not a regular file")
 
     def _start_of(self, key: str, size: int) -> bytes:
         """The first bytes, in one request: a range, of which stores that are asked for it send what there is."""

@@ -25,8 +25,9 @@ from paimon.adapters.files.local_output import (
     storage_errors,
     sync_directory,
 )
+from paimon.adapters.files.regular import open_arrow, open_regular
 from paimon.domain.errors import AlreadyExists, StorageError
-from paimon.ports.files import FileStatus, OutputFile, PutOutcome, check_whole
+from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
 _FLUSHED_AT_ONCE = 8
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
@@ -48,21 +49,18 @@ class LocalFiles:
         self._mapped_bytes = mapped_bytes
         self._fence = fence
 
-    def read(self, path: str) -> bytes:
-        """The whole file."""
-        with storage_errors(path), open(self._inside(path), "rb") as file:
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
+        """The whole file: as many bytes as it has when it is opened."""
+        with storage_errors(path), open_regular(self._inside(path), path) as file:
             size = os.fstat(file.fileno()).st_size
-            check_whole(path, size)
-            return file.read()
+            check_whole(path, size, max_bytes)
+            return file.read(size)
 
     def open(self, path: str) -> pa.NativeFile:
         """The file, mapped if it is small: reading copies nothing, and a map stays valid, because no file changes."""
-        with storage_errors(path):
-            name = self._inside(path)
-            size = os.stat(name).st_size
-            if size > self._mapped_bytes:
-                return pa.OSFile(name)
-            return pa.memory_map(name) if size else pa.BufferReader(b"")
+        with storage_errors(path), open_regular(self._inside(path), path) as file:
+            size = os.fstat(file.fileno()).st_size
+            return open_arrow(file, mapped=size <= self._mapped_bytes) if size else pa.BufferReader(b"")
 
     def create(self, path: str) -> OutputFile:
         """A new file, visible at its `close`."""

@@ -128,7 +128,7 @@ def make_durable(directory: str) -> None:
 
 def sync_directory(directory: str) -> None:
     """Flush a directory's entries to the disk."""
-    descriptor = os.open(directory, os.O_RDONLY)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

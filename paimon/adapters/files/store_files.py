@@ -24,7 +24,7 @@ from paimon.adapters.files.store_requests import REFUSALS, StoreRequests, first_
 from paimon.adapters.files.store_streams import PART_BYTES, PARTS_AT_ONCE, TAIL_BYTES, StoreInput, StoreOutput
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.secrets import redacted
-from paimon.ports.files import FileStatus, OutputFile, PutOutcome, check_whole
+from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
 _DELETED_AT_ONCE = 1000
 _PUT_AT_ONCE = 8
@@ -65,13 +65,13 @@ class StoreFiles:
     def __reduce__(self) -> str:
         raise InvalidRequest(f"the client of {self._root} does not travel", hint="send the table or the catalog itself")
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
         """The whole file."""
         key = self._key(path)
 
         def get(store: Any) -> bytes:
             answer = obstore.get(store, key)
-            check_whole(path, int(answer.meta["size"]))  # the body is still on its way
+            check_whole(path, int(answer.meta["size"]), max_bytes)  # the body is still on its way
             return bytes(answer.bytes())
 
         return self._requests.send(path, get)

@@ -47,7 +47,7 @@ class QueuedSnapshotCommit(FileSnapshotCommit):
             yield
 
     def _take(self, held: contextlib.ExitStack, directory: str) -> None:
-        handle = os.open(directory, os.O_RDONLY)
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         held.callback(os.close, handle)
         until, wait = time.monotonic() + self.patience_seconds, _FIRST_WAIT_SECONDS
         while True:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from paimon.domain.errors import CorruptTable, Unsupported
-from paimon.domain.json_text import INT_MAX, Members, dump_json, load_object
+from paimon.domain.json_text import INT_MAX, SCHEMA_FILE, Members, dump_json, load_object
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.json import field_to_json, read_field_json
 from paimon.domain.types.system import KEY_ID_START
@@ -49,7 +49,7 @@ def schema_from_json(data: bytes, path: str) -> TableSchema:
     Unsupported
         A version or a data type of newer releases.
     """
-    members = load_object(data, path)
+    members = load_object(data, path, SCHEMA_FILE)
     version = members.optional_integer("version", 0, INT_MAX)
     version = 1 if version is None else version
     if not 1 <= version <= NEWEST_VERSION:

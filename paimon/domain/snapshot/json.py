@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from paimon.domain.errors import Unsupported
-from paimon.domain.json_text import INT_MAX, LONG_MAX, Members, dump_json, load_object
+from paimon.domain.json_text import INT_MAX, LONG_MAX, SNAPSHOT_FILE, Members, dump_json, load_object
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot, Tag
 
 NEWEST_VERSION = 3
@@ -71,7 +71,7 @@ def snapshot_from_json(data: bytes, path: str) -> Snapshot:
     Unsupported
         A version or a commit kind of newer releases.
     """
-    return _snapshot(load_object(data, path))
+    return _snapshot(load_object(data, path, SNAPSHOT_FILE))
 
 
 def _snapshot(members: Members) -> Snapshot:
@@ -128,7 +128,7 @@ def tag_to_json(tag: Tag) -> bytes:
 
 def tag_from_json(name: str, data: bytes, path: str) -> Tag:
     """The tag `name` that the file `path` holds; see `snapshot_from_json`."""
-    members = load_object(data, path)
+    members = load_object(data, path, SNAPSHOT_FILE)
     return Tag(name, _snapshot(members), _create_time(members), _retained_seconds(members))
 
 

@@ -56,13 +56,14 @@ def type_from_json(value: object, path: str) -> DataType:
 def read_field_json(parent: Members, value: object, where: str, depth: int = 0) -> DataField:
     """The field of `value`, which is the part `where` of `parent`."""
     members = parent.child(value, where)
+    unknown = members.without(_FIELD_MEMBERS)
     return DataField(
         members.integer("id", 0, INT_MAX),
         members.text("name"),
         _type(members, depth),
         members.optional_text("description"),
         members.optional_text("defaultValue"),
-        tuple((name, dump_json(value).decode()) for name, value in members.without(_FIELD_MEMBERS).items()),
+        tuple((name, dump_json(value, compact=True).decode()) for name, value in unknown.items()),
     )
 
 

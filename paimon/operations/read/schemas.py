@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.json_text import SCHEMA_FILE
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.json import schema_from_json
 from paimon.domain.schema.table_schema import TableSchema
@@ -37,7 +38,7 @@ def load_schema(engine: Engine, paths: TablePaths, schema_id: int) -> TableSchem
     """
     path = paths.schema(schema_id)
     try:
-        data = engine.files.read(path)
+        data = engine.files.read(path, SCHEMA_FILE.max_bytes)
     except NotFound as error:
         raise NotFound("schema", path, hint="the table was dropped, or its directory is incomplete") from error
     kept = engine.cache.get(path)

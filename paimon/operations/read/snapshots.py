@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from paimon.domain.errors import CorruptTable, NotFound, StorageError, did_you_mean
+from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.json import parse_hint, snapshot_from_json, tag_from_json
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
@@ -47,7 +48,7 @@ def find_snapshot(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapsh
 def stored_snapshot(engine: Engine, path: str, snapshot_id: int) -> Snapshot | None:
     """The snapshot in a file, which must be that of this id; None where there is no such file."""
     try:
-        data = engine.files.read(path)
+        data = engine.files.read(path, SNAPSHOT_FILE.max_bytes)
     except NotFound:
         return None
     snapshot = snapshot_from_json(data, path)
@@ -73,7 +74,7 @@ def latest_snapshot(engine: Engine, paths: TablePaths) -> Snapshot | None:
 
     Walks up from the LATEST hint; where the hint does not help, by listing.
     """
-    hint = _hint(engine, paths.latest_hint)
+    hint = read_hint(engine, paths.latest_hint)
     found = None if hint is None else find_snapshot(engine, paths, hint)
     for _ in range(_WALK if found is not None else 0):
         assert found is not None
@@ -104,7 +105,7 @@ def earliest_snapshot_id(engine: Engine, paths: TablePaths) -> int | None:
 
 def hinted_earliest(engine: Engine, paths: TablePaths) -> int | None:
     """What the EARLIEST hint says, if that snapshot is there."""
-    hint = _hint(engine, paths.earliest_hint)
+    hint = read_hint(engine, paths.earliest_hint)
     return hint if hint is not None and engine.files.status(paths.snapshot(hint)) is not None else None
 
 
@@ -172,7 +173,7 @@ def find_tag(engine: Engine, paths: TablePaths, name: str) -> Tag | None:
     """The tag of this name; None where its file does not exist."""
     path = paths.tag(name)
     try:
-        data = engine.files.read(path)
+        data = engine.files.read(path, SNAPSHOT_FILE.max_bytes)
     except NotFound:
         return None
     return tag_from_json(name, data, path)
@@ -184,10 +185,11 @@ def tags(engine: Engine, paths: TablePaths) -> list[Tag]:
     return [tag for tag in found if tag is not None]
 
 
-def _hint(engine: Engine, path: str) -> int | None:
+def read_hint(engine: Engine, path: str) -> int | None:
+    """The id that a hint file holds; None where there is no such file, or none that can be read as a hint."""
     try:
-        return parse_hint(engine.files.read(path))
-    except (NotFound, StorageError):
+        return parse_hint(engine.files.read(path, HINT_FILE.max_bytes))
+    except (NotFound, StorageError, CorruptTable):
         return None
 
 

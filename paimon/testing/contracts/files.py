@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from paimon.domain.errors import NotFound, PaimonError
+from paimon.domain.errors import CorruptTable, NotFound, PaimonError
 from paimon.ports.files import FileIO, OutputFile, PutOutcome
 
 _RACERS = 8
@@ -105,6 +105,19 @@ class FileIOContract:
             assert (error.kind, error.name) == ("file", path)
         assert list(files.list(path)) == []
         assert files.status(path) is None
+
+    def test_read_has_a_limit(self) -> None:
+        """A file of as many bytes is read, one of more is refused by name, size and limit."""
+        files, root = self.make_files()
+        for size in (0, 10, 11):
+            files.replace(f"{root}/l/{size}", b"x" * size)
+        assert files.read(f"{root}/l/0", 10) == b""
+        assert files.read(f"{root}/l/10", 10) == b"x" * 10
+        error = refused(CorruptTable, lambda: files.read(f"{root}/l/11", 10))
+        assert isinstance(error, CorruptTable)
+        assert error.path == f"{root}/l/11"
+        assert "11 bytes" in error.reason
+        assert "10 bytes" in error.reason
 
     def test_list_and_status(self) -> None:
         """By name, with sizes, directories told from files."""

@@ -142,10 +142,10 @@ def test_a_branch_is_renamed_where_directories_cannot_be_moved(table: paimon.Tab
 class Vanishing(LocalFiles):
     """A disk from which a branch is deleted just before its schema is read."""
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *limit: int) -> bytes:
         if "/branch-b/schema/" in path:
             shutil.rmtree(Path(path).parents[1])
-        return super().read(path)
+        return super().read(path, *limit)
 
 
 def test_a_branch_that_is_deleted_meanwhile_stops_no_expiry(table: paimon.Table) -> None:

@@ -456,9 +456,9 @@ class CountingReads:
         self.inner = inner
         self.names: list[str] = []
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *limit: int) -> bytes:
         self.names.append(path.rpartition("/")[2])
-        data: bytes = self.inner.read(path)
+        data: bytes = self.inner.read(path, *limit)
         return data
 
     def __getattr__(self, name: str) -> Any:

@@ -11,6 +11,7 @@ from functools import partial
 from attrs import field, frozen
 
 from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageError, Unsupported
+from paimon.domain.json_text import HINT_FILE
 from paimon.domain.maintenance.health.fault import Fault, FaultKind
 from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.schema.table_definition import TableDefinition
@@ -135,10 +136,10 @@ def hint_faults(engine: Engine, hints: Iterable[tuple[str, int]]) -> Iterator[Fa
     """Those of some hints, each with the truth, that are ahead of it."""
     for path, truth in hints:
         try:
-            told = parse_hint(engine.files.read(path))
+            told = parse_hint(engine.files.read(path, HINT_FILE.max_bytes))
         except NotFound:
             continue
-        except StorageError as error:
+        except (StorageError, CorruptTable) as error:
             yield Fault(FaultKind.HINT, path, error.reason)
             continue
         if told is not None and told > truth:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
+from paimon.domain.json_text import SCHEMA_FILE, SNAPSHOT_FILE
 from paimon.domain.paths import MAIN_BRANCH, TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
@@ -45,7 +46,7 @@ def create_branch(
             raise AlreadyExists("branch", name, hint="delete it first, or take another name")
     for path, data in wanted.items():
         outcome = engine.files.put_if_absent(path, data)
-        if outcome is not PutOutcome.CREATED and engine.files.read(path) != data:
+        if outcome is not PutOutcome.CREATED and engine.files.read(path, SCHEMA_FILE.max_bytes) != data:
             raise AlreadyExists("branch", name, hint="somebody made it just now")
     if tag is not None and not _still_keeps(engine, table, tag, wanted[target.tag(tag)]):
         delete_branch(engine, table, name)
@@ -140,9 +141,9 @@ def _files_of_branch(
     kept = None if tag is None else load_tag(engine, source, tag)
     for schema_id in schema_ids(engine, source):
         if kept is None or schema_id <= kept.snapshot.schema_id:
-            found[target.schema(schema_id)] = engine.files.read(source.schema(schema_id))
+            found[target.schema(schema_id)] = engine.files.read(source.schema(schema_id), SCHEMA_FILE.max_bytes)
     if kept is not None:
-        found[target.tag(kept.name)] = engine.files.read(source.tag(kept.name))
+        found[target.tag(kept.name)] = engine.files.read(source.tag(kept.name), SNAPSHOT_FILE.max_bytes)
         # Tags keep no changelog: it may expire while the branch is made.
         found[target.snapshot(kept.snapshot.id)] = snapshot_to_json(without_changelog(kept.snapshot))
     return found
@@ -150,14 +151,14 @@ def _files_of_branch(
 
 def _still_keeps(engine: Engine, table: TableDefinition, tag: str, content: bytes) -> bool:
     try:
-        return engine.files.read(table.paths.tag(tag)) == content
+        return engine.files.read(table.paths.tag(tag), SNAPSHOT_FILE.max_bytes) == content
     except NotFound:
         return False
 
 
 def _is_half_made(engine: Engine, target: TablePaths, wanted: Mapping[str, bytes]) -> bool:
     """Whether the branch holds some of what it is to be made of, and nothing else."""
-    held = {path: engine.files.read(path) for path in _tree(engine, target.metadata_root)}
+    held = {path: engine.files.read(path, SCHEMA_FILE.max_bytes) for path in _tree(engine, target.metadata_root)}
     return len(held) < len(wanted) and all(wanted.get(path) == data for path, data in held.items())
 
 
@@ -172,7 +173,7 @@ def _newest_in_common(engine: Engine, source: TablePaths, target: TablePaths, id
 def _check_schemas(engine: Engine, source: TablePaths, target: TablePaths, first: int) -> None:
     """Refuse to put another schema in the place of one that a snapshot before `first` was written with."""
     shared = set(schema_ids(engine, source)) & set(schema_ids(engine, target))
-    other = {i for i in shared if engine.files.read(source.schema(i)) != engine.files.read(target.schema(i))}
+    other = {i for i in shared if _schema_bytes(engine, source, i) != _schema_bytes(engine, target, i)}
     kept = [s for s in snapshots(engine, target) if s.id < first and s.schema_id in other] if other else []
     if kept:
         raise InvalidRequest(
@@ -180,6 +181,10 @@ def _check_schemas(engine: Engine, source: TablePaths, target: TablePaths, first
             subject=source.branch,
             hint=f"expire the snapshots before {first} first",
         )
+
+
+def _schema_bytes(engine: Engine, paths: TablePaths, schema_id: int) -> bytes:
+    return engine.files.read(paths.schema(schema_id), SCHEMA_FILE.max_bytes)
 
 
 def _forget_own(engine: Engine, table: TableDefinition, first: int, common: int | None) -> None:
@@ -196,9 +201,9 @@ def _forget_own(engine: Engine, table: TableDefinition, first: int, common: int 
 
 
 def _copy(engine: Engine, source: str, target: str) -> None:
-    data = engine.files.read(source)
+    data = engine.files.read(source, SCHEMA_FILE.max_bytes)
     try:
-        if engine.files.read(target) == data:
+        if engine.files.read(target, SCHEMA_FILE.max_bytes) == data:
             return
     except NotFound:
         pass

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, did_you_mean
-from paimon.domain.json_text import dump_json, load_object
+from paimon.domain.json_text import DETAIL_FILE, dump_json, load_object
 from paimon.domain.maintenance.retention.expiry import NOT_HELD
 from paimon.domain.paths import TablePaths, join, segment
 from paimon.operations.read.snapshots import earliest_snapshot_id, latest_snapshot
@@ -125,7 +125,7 @@ def _path(paths: TablePaths, name: str) -> str:
 def _next_snapshot(engine: Engine, path: str) -> int | None:
     for attempt in range(_TRIES):
         try:
-            return load_object(engine.files.read(path), path).integer("nextSnapshot")
+            return load_object(engine.files.read(path, DETAIL_FILE.max_bytes), path).integer("nextSnapshot")
         except NotFound:
             return None  # forgotten since it was listed
         except CorruptTable:

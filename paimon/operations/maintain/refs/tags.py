@@ -12,7 +12,7 @@ from contextlib import suppress
 from attrs import evolve
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, StorageError
-from paimon.domain.json_text import dump_json, load_object
+from paimon.domain.json_text import DETAIL_FILE, SNAPSHOT_FILE, dump_json, load_object
 from paimon.domain.maintenance.retention.tags import AutoTags, expired_tags, local_iso
 from paimon.domain.paths import TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
@@ -137,7 +137,7 @@ def rename_tag(engine: Engine, table: TableDefinition, name: str, to: str) -> Ta
     """Give a tag another name; NotFound, AlreadyExists."""
     tag = load_tag(engine, table.paths, name)
     source, target = table.paths.tag(name), _tag_path(table.paths, to)
-    if engine.files.put_if_absent(target, engine.files.read(source)) is not PutOutcome.CREATED:
+    if engine.files.put_if_absent(target, engine.files.read(source, SNAPSHOT_FILE.max_bytes)) is not PutOutcome.CREATED:
         raise AlreadyExists("tag", to, hint="delete one of the two, or take another name")
     engine.files.delete([source, *_success_files(table.paths, name)])
     return evolve(tag, name=to)
@@ -248,7 +248,7 @@ def _overwrite(engine: Engine, path: str, data: bytes) -> None:
 
 def _content(engine: Engine, path: str) -> bytes:
     try:
-        return engine.files.read(path)
+        return engine.files.read(path, SNAPSHOT_FILE.max_bytes)
     except NotFound as error:
         raise StorageError(path, "the storage does not tell whether it was written", hint="try again") from error
 
@@ -263,7 +263,7 @@ def _write_success_file(engine: Engine, table: TableDefinition, name: str) -> No
     (path,) = _success_files(table.paths, name)
     now = engine.clock.now_millis()
     try:
-        created = load_object(engine.files.read(path), path).integer("creationTime")
+        created = load_object(engine.files.read(path, DETAIL_FILE.max_bytes), path).integer("creationTime")
     except NotFound:
         created = now
     _overwrite(engine, path, dump_json({"creationTime": created, "modificationTime": now}))

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paimon.domain.errors import InvalidRequest, NotFound, StorageError
+from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.paths import TablePaths, join
-from paimon.domain.snapshot.json import parse_hint
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.snapshots import (
     earliest_snapshot_id,
     find_snapshot,
     ids_in,
     latest_snapshot,
+    read_hint,
     stored_snapshot,
 )
 from paimon.ports.engine import Engine
@@ -67,10 +67,7 @@ def lacks_its_list(engine: Engine, paths: TablePaths, changelog: Snapshot) -> bo
 
 def changelogs_from(engine: Engine, paths: TablePaths) -> int | None:
     """What the EARLIEST hint of changelogs says: those below have expired, or are about to."""
-    try:
-        return parse_hint(engine.files.read(earliest_changelog_hint(paths)))
-    except (NotFound, StorageError):
-        return None
+    return read_hint(engine, earliest_changelog_hint(paths))
 
 
 def earliest_changelog_hint(paths: TablePaths) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from paimon.domain.json_text import load_object
+from paimon.domain.json_text import DETAIL_FILE, load_object
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.read.system.history import local_millis
 from paimon.ports.engine import Engine
@@ -37,8 +37,12 @@ def consumers_table(engine: Engine, table: TableDefinition) -> pa.Table:
     rows = [
         {
             "consumer_id": status.name.removeprefix(_CONSUMER),
-            "next_snapshot_id": load_object(engine.files.read(status.path), status.path).integer("nextSnapshot"),
+            "next_snapshot_id": _next_snapshot(engine, status.path),
         }
         for status in found
     ]
     return pa.Table.from_pylist(rows, schema=_CONSUMERS)
+
+
+def _next_snapshot(engine: Engine, path: str) -> int:
+    return load_object(engine.files.read(path, DETAIL_FILE.max_bytes), path).integer("nextSnapshot")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from paimon.domain.errors import CorruptTable, NotFound
-from paimon.domain.json_text import dump_json, load_object
+from paimon.domain.json_text import STATISTICS_FILE, dump_json, load_object
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.text import format_type
 from paimon.operations.read.time_travel import pin
@@ -59,7 +59,7 @@ def statistics_table(engine: Engine, table: TableDefinition) -> pa.Table:
         return _STATISTICS.empty_table()
     path = table.paths.statistics(snapshot.statistics, table.paths.snapshot(snapshot.id))
     try:
-        found = load_object(engine.files.read(path), path)
+        found = load_object(engine.files.read(path, STATISTICS_FILE.max_bytes), path, STATISTICS_FILE)
     except NotFound as error:
         raise CorruptTable(path, f"is named by snapshot {snapshot.id} but does not exist") from error
     columns = found.get("colStats")
