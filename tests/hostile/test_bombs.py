@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zlib
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 from restructured import avro_file, avro_records, sized_again
 
 import paimon
+from paimon.adapters.formats.avro.codecs import compress
 from paimon.adapters.formats.avro.container import header_bytes, long_bytes
 from paimon.adapters.formats.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, ThriftList, ThriftStruct, encode
 
@@ -57,15 +59,18 @@ def one(root: Path, pattern: str) -> Path:
 
 
 @cache
-def zeros(count: int) -> bytes:
-    """So many zeros, packed."""
-    return bytes(cramjam.zstd.compress(bytes(count), 1))
+def zeros(count: int, codec: str = "zstandard") -> bytes:
+    """So many zeros, packed (deflate as weakly as it can be: the limit of a file grows with its size)."""
+    if codec == "deflate":
+        squeeze = zlib.compressobj(1, zlib.DEFLATED, -15)
+        return squeeze.compress(bytes(count)) + squeeze.flush()
+    return bytes(cramjam.zstd.compress(bytes(count), 1)) if codec == "zstandard" else compress(codec, bytes(count), 1)
 
 
-def bomb(record: object, count: int) -> bytes:
+def bomb(record: object, count: int, codec: str = "zstandard") -> bytes:
     """An Avro file of one block of zeros."""
-    head = header_bytes(json.dumps(record), "zstandard")
-    packed = zeros(count)
+    head = header_bytes(json.dumps(record), codec)
+    packed = zeros(count, codec)
     return head + long_bytes(count) + long_bytes(len(packed)) + packed + head[-16:]
 
 
@@ -140,6 +145,25 @@ def test_an_avro_file_of_kilobytes_that_stands_for_820_mib(tmp_path: Path, kind:
     assert path.name in said
     assert peak < 100
     assert seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("codec", "mebibytes"), [("deflate", 820), ("snappy", 820), ("bzip2", 250), ("xz", 250), ("zstandard", 820)]
+)
+@pytest.mark.parametrize("kind", ["manifest", "manifest list"])
+def test_a_block_of_any_codec_is_decompressed_up_to_its_limit(
+    tmp_path: Path, kind: str, codec: str, mebibytes: int
+) -> None:
+    """Of deflate 3.7 MB stand for 820 MiB; snappy takes 40 MB for them."""
+    root = table_of(tmp_path, "t", "avro")
+    path = sorted(root.glob("manifest/manifest-*" if kind == "manifest" else "manifest/manifest-list-*-1"))[0]
+    path.write_bytes(bomb(TEXTS, mebibytes * MIB, codec))
+    sized_again(root)
+    peak, seconds, _, said = read(tmp_path, root)
+    assert said.startswith("CorruptTable")
+    assert path.name in said
+    assert "decompresses to" in said
+    assert (peak < 80 + 2 * path.stat().st_size // MIB, seconds < 3) == (True, True)
 
 
 def test_a_parquet_file_of_kilobytes_that_stands_for_a_billion_values(tmp_path: Path) -> None:

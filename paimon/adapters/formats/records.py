@@ -38,6 +38,11 @@ from paimon.domain.manifest.records.columns import HeldColumns, RecordColumns, j
 _BLOCK_RECORDS = 256
 _SLACK_BYTES = 8 * 1024 * 1024
 _MAX_RATIO = 200
+_MAX_BLOCK_BYTES = 64 * 1024 * 1024
+"""Blocks hold about 64 KB, or one record, which takes some megabytes where it describes a hundred thousand columns."""
+_MAX_RECORDS = 1 << 20
+"""Most records of a file that is read record by record; as Python objects they take a kilobyte and more each."""
+_SPLIT_BYTES = 1024 * 1024
 _LEAST_RECORD_BYTES = 24
 """Each kind of record holds a row, which takes 13 bytes, a file's name, and numbers."""
 
@@ -141,12 +146,16 @@ class AvroRecordIO:
         source = pa.BufferReader(data)
         header = read_header(source, path)
         schema = block_schema(header.schema, path)
-        blocks = self._blocks(source, header, path, len(data))
-        return [record for block in blocks for record in decode(block, schema, path)]
+        found: list[dict[str, Any]] = []
+        for block in self._blocks(source, header, path, len(data)):
+            if len(found) + block.record_count > _MAX_RECORDS:
+                raise CorruptTable(path, f"has more than {_MAX_RECORDS} records")
+            found += decode(block, schema, path)
+        return found
 
     def _blocks(self, source: pa.NativeFile, header: Header, path: str, size: int) -> Iterator[Block]:
         limit, decoded = self._limit(size), 0
-        for block in read_blocks(source, header, path, limit):
+        for block in read_blocks(source, header, path, min(limit, _MAX_BLOCK_BYTES)):
             decoded += len(block.data)
             if decoded > limit:
                 raise CorruptTable(path, f"decompresses to more than {limit} bytes")
@@ -185,4 +194,16 @@ def _avro_pieces(records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any]
     parsed = fastavro.parse_schema({"type": "array", "items": schema})
     rest = iter(records)
     while chunk := list(islice(rest, _BLOCK_RECORDS)):
-        yield block_bytes(encode(chunk, parsed), codec, header[-SYNC_BYTES:])
+        for block in _split(chunk, parsed):
+            yield block_bytes(block, codec, header[-SYNC_BYTES:])
+
+
+def _split(records: Sequence[Mapping[str, Any]], parsed: Any) -> Iterator[Block]:
+    """Records as one block, as more where they are large: those of wide tables hold values of each column."""
+    block = encode(records, parsed)
+    if len(block.data) <= _SPLIT_BYTES or len(records) == 1:
+        yield block
+        return
+    half = len(records) // 2
+    yield from _split(records[:half], parsed)
+    yield from _split(records[half:], parsed)

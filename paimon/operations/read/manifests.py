@@ -20,6 +20,7 @@ from paimon.domain.manifest.records.record import Record
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.ports.engine import Engine
+from paimon.ports.files import WHOLE_BYTES
 
 T = TypeVar("T")
 
@@ -156,7 +157,7 @@ def _decoded(
 
 def _bytes_of(engine: Engine, path: str, size: int | None) -> bytes:
     try:
-        data = engine.files.read(path)
+        data = engine.files.read(path, WHOLE_BYTES if size is None else min(size, WHOLE_BYTES))
     except NotFound as error:
         hint = "its snapshot may have expired while it was read; plan again"
         raise CorruptTable(path, "is named by the table but does not exist", hint=hint) from error

@@ -12,7 +12,7 @@ import zlib
 
 import pyarrow as pa
 
-from paimon.adapters.formats.bounded import checked, inflate, unsnappy, unzstd
+from paimon.adapters.formats.bounded import checked, inflate, unbzip2, unsnappy, unxz, unzstd
 from paimon.domain.errors import InvalidRequest, Unsupported
 
 AVRO_CODECS = {
@@ -62,9 +62,9 @@ def decompress(codec: str, block: bytes, limit: int) -> bytes:
     if codec == "deflate":
         return inflate(block, limit)
     if codec == "bzip2":
-        return _stream(bz2.BZ2Decompressor(), block, limit)
+        return unbzip2(block, limit)
     if codec == "xz":
-        return _stream(lzma.LZMADecompressor(), block, limit)
+        return unxz(block, limit)
     raise Unsupported(f"Avro codec {codec!r}")
 
 
@@ -93,9 +93,3 @@ def _unsnappy(block: bytes, limit: int) -> bytes:
         raise ValueError("the checksum of a snappy block does not match")
     return data
 
-
-def _stream(decompressor: bz2.BZ2Decompressor | lzma.LZMADecompressor, block: bytes, limit: int) -> bytes:
-    data = checked(decompressor.decompress(block, limit + 1), limit)
-    if not decompressor.eof:
-        raise ValueError("a compressed block ends too early")
-    return data
