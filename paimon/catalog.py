@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from attrs import field, frozen
@@ -19,12 +19,12 @@ from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
-from paimon.operations.evolve import create_table, properties_of
-from paimon.operations.read.schemas import latest_schema
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
-from paimon.system_table import SystemTable, refuse_plain_table
-from paimon.table import Table, open_at
+
+if TYPE_CHECKING:
+    from paimon.system_table import SystemTable
+    from paimon.table import Table
 
 SYSTEM_DATABASE = "sys"
 DEFAULT_OPTION = "table-default."
@@ -140,6 +140,8 @@ class Catalog:
         PaimonWarning
             The primary key lacks a partition column, so keys are unique within a partition only.
         """
+        from paimon.operations.evolve import create_table, properties_of  # and below: loaded when first used
+
         identifier = self._plain(name)
         self._known_database(identifier.database)
         paths = self._paths(identifier)
@@ -166,6 +168,9 @@ class Catalog:
 
     def repair_table(self, name: str) -> Table:
         """Take a table into the catalog whose files are in its place: its making was cut short, or they came so."""
+        from paimon.operations.evolve import properties_of
+        from paimon.operations.read.schemas import latest_schema
+
         identifier = self._plain(name)
         self._known_database(identifier.database)
         found = latest_schema(self.engine, self._paths(identifier))
@@ -196,7 +201,7 @@ class Catalog:
         NotFound
             There is no such database or table.
         """
-        return cast(Table, self._open(name, options))
+        return cast("Table", self._open(name, options))
 
     def open(self, name: str, options: Mapping[str, object] | None = None) -> Table:
         """The table of a name: another name of `table`."""
@@ -208,10 +213,14 @@ class Catalog:
 
     def system_table(self, name: str, options: Mapping[str, object] | None = None) -> SystemTable:
         """The system table ``"database.table$snapshots"``; InvalidRequest where the name is that of a table."""
+        from paimon.system_table import SystemTable, refuse_plain_table
+
         opened = self._open(name, options)
         return opened if isinstance(opened, SystemTable) else refuse_plain_table(name)
 
     def _open(self, name: str, options: Mapping[str, object] | None) -> Table | SystemTable:
+        from paimon.table import open_at
+
         identifier = parse_identifier(name)
         self._known_database(identifier.database)
         if not self._exists(identifier):

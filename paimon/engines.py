@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from attrs import evolve
 
@@ -20,10 +20,7 @@ from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
 from paimon.adapters.executors.serial import SerialExecutor
 from paimon.adapters.executors.threads import ThreadExecutor
 from paimon.adapters.files.opening import SINGLE_WRITER, files_at, travelling
-from paimon.adapters.formats.avro import AvroFormat
-from paimon.adapters.formats.orc import OrcFormat
-from paimon.adapters.formats.parquet import ParquetFormat
-from paimon.adapters.formats.records import AvroRecordIO
+from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
 from paimon.adapters.observers import SilentObserver
 from paimon.adapters.snapshots.queued import QueuedSnapshotCommit
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
@@ -38,8 +35,10 @@ from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine, MemoryBudget
 from paimon.ports.executor import Executor
 from paimon.ports.files import FileIO
-from paimon.system_table import SystemTable, refuse_plain_table
-from paimon.table import Table, open_at
+
+if TYPE_CHECKING:
+    from paimon.system_table import SystemTable
+    from paimon.table import Table
 
 _MEMORY = "memory-budget"
 _THREADS = "threads"
@@ -119,7 +118,7 @@ def open_table(
     NotFound
         There is no table at that path.
     """
-    return cast(Table, _open_at_path(path, options, storage, allowed_roots, callbacks))
+    return cast("Table", _open_at_path(path, options, storage, allowed_roots, callbacks))
 
 
 def open_system_table(
@@ -150,6 +149,8 @@ def open_system_table(
     NotFound
         There is no table at that path.
     """
+    from paimon.system_table import SystemTable, refuse_plain_table
+
     opened = _open_at_path(path, options, storage, allowed_roots, ())
     return opened if isinstance(opened, SystemTable) else refuse_plain_table(os.fspath(path))
 
@@ -161,6 +162,8 @@ def _open_at_path(
     allowed_roots: Sequence[str],
     callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback],
 ) -> Table | SystemTable:
+    from paimon.table import open_at  # loaded when a table is first opened, so that connecting stays fast
+
     text = {key: option_text(value) for key, value in (options or {}).items()}
     parent, slash, name = location_of(path).rpartition("/")
     table, branch, system = split_suffixes(name)
@@ -186,8 +189,8 @@ def engine_for(
     files = _files(location, storage, options, allowed_roots)
     return Engine(
         files=files,
-        formats={f.identifier: f for f in (ParquetFormat(_memory(options).bytes), OrcFormat(), AvroFormat())},
-        records=AvroRecordIO(),
+        formats=FormatsOnDemand(_memory(options).bytes),
+        records=RecordsOnDemand(),
         snapshots=FileSnapshotCommit(files) if "://" in location else QueuedSnapshotCommit(files),
         clock=SystemClock(),
         ids=RandomIds(),

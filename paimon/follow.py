@@ -18,6 +18,7 @@ from paimon.domain.changelog.start import start_of
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow_arrays import make_array
 from paimon.operations.follow.progress import Progress
 from paimon.operations.follow.walk import Arrival, Walk, Wanted
 from paimon.operations.read.changes.followed import read_changes
@@ -25,7 +26,7 @@ from paimon.ports.engine import Engine
 from paimon.upkeep.retention import Age, age_millis
 
 _BATCH_BYTES = 8 * 1024 * 1024
-_LASTING = pa.array(["+I", "+U"])
+_LASTING = make_array(["+I", "+U"], pa.string())
 
 
 class Follow(Iterator[pa.RecordBatch]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from attrs import evolve, frozen
@@ -35,13 +35,15 @@ from paimon.operations.evolve import alter_table, at_newest_schema, plan_merged_
 from paimon.operations.maintain.compact import CompactResult, compact
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshots
-from paimon.operations.rows.change import RowChange, delete_rows, expression_of, update_rows
 from paimon.operations.write.source import can_be_read_again, tables_of
 from paimon.ports.engine import Engine
 from paimon.scan import Scan, predicate_of
 from paimon.system_table import SystemTable, open_system_table
 from paimon.upkeep.maintain import Kept
 from paimon.upkeep.retention import keep_up
+
+if TYPE_CHECKING:
+    from paimon.operations.rows.change import RowChange
 
 _SCHEMA_RACES = 20
 """How often a write with new columns begins again because the schema changed meanwhile."""
@@ -262,6 +264,8 @@ class Table(Committing, Kept, Followed):
         Append tables mark the rows in deletion vectors (`deletion-vectors.enabled`) or write their files anew;
         primary-key tables get a delete for each row. CommitConflict: the same files changed meanwhile; delete again.
         """
+        from paimon.operations.rows.change import delete_rows  # loaded by those who change rows
+
         user = _fresh_user(self)
         return _result(self, delete_rows(self.engine, self.definition, predicate_of(where), user, properties))
 
@@ -281,6 +285,8 @@ class Table(Committing, Kept, Followed):
         InvalidRequest, CommitConflict
             Nothing was updated: a value does not fit its column; the same files changed meanwhile.
         """
+        from paimon.operations.rows.change import expression_of, update_rows
+
         values = {name: expression_of(value) for name, value in set.items()}
         user = _fresh_user(self)
         return _result(self, update_rows(self.engine, self.definition, values, predicate_of(where), user, properties))

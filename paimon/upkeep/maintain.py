@@ -16,7 +16,6 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.maintenance.health.fault import HealthReport
 from paimon.domain.maintenance.retention.expiry import Retention
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.maintain.check.check import check
 from paimon.operations.maintain.refs.rollback import RolledBack, roll_back
 from paimon.operations.maintain.refs.tags import expire_tags
 from paimon.operations.maintain.retention.expire_changelogs import expire_changelogs
@@ -100,6 +99,8 @@ class Maintain:
         deep : bool
             Read the data files of the newest states and tags too: rows, keys in order and unique, statistics.
         """
+        from paimon.operations.maintain.check.check import check  # loaded by those who check
+
         return check(self._engine, self._table, deep)
 
     def remove_orphans(

@@ -31,9 +31,9 @@ from paimon.adapters.formats.avro.container import (
     read_header,
 )
 from paimon.adapters.formats.avro.records import decode, encode
-from paimon.adapters.formats.records_arrow import read_arrow_records, write_arrow_records
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.manifest.records.columns import HeldColumns, RecordColumns, joined
+from paimon.domain.types.arrow_arrays import make_array
 
 _BLOCK_RECORDS = 256
 _SLACK_BYTES = 8 * 1024 * 1024
@@ -67,6 +67,8 @@ class AvroRecordIO:
         if data[:4] == MAGIC:
             return self._read_avro(data, path)
         if data[:4] == b"PAR1" or data[:3] == b"ORC":
+            from paimon.adapters.formats.records_arrow import read_arrow_records  # rare, and Arrow loads slowly
+
             return read_arrow_records(data, path, self._limit(len(data)))
         raise CorruptTable(path, "is neither Avro nor Parquet nor ORC: its magic bytes are unknown")
 
@@ -122,7 +124,7 @@ class AvroRecordIO:
     ) -> tuple[RecordColumns, list[int]]:
         found = [[record for block in file.blocks for record in decode(block, schema, file.path)] for file in files]
         try:
-            records = pa.array(list(chain.from_iterable(found)), kind)
+            records = make_array(list(chain.from_iterable(found)), kind)
         except _OTHER_TYPES:
             records = self._row_wise(files, kind)  # which tells the file at fault
         return HeldColumns(records), [len(part) for part in found]
@@ -137,6 +139,8 @@ class AvroRecordIO:
         if format_name == "avro":
             return b"".join(_avro_pieces(records, schema, avro_codec(compression)))
         if format_name in ("parquet", "orc"):
+            from paimon.adapters.formats.records_arrow import write_arrow_records
+
             return write_arrow_records(records, schema, compression, format_name)
         raise InvalidRequest(
             f"manifests cannot be written as {format_name!r}", subject=format_name, hint="use avro, parquet or orc"
@@ -183,7 +187,7 @@ _OTHER_TYPES = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 def _array(records: Sequence[Mapping[str, Any]], kind: pa.StructType, path: str) -> pa.StructArray:
     try:
-        return pa.array(records, kind)
+        return make_array(records, kind)
     except _OTHER_TYPES as error:
         raise CorruptTable(path, f"holds records of other types: {error}") from error
 

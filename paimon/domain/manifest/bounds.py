@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from paimon.domain.predicate.pruning_columnar import Bounds, Mask
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types import data_types as dt
+from paimon.domain.types.arrow_arrays import make_scalar, to_numpy
 from paimon.domain.types.data_types import DataType
 
 Integers = npt.NDArray[np.int64]
@@ -103,9 +104,9 @@ def floating_bounds(bounds: Bounds, in_orc: Mask) -> Bounds:
 
 
 def _null_counts(counts: pa.ListArray, position: int, width: int) -> Integers:
-    offsets = counts.offsets.to_numpy()
-    held = counts.is_valid().to_numpy(zero_copy_only=False) & (offsets[1:] - offsets[:-1] == width)
-    values = counts.values.fill_null(-1).to_numpy(zero_copy_only=False)
+    offsets = to_numpy(counts.offsets)
+    held = to_numpy(counts.is_valid()) & (offsets[1:] - offsets[:-1] == width)
+    values = to_numpy(counts.values.fill_null(make_scalar(-1, counts.values.type)))
     found = np.full(len(counts), -1, dtype=np.int64)
     found[held] = values[offsets[:-1][held] + position]
     return found

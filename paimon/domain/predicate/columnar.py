@@ -20,6 +20,7 @@ from paimon.domain.predicate.terms.fit import UNIT_NANOS
 from paimon.domain.predicate.terms.like import Wildcard, parts_of
 from paimon.domain.predicate.terms.paths import path_in, splits
 from paimon.domain.predicate.transform import unknown_kind
+from paimon.domain.types.arrow_arrays import FALSE, from_numpy, make_array, make_scalar
 
 _KERNELS: Mapping[Operator, Callable[..., pa.Array]] = {
     Operator.EQ: pc.equal,
@@ -35,18 +36,18 @@ def evaluate(predicate: Predicate, rows: pa.RecordBatch | pa.Table) -> pa.Boolea
     """Whether each row satisfies the bound predicate; no nulls, unknown counts as False."""
     if isinstance(rows, pa.Table):
         parts = [evaluate(predicate, batch) for batch in rows.to_batches()]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
+        return pa.concat_arrays(parts) if parts else make_array([], pa.bool_())
     truth = _truth(predicate, rows)
     if isinstance(truth, pa.Scalar):
-        return pa.array(np.full(rows.num_rows, truth.as_py() is True))
-    return pc.fill_null(truth, False) if truth.null_count else truth
+        return from_numpy(np.full(rows.num_rows, truth.as_py() is True))
+    return pc.fill_null(truth, FALSE) if truth.null_count else truth
 
 
 def _truth(predicate: Predicate, rows: pa.RecordBatch) -> pa.Array | pa.Scalar:
     """True, False or null for each row; a scalar where it is the same for all."""
     match predicate:
         case Literal(value=value):
-            return pa.scalar(value, pa.bool_())
+            return make_scalar(value, pa.bool_())
         case Compare(column=column, op=op, literal=literal):
             return _compare(_column(rows, column), op, literal)
         case In(column=column, literals=literals, negated=negated):
@@ -67,7 +68,7 @@ def _truth(predicate: Predicate, rows: pa.RecordBatch) -> pa.Array | pa.Scalar:
 def _joined(
     children: tuple[Predicate, ...], rows: pa.RecordBatch, join: Callable[..., pa.Array], start: bool
 ) -> pa.Array | pa.Scalar:
-    whole: pa.Array | pa.Scalar = pa.scalar(start)
+    whole: pa.Array | pa.Scalar = make_scalar(start, pa.bool_())
     for child in children:
         whole = join(whole, _truth(child, rows))
     return whole
@@ -100,7 +101,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _compare(array: pa.Array, op: Operator, literal: Any) -> pa.Array | pa.Scalar:
     if literal is None:
-        return pa.scalar(None, pa.bool_())
+        return make_scalar(None, pa.bool_())
     if isinstance(literal, float) and literal == literal and literal != 0:
         return _compare_number(array, op, literal)
     values, literals = _ordered(array, (literal,))
@@ -109,7 +110,7 @@ def _compare(array: pa.Array, op: Operator, literal: Any) -> pa.Array | pa.Scala
 
 def _compare_number(array: pa.Array, op: Operator, literal: float) -> pa.Array:
     """Away from NaN and the zeros Arrow's order differs in one thing: NaN in the column is not above the literal."""
-    number = pa.scalar(literal, array.type)
+    number = make_scalar(literal, array.type)
     if op is Operator.GT:
         return pc.invert(pc.less_equal(array, number))
     if op is Operator.GE:
@@ -119,11 +120,11 @@ def _compare_number(array: pa.Array, op: Operator, literal: float) -> pa.Array:
 
 def _in(array: pa.Array, literals: tuple[Any, ...]) -> pa.Array:
     values, known = _ordered(array, tuple(v for v in literals if v is not None))
-    found = pc.is_in(values, value_set=known) if len(known) else pa.array(np.zeros(len(values), bool))
+    found = pc.is_in(values, value_set=known) if len(known) else from_numpy(np.zeros(len(values), bool))
     unknown = pc.is_null(values)
     if None in literals:
         unknown = pc.or_(unknown, pc.invert(found))
-    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+    return pc.if_else(unknown, make_scalar(None, pa.bool_()), found)
 
 
 def _ordered(array: pa.Array, literals: tuple[Any, ...]) -> tuple[pa.Array, pa.Array]:
@@ -132,12 +133,12 @@ def _ordered(array: pa.Array, literals: tuple[Any, ...]) -> tuple[pa.Array, pa.A
     if pa.types.is_floating(kind):
         dtype = np.float32 if pa.types.is_float32(kind) else np.float64
         keys = java_order(np.array(literals, dtype))
-        return float_order(array), pa.array(keys)
+        return float_order(array), from_numpy(keys)
     if pa.types.is_timestamp(kind):
-        return array, pa.array([v // UNIT_NANOS[kind.unit] for v in literals], pa.int64()).cast(kind)
+        return array, make_array([v // UNIT_NANOS[kind.unit] for v in literals], pa.int64()).cast(kind)
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        return array, pa.array(literals, pa.int32()).cast(kind)
-    return array, pa.array(literals, kind)
+        return array, make_array(literals, pa.int32()).cast(kind)
+    return array, make_array(literals, kind)
 
 
 def _like(array: pa.Array, pattern: str, escape: str | None) -> pa.Array:
@@ -145,9 +146,9 @@ def _like(array: pa.Array, pattern: str, escape: str | None) -> pa.Array:
     parts = parts_of(pattern, escape)
     match parts:
         case ():
-            return pc.equal(array, pa.scalar("", array.type))
+            return pc.equal(array, make_scalar("", array.type))
         case (str(text),):
-            return pc.equal(array, pa.scalar(text, array.type))
+            return pc.equal(array, make_scalar(text, array.type))
         case (Wildcard.MANY,):
             return pc.is_valid(array) if array.null_count == 0 else pc.equal(array, array)
         case (str(text), Wildcard.MANY):

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
+from paimon.domain.types.arrow_arrays import TRUE, make_scalar, to_numpy
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
     CHARACTER_TYPES,
@@ -236,7 +237,7 @@ _NUMPY: Mapping[Any, Callable[[Any, Any], Any]] = {
 
 def _compare(kernel: Callable[..., Any], values: Ordinals, value: int | bytes) -> Mask:
     if isinstance(values, pa.Array):
-        return np.asarray(kernel(values, pa.scalar(value, pa.binary())).fill_null(True).to_numpy(zero_copy_only=False))
+        return to_numpy(kernel(values, make_scalar(value, pa.binary())).fill_null(TRUE))
     if isinstance(value, bytes) or not -(2**63) <= value < 2**63:
         values = values.astype(object)
     return np.asarray(_NUMPY[kernel](values, value), dtype=bool)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.types.arrow_arrays import make_array
 
 
 class RowKind(IntEnum):
@@ -29,7 +30,7 @@ class RowKind(IntEnum):
 
 KIND_TEXTS = ("+I", "-U", "+U", "-D")
 """Short texts by number."""
-RETRACTS = pa.array([RowKind.UPDATE_BEFORE, RowKind.DELETE], pa.int8())
+RETRACTS = make_array([RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value], pa.int8())
 """The kinds that take a row away."""
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from paimon.domain.row.literals import literal
 from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.arrow_arrays import make_array
 from paimon.domain.types.data_types import (
     NESTED_TYPES,
     TIMESTAMP_TYPES,
@@ -85,7 +86,7 @@ def _masked(array: pa.Array, values: list[Any]) -> list[Any]:
 def to_array(values: Sequence[Any], data_type: DataType) -> pa.Array:
     """The canonical Arrow array of internal values."""
     target = arrow_type(data_type)
-    return pa.array([_arrow_value(v, data_type, target) for v in values], type=target)
+    return make_array([_arrow_value(v, data_type, target) for v in values], target)
 
 
 def _arrow_value(value: Any, data_type: DataType, target: pa.DataType) -> Any:

@@ -20,9 +20,12 @@ from paimon.domain.predicate.pruning_columnar import Bounds, may_match_mask
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
+from paimon.domain.types.arrow_arrays import from_numpy, make_scalar, to_numpy
 from paimon.domain.types.data_types import DataField, DataType
 
-_SEPARATOR = "\x00"
+_SEPARATOR = make_scalar("\x00", pa.string())
+
+_NO_NAMES = make_scalar(-1, pa.int32())
 
 Layout = Callable[[TableSchema, str | None], Sequence[DataField]]
 """The columns of statistics rows, by the schema that wrote the file and the names that are stored with it."""
@@ -47,7 +50,7 @@ def _value_layout(written: TableSchema, names: str | None) -> Sequence[DataField
     if names is None:
         return written.fields
     held = {f.name: f for f in written.fields}
-    return [held.get(n) or DataField(-1, n, dt.VariantType()) for n in names.split(_SEPARATOR) if n]
+    return [held.get(n) or DataField(-1, n, dt.VariantType()) for n in names.split(_SEPARATOR.as_py()) if n]
 
 
 def _mask(
@@ -66,7 +69,7 @@ def _mask(
     mask = np.ones(len(files), dtype=bool)
     for rows, schema_id, names in _groups(files):
         whole = len(rows) == len(files)
-        part = stats if whole else stats.take(pa.array(rows))
+        part = stats if whole else stats.take(from_numpy(rows))
         held = layout(schemas[schema_id], names)
         columns = {
             column.name: bounds
@@ -78,8 +81,7 @@ def _mask(
 
 
 def _in_orc(files: FileColumns) -> Mask:
-    found: Mask = pc.match_substring_regex(files.field("_FILE_NAME"), r"\.orc(\.|$)").to_numpy(zero_copy_only=False)
-    return found
+    return to_numpy(pc.match_substring_regex(files.field("_FILE_NAME"), r"\.orc(\.|$)"))
 
 
 def _groups(files: FileColumns) -> Iterator[tuple[Integers, int, str | None]]:
@@ -87,7 +89,7 @@ def _groups(files: FileColumns) -> Iterator[tuple[Integers, int, str | None]]:
     schema_ids = _numbers(files.field("_SCHEMA_ID"))
     lists = (files.field(name) for name in ("_VALUE_STATS_COLS", "_WRITE_COLS"))
     named = pc.coalesce(*(pc.binary_join(names, _SEPARATOR) for names in lists)).dictionary_encode()
-    codes = _numbers(named.indices.fill_null(-1))
+    codes = _numbers(named.indices.fill_null(_NO_NAMES))
     for schema_id in np.unique(schema_ids).tolist():
         for code in np.unique(codes[schema_ids == schema_id]).tolist():
             rows = np.flatnonzero((schema_ids == schema_id) & (codes == code))
@@ -130,5 +132,4 @@ def keeps_order(held: DataType, wanted: DataType) -> bool:
 
 
 def _numbers(array: pa.Array) -> Integers:
-    found: Integers = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return found
+    return to_numpy(array).astype(np.int64, copy=False)

@@ -25,6 +25,7 @@ from paimon.domain.merge.windows import Piece, in_tree, windows
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import only_columns
 from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.read.data_file import BATCH_ROWS
@@ -163,4 +164,4 @@ def _batch_rows(section: Section, columns: Sequence[DataField], spec: MergeSpec,
 
 
 def _kept(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
-    return batch if mask.all() else batch.filter(pa.array(mask))
+    return batch if mask.all() else batch.filter(from_numpy(mask))

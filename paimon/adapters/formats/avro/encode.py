@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 from paimon.adapters.formats.avro.schema import has_string_key
 from paimon.adapters.formats.nested import entries, whole
 from paimon.domain.types import data_types as dt
+from paimon.domain.types.arrow_arrays import make_array
 from paimon.domain.types.data_types import DataField, DataType
 
-_EMPTY = pa.scalar(b"", pa.binary())
-_END = pa.scalar(b"\x00", pa.binary())
-_PRESENT = pa.scalar(b"\x02", pa.binary())
+_EMPTY, _END, _PRESENT = make_array([b"", b"\x00", b"\x02"], pa.binary())
 _FIXED_BYTES = {dt.FloatType: 4, dt.DoubleType: 8}
 _NUMBERS = (*dt.INTEGER_TYPES, dt.DateType, dt.TimeType)
 

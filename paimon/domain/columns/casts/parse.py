@@ -17,13 +17,14 @@ from paimon.domain.columns.casts.parse_times import pattern_of, times_of
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.arrow_arrays import make_array
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.text import format_type
 from paimon.domain.whitespace import JAVA_TRIMMED
 
 _WIDE = 76
-_TRUE = pa.array(["t", "true", "y", "yes", "1"])
-_FALSE = pa.array(["f", "false", "n", "no", "0"])
+_TRUE = make_array(["t", "true", "y", "yes", "1"], pa.string())
+_FALSE = make_array(["f", "false", "n", "no", "0"], pa.string())
 _WHOLE = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FLOATING = r"^[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)$"

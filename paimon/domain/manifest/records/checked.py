@@ -21,6 +21,7 @@ from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
 from paimon.domain.manifest.codec import LOWEST_BUCKET, MANIFEST_VERSION, MAX_LEVEL
 from paimon.domain.manifest.records.columns import Integers, RecordColumns, SlicedColumns, joined
+from paimon.domain.types.arrow_arrays import FALSE, TRUE, from_numpy, make_scalar, to_numpy
 
 Mask = npt.NDArray[np.bool_]
 Rule = Callable[[pa.Array], Mask]
@@ -137,7 +138,7 @@ class FileColumns:
         made = self._made.get(name)
         if made is None:
             made = self.checked.column("_FILE", name)
-            made = self._made[name] = made if self.rows is None else made.take(pa.array(self.rows))
+            made = self._made[name] = made if self.rows is None else made.take(from_numpy(self.rows))
         return made
 
     def at(self, rows: Integers) -> FileColumns:
@@ -182,11 +183,11 @@ def _is_row(values: pa.Array) -> Mask:
 
 
 def _is_name(values: pa.Array) -> Mask:
-    return mask_of(pc.invert(pc.match_substring_regex(values, _BAD_NAME)).fill_null(False))
+    return mask_of(pc.invert(pc.match_substring_regex(values, _BAD_NAME)).fill_null(FALSE))
 
 
 def _are_names(values: pa.ListArray) -> Mask:
-    bad = pc.match_substring_regex(values.flatten(), _BAD_NAME).fill_null(True)
+    bad = pc.match_substring_regex(values.flatten(), _BAD_NAME).fill_null(TRUE)
     good = np.ones(len(values), dtype=bool)
     good[numbers(pc.list_parent_indices(values))[mask_of(bad)]] = False
     return good
@@ -219,12 +220,11 @@ _FILE_RULES: Mapping[str, Rule] = {
 
 def numbers(array: pa.Array, missing: int = 0) -> Integers:
     """A column of numbers; null reads as `missing`."""
-    filled = array.fill_null(missing) if array.null_count else array
-    found: Integers = filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    filled = array.fill_null(make_scalar(missing, array.type)) if array.null_count else array
+    found: Integers = to_numpy(filled).astype(np.int64, copy=False)
     return found
 
 
 def mask_of(array: pa.BooleanArray) -> Mask:
     """A column of truth values without nulls."""
-    found: Mask = array.to_numpy(zero_copy_only=False)
-    return found
+    return to_numpy(array)

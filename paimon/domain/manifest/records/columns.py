@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.domain.types.arrow_arrays import from_numpy, make_array
+
 Integers = npt.NDArray[np.int64]
 
 
@@ -54,7 +56,7 @@ class HeldColumns:
 
     def take(self, rows: Integers) -> pa.StructArray:
         """Whole records."""
-        return self.records.take(pa.array(rows))
+        return self.records.take(from_numpy(rows))
 
 
 @frozen(eq=False)
@@ -112,4 +114,4 @@ def joined(parts: Sequence[RecordColumns], kind: pa.StructType) -> RecordColumns
     """The records of these parts, in order."""
     if len(parts) == 1:
         return parts[0]
-    return JoinedColumns(parts) if parts else HeldColumns(pa.array([], kind))
+    return JoinedColumns(parts) if parts else HeldColumns(make_array([], kind))

@@ -12,12 +12,6 @@ from types import ModuleType
 
 from paimon.domain.errors import Unsupported
 
-try:
-    import datasketches
-except ImportError:
-    datasketches = None
-library: ModuleType | None = datasketches
-
 _LOG_SIZE = 12
 _LOG_SMALLEST_TABLE = 5
 _LIST_COUPONS = 8
@@ -53,8 +47,12 @@ def hll_union(a: bytes, b: bytes) -> bytes:
 
 
 def _library() -> ModuleType:
-    if library is None:
-        raise Unsupported("sketches without the package 'datasketches'", hint="pip install 'paimon-lake[sketches]'")
+    try:
+        import datasketches
+    except ImportError:
+        hint = "pip install 'paimon-lake[sketches]'"
+        raise Unsupported("sketches without the package 'datasketches'", hint=hint) from None
+    library: ModuleType = datasketches
     return library
 
 

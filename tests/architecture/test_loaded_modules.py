@@ -1,0 +1,78 @@
+"""What a process loads until its first rows: no library that this does not need, as each costs every start.
+
+No clock is read here: what is not loaded takes no time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import paimon
+
+HEAVY = {"pandas", "polars", "duckdb", "pyorc", "sqlglot", "pyspark", "datasketches", "sqlalchemy", "obstore", "rich",
+         "matplotlib", "hypothesis", "requests", "pyarrow.orc", "pyarrow.dataset", "pyarrow.pandas_compat"}  # fmt: skip
+"""Libraries and modules that no stage needs; all of them are installed where the tests run."""
+READERS = {"fastavro", "pyarrow.parquet"}
+"""What only reading needs."""
+
+CONNECT = "import paimon; catalog = paimon.connect({warehouse!r})"
+OPEN = "table = catalog.table({name!r})"
+OPEN_PATH = "import paimon; table = paimon.open_table({warehouse!r} + '/d.db/' + {name!r}[2:])"
+READ = "assert table.scan().to_arrow().num_rows == 2"
+READ_STREAM = "assert sum(batch.num_rows for batch in table.scan().to_batches()) == 2"
+FILTER = "assert table.scan(where=paimon.col('id') == 1).to_arrow().num_rows == 1"
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A warehouse with an append table and a primary-key table of two runs that overlap, two rows each."""
+    catalog = paimon.connect(tmp_path_factory.mktemp("lake"))
+    catalog.create_database("d")
+    appended = catalog.create_table("d.appended", "id BIGINT, name STRING")
+    appended.write([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+    keyed = catalog.create_table(
+        "d.keyed", "id BIGINT NOT NULL, day STRING NOT NULL, name STRING", primary_keys=["id", "day"],
+        partition_keys=["day"], options={"bucket": 1},
+    )  # fmt: skip
+    for name in ("a", "b"):
+        keyed.write([{"id": 1, "day": "x", "name": name}, {"id": 2, "day": "x", "name": name}])
+    return catalog.warehouse
+
+
+def loaded(*statements: str, **names: str) -> set[str]:
+    """The modules of a new process that ran these statements."""
+    code = "\n".join([*(s.format(**names) for s in statements), "import sys, json; print(json.dumps([*sys.modules]))"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
+                          cwd=Path(paimon.__file__).parents[1])  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_heavy_libraries_are_installed() -> None:
+    found = loaded("import importlib", f"for name in {sorted(HEAVY)!r}: importlib.import_module(name)")
+    assert found >= HEAVY  # without them the tests below prove nothing
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    assert not loaded("import paimon") & (HEAVY | READERS | {"pyarrow", "numpy"})
+
+
+def test_connecting_loads_neither_readers_nor_tables(warehouse: str) -> None:
+    found = loaded(CONNECT, warehouse=warehouse)
+    assert not found & (HEAVY | READERS)
+    assert not {name for name in found if name.startswith(("paimon.operations.write", "paimon.operations.maintain"))}
+
+
+@pytest.mark.parametrize("name", ["d.appended", "d.keyed"])
+@pytest.mark.parametrize(
+    "statements",
+    [(CONNECT, OPEN), (OPEN_PATH,), (CONNECT, OPEN, READ), (CONNECT, OPEN, READ_STREAM), (CONNECT, OPEN, FILTER)],
+    ids=["open", "open-path", "read", "read-stream", "filter"],
+)
+def test_reading_loads_no_heavy_library(warehouse: str, name: str, statements: tuple[str, ...]) -> None:
+    assert not loaded(*statements, warehouse=warehouse, name=name) & HEAVY
