@@ -35,6 +35,22 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from paimon.domain.predicate.build import col
+    from paimon.domain.schema.changes import (
+        AddColumn,
+        DropColumn,
+        DropPrimaryKey,
+        MoveColumn,
+        Position,
+        RemoveOption,
+        RenameColumn,
+        SchemaChange,
+        SetColumnComment,
+        SetColumnDefault,
+        SetColumnNullability,
+        SetColumnType,
+        SetComment,
+        SetOption,
+    )
     from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.engines import connect, open_system_table, open_table
     from paimon.ports.callbacks import CommitEvent
@@ -47,6 +63,7 @@ __version__ = "0.1.0"
 ask_for_huge_pages()
 
 _HOMES = {
+    "AddColumn": "paimon.domain.schema.changes",
     "AlreadyExists": "paimon.domain.errors",
     "Catalog": "paimon.catalog",
     "CommitConflict": "paimon.domain.errors",
@@ -55,11 +72,24 @@ _HOMES = {
     "CommitOverwritten": "paimon.domain.errors",
     "CommitUncertain": "paimon.domain.errors",
     "CorruptTable": "paimon.domain.errors",
+    "DropColumn": "paimon.domain.schema.changes",
+    "DropPrimaryKey": "paimon.domain.schema.changes",
     "InvalidRequest": "paimon.domain.errors",
+    "MoveColumn": "paimon.domain.schema.changes",
     "NotFound": "paimon.domain.errors",
     "PaimonError": "paimon.domain.errors",
     "PaimonWarning": "paimon.domain.errors",
+    "Position": "paimon.domain.schema.changes",
+    "RemoveOption": "paimon.domain.schema.changes",
+    "RenameColumn": "paimon.domain.schema.changes",
     "Scan": "paimon.scan",
+    "SchemaChange": "paimon.domain.schema.changes",
+    "SetColumnComment": "paimon.domain.schema.changes",
+    "SetColumnDefault": "paimon.domain.schema.changes",
+    "SetColumnNullability": "paimon.domain.schema.changes",
+    "SetColumnType": "paimon.domain.schema.changes",
+    "SetComment": "paimon.domain.schema.changes",
+    "SetOption": "paimon.domain.schema.changes",
     "Snapshot": "paimon.domain.snapshot.snapshot",
     "StorageError": "paimon.domain.errors",
     "SystemTable": "paimon.system_table",
@@ -73,6 +103,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AddColumn",
     "AlreadyExists",
     "Catalog",
     "CommitConflict",
@@ -81,11 +112,24 @@ __all__ = [
     "CommitOverwritten",
     "CommitUncertain",
     "CorruptTable",
+    "DropColumn",
+    "DropPrimaryKey",
     "InvalidRequest",
+    "MoveColumn",
     "NotFound",
     "PaimonError",
     "PaimonWarning",
+    "Position",
+    "RemoveOption",
+    "RenameColumn",
     "Scan",
+    "SchemaChange",
+    "SetColumnComment",
+    "SetColumnDefault",
+    "SetColumnNullability",
+    "SetColumnType",
+    "SetComment",
+    "SetOption",
     "Snapshot",
     "StorageError",
     "SystemTable",

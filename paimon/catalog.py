@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonWarning, did_you_mean
 from paimon.domain.identifier import Identifier, parse_identifier
+from paimon.domain.options.setting import option_text
 from paimon.domain.paths import TablePaths, segment
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.types.arrow import fields_from_arrow
@@ -303,8 +304,3 @@ def _fields(schema: pa.Schema | str | Sequence[DataField]) -> tuple[DataField, .
         subject="schema",
         hint="give a pyarrow.Schema, or text such as 'id BIGINT NOT NULL, name STRING'",
     )
-
-
-def option_text(value: object) -> str:
-    """An option's value as tables store it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

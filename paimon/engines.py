@@ -25,10 +25,11 @@ from paimon.adapters.observers import SilentObserver
 from paimon.adapters.snapshots.queued import QueuedSnapshotCommit
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
-from paimon.catalog import DEFAULT_OPTION, Catalog, option_text
+from paimon.catalog import DEFAULT_OPTION, Catalog
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
+from paimon.domain.options.setting import option_text
 from paimon.operations.commit.after.callbacks import with_callbacks
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.catalogs import CatalogStore

@@ -18,11 +18,11 @@ from paimon.committing import Committing
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitConflict, CommitOverwritten, InvalidRequest, NotFound, PaimonError, Unsupported
 from paimon.domain.identifier import Identifier
+from paimon.domain.options.setting import option_text
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths, segment
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.schema.changes import SchemaChange
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
@@ -31,13 +31,14 @@ from paimon.domain.types.arrow import arrow_schema
 from paimon.follow import Followed
 from paimon.operations.commit.abort import is_still_needed
 from paimon.operations.commit.after.callbacks import check_callbacks
-from paimon.operations.evolve import alter_table, at_newest_schema, plan_merged_schema, publish_schema
+from paimon.operations.evolve import at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.maintain.compact import CompactResult, compact
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshots
 from paimon.operations.write.source import can_be_read_again, tables_of
 from paimon.ports.engine import Engine
 from paimon.scan import Scan, predicate_of
+from paimon.schema_evolution import SchemaEvolution
 from paimon.system_table import SystemTable, open_system_table
 from paimon.upkeep.maintain import Kept
 from paimon.upkeep.retention import keep_up
@@ -64,7 +65,7 @@ class WriteResult:
 
 
 @frozen(eq=False, repr=False)
-class Table(Committing, Kept, Followed):
+class Table(Committing, SchemaEvolution, Kept, Followed):
     """One table, seen from one branch with its effective options."""
 
     engine: Engine
@@ -112,7 +113,7 @@ class Table(Committing, Kept, Followed):
 
     def with_options(self, options: Mapping[str, object]) -> Table:
         """The same table with these dynamic options on top, for this handle alone."""
-        text = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in options.items()}
+        text = {key: option_text(value) for key, value in options.items()}
         check_options(text)
         combined = self.definition.options.with_values(text)
         check_table_type(combined, self.name)
@@ -323,10 +324,8 @@ class Table(Committing, Kept, Followed):
         """The latest snapshot; None for a table that nothing was written to."""
         return latest_snapshot(self.engine, self.definition.paths)
 
-    def alter(self, *changes: SchemaChange) -> Table:
-        """Change columns or options (see `paimon.domain.schema.changes`); answers the table at its new schema."""
-        schema = alter_table(self.engine, self.definition, changes)
-        return evolve(self, definition=self.definition.at_schema(schema))
+    def _with_definition(self, definition: TableDefinition) -> Table:
+        return evolve(self, definition=definition)
 
     def system_table(self, name: str) -> SystemTable:
         """A system table, such as ``"files"`` or ``"snapshots"``."""

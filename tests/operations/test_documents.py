@@ -54,13 +54,15 @@ def test_python_blocks_of_the_guide_run(tmp_path: Path) -> None:
     found = blocks("python", GUIDE)
     shell = blocks("sh", GUIDE)  # what takes minutes or hours
     assert len(found) + len(shell) == GUIDE.count("```") // 2 >= 4, "blocks of another language are not run here"
+    names = {"catalog": catalog, "orders": orders, "timedelta": timedelta, "paimon": paimon}
     for block in found:
-        exec(compile(block, "guide.md", "exec"), {"catalog": catalog, "orders": orders, "timedelta": timedelta})
+        exec(compile(block, "guide.md", "exec"), dict(names))
     assert orders.scan(tag="year-end").count() == 10
     assert orders.scan(where="day > '2025'").to_arrow().to_pylist() == [
         {"id": 1, "day": "2026-01-01", "amount": Decimal("11.00"), "note": "raised", "seen": True}
     ]
     assert {"events", "users"} == set(catalog.tables("db"))
+    assert catalog.table("db.users").schema.names == ["id", "name", "mail", "age"]
 
 
 def test_commands_of_the_readme_run(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ assert_type(catalog.list_databases() + catalog.list_tables("d"), list[str])
 assert_type(paimon.open_system_table("lake/d.db/t$files"), SystemTable)
 assert_type(catalog.system_table("d.t$files"), SystemTable)
 assert_type(catalog.table("d.t").schema, pa.Schema)
+assert_type(catalog.table("d.t").alter("ADD COLUMN x INT", paimon.DropColumn("y")), Table)
+assert_type(catalog.table("d.t").add_column("x", "INT", after="y").set_options({"bucket": 4}), Table)
 """
 WRONG_CODE = """
 import paimon

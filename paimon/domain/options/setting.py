@@ -11,10 +11,18 @@ from typing import Generic, Protocol, TypeVar
 
 from attrs import frozen
 
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.registry import OPTIONS
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
+
+
+def option_text(value: object) -> str:
+    """An option's value as tables store it; InvalidRequest for None."""
+    if value is None:
+        raise InvalidRequest("None is not the value of an option.", subject="options", hint="leave the option out")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class HoldsValues(Protocol):

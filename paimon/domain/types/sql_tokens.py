@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     | (?P<literal>'(?:[^']|'')*')
     | (?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
     | (?P<word>[^\W\d]\w*)
-    | (?P<symbol>[<>(),:])
+    | (?P<symbol>[<>(),:.=;])
     )""",
     re.VERBOSE,
 )
