@@ -20,6 +20,7 @@ from paimon.domain.predicate.text import describe
 from paimon.domain.predicate.transform import columns_of, only_columns
 from paimon.domain.scan.plan import Plan, ScanRequest
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.rules.scans import scanned_buckets
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import ROW_KIND, SEQUENCE_NUMBER
@@ -124,6 +125,7 @@ class Scan(Results):
         request = ScanRequest(
             snapshot=self.pinned.snapshot,
             predicate=None if predicate is None else only_columns(predicate, table.schema.names),
+            buckets=scanned_buckets(table.schema, table.options),
             min_level=self._view.min_level(table),
             made_since_millis=self.pinned.made_since_millis,
         )

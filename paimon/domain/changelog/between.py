@@ -44,6 +44,8 @@ class Between:
         Where the difference of two states is asked for; no start: against an empty table.
     snapshots : tuple of Snapshot
         Otherwise those whose changes are asked for, by `rules`.
+    shows_level_0 : bool
+        Whether files of level 0 are read, also where batch reads of a state hide them.
     """
 
     start: Snapshot | None = None
@@ -51,6 +53,7 @@ class Between:
     snapshots: tuple[Snapshot, ...] = ()
     rules: FollowRules = field(factory=lambda: FollowRules(produces=False))
     difference: bool = False
+    shows_level_0: bool = False
 
 
 def asked(options: TableOptions) -> Asked | None:

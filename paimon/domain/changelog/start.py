@@ -38,6 +38,11 @@ class Start:
 
 _BATCH_ONLY = ("scan.tag-name", "scan.watermark", "scan.version", "incremental-between",
                "incremental-between-timestamp", "incremental-to-auto-tag")  # fmt: skip
+_FILE_TIMES = {
+    "scan.file-creation-time-millis": "from-file-creation-time",
+    "scan.creation-time-millis": "from-creation-timestamp",
+}
+"""Options by which batches choose files, and the scan modes that they stand for, which no follower knows."""
 _VALUES = {
     StartKind.STATE_OF: ("scan.snapshot-id",),
     StartKind.CHANGES_OF: ("scan.snapshot-id",),
@@ -89,6 +94,9 @@ def _mode(options: TableOptions) -> str:
         return StartKind.STATE.value
     if options.scan_mode != "default":
         return options.scan_mode
+    for option, mode in _FILE_TIMES.items():
+        if options.get(option) is not None:
+            return mode
     if options.get("scan.snapshot-id") is not None:
         return StartKind.CHANGES_OF.value
     if any(options.get(key) is not None for key in _VALUES[StartKind.SINCE]):

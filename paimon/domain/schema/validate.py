@@ -17,6 +17,7 @@ from paimon.domain.schema.rules.defaults import check_read_defaults
 from paimon.domain.schema.rules.files import check_files
 from paimon.domain.schema.rules.layout import NO_KEY_TYPES, check_layout
 from paimon.domain.schema.rules.merge import check_merge
+from paimon.domain.schema.rules.scans import check_scan_options
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
@@ -43,6 +44,7 @@ def check_schema(schema: TableSchema) -> None:
     check_layout(schema, options)
     check_merge(schema, options)
     check_files(schema, options)
+    check_scan_options(schema, options)
     check_read_defaults(schema, options)
 
 

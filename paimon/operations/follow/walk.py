@@ -18,6 +18,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import only_columns
 from paimon.domain.scan.plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.rules.scans import scanned_buckets
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.follow.beginning import Beginning, beginning, checked, expired
@@ -142,7 +143,14 @@ class Walk:
             return self._following()
         state, self._state = self._state, None
         self._ended = self._is_past_bound(state)
-        request = ScanRequest(state, self._skip, min_level=state_min_level(self._table.options), shows_level_0=True)
+        table = self._table
+        request = ScanRequest(
+            state,
+            self._skip,
+            scanned_buckets(table.schema, table.options),
+            min_level=state_min_level(table.options),
+            shows_level_0=True,
+        )
         splits = self._planned(state, lambda: plan(self._engine, self._table, request).splits)
         return self._arrived(state, splits, whole=True)
 

@@ -8,6 +8,7 @@ only skips: rows that do not match may come. Source: `FormatReaderMapping`, `Key
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -50,6 +51,9 @@ class Bucket:
         Internal value of each partition column.
     schemas : mapping
         The schemas that wrote the files, by id.
+    ignores_lost, ignores_corrupt : bool
+        Whether a file that is missing, or that cannot be decoded, is left out with a warning. Only reads of users ask
+        for that: a compaction that did so would make the loss permanent.
     """
 
     engine: Engine
@@ -57,6 +61,8 @@ class Bucket:
     path: str
     partition: Mapping[str, Any]
     schemas: Mapping[int, TableSchema]
+    ignores_lost: bool = False
+    ignores_corrupt: bool = False
 
     @classmethod
     def of(cls, engine: Engine, table: TableDefinition, split: DataSplit) -> Bucket:
@@ -67,6 +73,10 @@ class Bucket:
         others = {f.schema_id for f in (*split.files, *split.before_files)} - own.keys()
         schemas = own | {i: load_schema(engine, table.paths, i) for i in sorted(others)}
         return cls(engine, table, split.bucket_path, dict(zip((f.name for f in fields), row, strict=True)), schemas)
+
+    def path_of(self, file: DataFileMeta) -> str:
+        """The path of a file."""
+        return file.external_path or f"{self.path}/{file.file_name}"
 
     def columns_of(self, file: DataFileMeta) -> tuple[DataField, ...]:
         """The table's columns that a file was written with, as they were."""
@@ -107,11 +117,13 @@ def read_data_file(
     mappings = map_fields(wanted, _file_fields(bucket, file))
     constants = _constants(bucket, file, wanted)
     sources = tuple(m.source for m in mappings if m.source is not None and m.wanted.name not in constants)
+    if not sources and (bucket.ignores_lost or bucket.ignores_corrupt):
+        sources = _file_fields(bucket, file)[:1]  # whether the file can be read decides how many rows there are
     names = _unchanged(bucket, file) if predicate is not None and deleted is None else {}
     skip = _file_predicate(predicate, names)
     ascending = _leading_key(bucket, names) if in_key_order and skip is not None else None
     position = 0
-    for rows, batch in _batches(bucket, file, sources, skip, batch_rows, ascending):
+    for rows, batch in _readable_batches(bucket, file, sources, skip, batch_rows, ascending):
         assembled = _assemble(mappings, constants, batch, rows)
         if deleted is not None:
             gone = deleted.mask(position, rows)
@@ -130,6 +142,22 @@ def _constants(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) 
     return {f.name: to_array([values[f.name]], f.type)[0] for f in wanted if f.name in values}
 
 
+def _readable_batches(
+    bucket: Bucket, file: DataFileMeta, *request: Any
+) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    """Like `_batches`, without the file, or the rest of it, that the bucket's flags leave out."""
+    try:
+        yield from _batches(bucket, file, *request)
+    except CorruptTable as error:
+        is_lost = bucket.engine.files.status(bucket.path_of(file)) is None
+        if not (bucket.ignores_lost if is_lost else bucket.ignores_corrupt):
+            raise
+        bucket.engine.observer.count("read.files.lost" if is_lost else "read.files.corrupt", 1)
+        option = "scan.ignore-lost-files" if is_lost else "scan.ignore-corrupt-files"
+        text = f"A data file is left out, as option {option!r} asks: {error.message}"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
 def _batches(
     bucket: Bucket,
     file: DataFileMeta,
@@ -143,7 +171,7 @@ def _batches(
         for start in range(0, file.row_count, batch_rows):
             yield min(batch_rows, file.row_count - start), None
         return
-    path = file.external_path or f"{bucket.path}/{file.file_name}"
+    path = bucket.path_of(file)
     paths = [f"{path}." for path in columns_of(skip)] if skip is not None else []
     named = tuple(f for f in _file_fields(bucket, file) if any(p.startswith(f"{f.name}.") for p in paths))
     request = ReadRequest(path, sources, skip, named, batch_rows, ascending=ascending)

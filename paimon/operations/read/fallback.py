@@ -1,8 +1,9 @@
-"""Reading what main lacks from another branch: `scan.fallback-branch`.
+"""Reading from two branches: `scan.fallback-branch` and `scan.primary-branch`.
 
-Law: a partition is read from one branch alone: from main where main holds any file of it, else from the fallback
-branch, under that branch's schemas and options. A read of an older snapshot takes the fallback branch as it was then.
-Source: `FallbackReadFileStoreTable`.
+Law: a partition is read from one branch alone: from the first where that holds any file of it, else from the second.
+The table's own branch is the first one beside a fallback branch, and the second one beside a primary branch. Files of
+the other branch are read under its schemas and options. A read of an older snapshot takes the other branch as it was
+then. Source: `FallbackReadFileStoreTable`.
 """
 
 from __future__ import annotations
@@ -24,22 +25,30 @@ from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshot_before
 from paimon.ports.engine import Engine
 
-_OPTION = "scan.fallback-branch"
-
 
 def plan_with_fallback(engine: Engine, table: TableDefinition, request: ScanRequest) -> Plan:
-    """The plan of a read, with the partitions that only the fallback branch has, where the table names one."""
+    """The plan of a read, with the partitions that another branch gives, where the table names one."""
     made = plan(engine, table, request)
-    branch = table.options.scan_fallback_branch
-    if branch is None or branch == table.branch:
+    primary = table.options.scan_primary_branch
+    branch = primary or table.options.scan_fallback_branch
+    if not branch or branch == table.branch:
         return made
     other = branch_table(engine, table, branch)
     snapshot = _snapshot_then(engine, table, other, request.snapshot)
     found = plan(engine, other, evolve(request, snapshot=snapshot)).splits
-    own = _partitions(engine, table, request.snapshot)
-    more = tuple(evolve(split, branch=branch) for split in found if split.partition not in own)
-    step = PruneStep(f"splits of branch {branch}", len(found), len(more), sum(split.file_size for split in more))
-    return evolve(made, splits=(*made.splits, *more), steps=(*made.steps, step))
+    if primary:
+        theirs = _partitions(engine, other, snapshot)
+        own = tuple(split for split in made.splits if split.partition not in theirs)
+        more = tuple(evolve(split, branch=branch) for split in found)
+    else:
+        mine = _partitions(engine, table, request.snapshot)
+        own = made.splits
+        more = tuple(evolve(split, branch=branch) for split in found if split.partition not in mine)
+    steps = [PruneStep(f"splits of branch {branch}", len(found), len(more), sum(s.file_size for s in more))]
+    if primary:
+        lacking = f"splits that branch {branch} lacks"
+        steps.append(PruneStep(lacking, len(made.splits), len(own), sum(s.file_size for s in own)))
+    return evolve(made, splits=(*own, *more), steps=(*made.steps, *steps))
 
 
 def table_of_split(engine: Engine, table: TableDefinition, split: DataSplit) -> TableDefinition:
@@ -48,7 +57,7 @@ def table_of_split(engine: Engine, table: TableDefinition, split: DataSplit) -> 
 
 
 def branch_table(engine: Engine, table: TableDefinition, branch: str) -> TableDefinition:
-    """The table seen from its fallback branch.
+    """The table seen from its fallback or primary branch.
 
     Raises
     ------
@@ -60,16 +69,20 @@ def branch_table(engine: Engine, table: TableDefinition, branch: str) -> TableDe
     paths = TablePaths(table.location, branch)
     schema = latest_schema(engine, paths)
     if schema is None:
-        raise NotFound("branch", branch, hint=f"option {_OPTION} of {table.identifier} names it")
+        raise NotFound("branch", branch, hint=f"option {_option(table)} of {table.identifier} names it")
     if _shape(schema) != _shape(table.schema):
         raise InvalidRequest(
-            f"branch {branch!r} has other columns or keys than the branch that falls back on it",
+            f"branch {branch!r} has other columns or keys than the branch that is read with it",
             subject=branch,
-            hint=f"reset the option {_OPTION}, or give both the same columns",
+            hint=f"reset the option {_option(table)}, or give both the same columns",
         )
     options = TableOptions.of(schema.options)
     check_table_type(options, f"{table.identifier}$branch_{branch}")
     return evolve(table, paths=paths, schema=schema, options=options)
+
+
+def _option(table: TableDefinition) -> str:
+    return "scan.primary-branch" if table.options.scan_primary_branch else "scan.fallback-branch"
 
 
 def _shape(schema: TableSchema) -> object:

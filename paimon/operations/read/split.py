@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from attrs import evolve
 
 from paimon.domain.changelog.binlog.columnar import packed
 from paimon.domain.errors import Unsupported
@@ -43,7 +44,12 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
     """The rows of a split as batches of `output_schema(table, read)`."""
     projection = Projection.of(table, read)
     left = read.limit
-    rows = _rows(engine, table_of_split(engine, table, split), split, read)
+    bucket = evolve(
+        Bucket.of(engine, table_of_split(engine, table, split), split),
+        ignores_lost=table.options.scan_ignore_lost_files,
+        ignores_corrupt=table.options.scan_ignore_corrupt_files,
+    )
+    rows = _rows(bucket, split, read)
     for batch in _changes(table, read, rows) if read.binlog else rows:
         if read.row_kinds:
             batch = _with_kinds(batch)
@@ -58,14 +64,14 @@ def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: R
             return
 
 
-def _rows(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+def _rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    engine, table = bucket.engine, bucket.table
     numbered = SEQUENCE_NUMBER.name in {*read.columns, *read.predicate_columns}
     if split.before_files:
         if numbered:
             raise Unsupported("sequence numbers of a difference of two states", hint="leave out '_SEQUENCE_NUMBER'")
-        yield from _difference(engine, table, split, read)
+        yield from _difference(bucket, split, read)
         return
-    bucket = Bucket.of(engine, table, split)
     keep_retracts = read.row_kinds or read.keep_retracts
     keys = table.schema.trimmed_primary_keys if read.binlog else ()
     names = {*read.columns, *read.predicate_columns, *keys} - {ROW_KIND.name, SEQUENCE_NUMBER.name}
@@ -106,8 +112,8 @@ def _changes(table: TableDefinition, read: ReadPlan, rows: Iterator[pa.RecordBat
     return packed((shown(batch, defaults) for batch in rows), keys)
 
 
-def _difference(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
-    bucket = Bucket.of(engine, table, split)
+def _difference(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    engine, table = bucket.engine, bucket.table
     keys = None if read.predicate is None else only_columns(read.predicate, table.schema.primary_keys)
 
     def read_version(

@@ -18,6 +18,8 @@ from paimon.domain.types.data_types import DataType
 from paimon.domain.types.text import format_type
 from paimon.domain.types.walk import all_types
 
+LATEST_DELTA = "latest-delta"
+"""The scan mode of what the latest snapshot appended (Java's Paimon 2.x)."""
 COLUMN_FORMATS = ("parquet", "orc", "avro")
 _FOREIGN_FORMATS = ("csv", "json", "text", "lance", "vortex", "row", "blob")
 _SCAN_GROUPS: Mapping[str, tuple[str, ...]] = {

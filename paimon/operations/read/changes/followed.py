@@ -16,6 +16,7 @@ from paimon.domain.predicate.transform import only_columns
 from paimon.domain.scan.plan import ScanKind, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.scan.state_difference import replaced_splits
+from paimon.domain.schema.rules.scans import scanned_buckets
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.plan import plan
@@ -36,13 +37,14 @@ def followed_splits(
 ) -> tuple[DataSplit, ...]:
     """The splits of all changes that these rules show of these snapshots, in their order; files below are left out."""
     skip = None if predicate is None else only_columns(predicate, table.schema.names)
+    buckets = scanned_buckets(table.schema, table.options)
     splits: list[DataSplit] = []
     for snapshot in snapshots:
         change = rules.change_of(snapshot)
         if change is Change.REPLACED:
             splits += _replaced(engine, table, snapshot, skip)
         elif change is not Change.NOTHING:
-            request = ScanRequest(snapshot, skip, kind=_KINDS[change], min_level=min_level)
+            request = ScanRequest(snapshot, skip, buckets, _KINDS[change], min_level)
             splits += plan(engine, table, request).splits
     return tuple(splits)
 
@@ -54,7 +56,8 @@ def _replaced(
     keys = None if predicate is None else only_columns(predicate, table.schema.primary_keys)
     earlier = load_snapshot(engine, table.paths, snapshot.id - 1) if snapshot.id > 1 else None
     # Level 0 that batches do not see yet was shown to followers, and goes too.
-    asked = (ScanRequest(state, keys, shows_level_0=True) for state in (earlier, snapshot))
+    buckets = scanned_buckets(table.schema, table.options)
+    asked = (ScanRequest(state, keys, buckets, shows_level_0=True) for state in (earlier, snapshot))
     before, after = (plan(engine, table, request) for request in asked)
     return replaced_splits(before.splits, after.splits, snapshot.id)
 

@@ -7,6 +7,8 @@ each snapshot in between, unmerged, by the delta or the changelog. Source: `Abst
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paimon.domain.changelog.between import Asked, Between, Bounds, asked, auto_tag_time, rules_of, snapshot_range
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
@@ -14,12 +16,14 @@ from paimon.domain.predicate.transform import only_columns
 from paimon.domain.scan.plan import Plan, ScanKind, ScanRequest
 from paimon.domain.scan.read_rules import ReadRules
 from paimon.domain.scan.state_difference import difference_splits
+from paimon.domain.schema.rules.files import LATEST_DELTA, check_scan
+from paimon.domain.schema.rules.scans import scanned_buckets
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.changes.followed import followed_splits
 from paimon.operations.read.changes.history import first_id, history
 from paimon.operations.read.plan import plan
-from paimon.operations.read.snapshots import load_snapshot, load_tag, snapshot_before, tag_names
+from paimon.operations.read.snapshots import latest_snapshot, load_snapshot, load_tag, snapshot_before, tag_names
 from paimon.operations.read.time_travel import epoch_millis
 from paimon.ports.engine import Engine
 
@@ -35,6 +39,8 @@ def between(engine: Engine, table: TableDefinition, *travel: object) -> Between 
         A snapshot or tag of the range does not exist.
     """
     wanted = asked(table.options)
+    if table.options.scan_mode == LATEST_DELTA:
+        return _latest_delta(engine, table, travel)
     if wanted is None:
         return None
     if any(way is not None for way in travel):
@@ -48,6 +54,17 @@ def between(engine: Engine, table: TableDefinition, *travel: object) -> Between 
     if {wanted.start, wanted.end} <= set(tag_names(engine, table.paths)):
         return _between_tags(engine, table, wanted)
     return _between_ids(engine, table, *snapshot_range(wanted))
+
+
+def _latest_delta(engine: Engine, table: TableDefinition, travel: Sequence[object]) -> Between:
+    """The rows that the latest snapshot appended; a compaction or an overwrite appended none."""
+    check_scan(table.options)
+    if any(way is not None for way in travel):
+        raise InvalidRequest(
+            f"scan.mode {LATEST_DELTA!r} does not go with time travel", subject="scan.mode", hint="give one of them"
+        )
+    latest = latest_snapshot(engine, table.paths)
+    return Between(snapshots=() if latest is None else (latest,), shows_level_0=True)
 
 
 def _between_ids(engine: Engine, table: TableDefinition, start: int, end: int) -> Between:
@@ -101,7 +118,7 @@ def plan_between(engine: Engine, table: TableDefinition, read: Between, predicat
     last = read.end or (read.snapshots[-1] if read.snapshots else None)
     if not read.difference:
         # What batch reads hide of a state they hide of a range, too: a stream sees it.
-        lowest = 1 if ReadRules.of(table, ScanKind.ALL).hides_level_0 else 0
+        lowest = 1 if ReadRules.of(table, ScanKind.ALL).hides_level_0 and not read.shows_level_0 else 0
         splits = followed_splits(engine, table, read.snapshots, predicate, read.rules, lowest)
         return Plan(last, table.schema.id, splits)
     # Only by key and partition: of a changed row one side alone may match, and still both must be compared.
@@ -113,4 +130,4 @@ def plan_between(engine: Engine, table: TableDefinition, read: Between, predicat
 
 
 def _state(engine: Engine, table: TableDefinition, snapshot: Snapshot | None, predicate: Predicate | None) -> Plan:
-    return plan(engine, table, ScanRequest(snapshot, predicate))
+    return plan(engine, table, ScanRequest(snapshot, predicate, scanned_buckets(table.schema, table.options)))
