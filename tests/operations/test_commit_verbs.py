@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ import paimon
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, InvalidRequest, Unsupported
 from paimon.domain.options.validate import check_options
+from paimon.domain.paths import TablePaths
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
 from paimon.testing.faulty_files import Fault, FaultyFiles
 
 COLUMNS = "id BIGINT NOT NULL, day STRING NOT NULL"
@@ -150,3 +154,99 @@ def test_a_write_in_doubt_is_resolved_by_the_table_or_asked_for_in_the_shell(
     assert json.loads(run(capsys, *asked)) == {"outcome": "committed", "snapshots": "2"}
     assert table.outcome(doubt.value.commit_user).committed
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def replaced_before_the_compaction(table: paimon.Table, theirs: paimon.Table) -> paimon.Table:
+    """Another client puts its snapshot in the place of an APPEND of this process before the COMPACT is tried."""
+
+    class Replaced:
+        def __init__(self, other: SnapshotCommit) -> None:
+            self.other = other
+            self.times = 1
+
+        def turn(self, paths: TablePaths) -> AbstractContextManager[None]:
+            return nullcontext()
+
+        def publish(self, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+            outcome = self.other.publish(paths, snapshot, base)
+            if self.times:
+                self.times -= 1
+                theirs.write([{"id": 3, "day": "mon"}], commit_user="java")
+                shutil.copytree(theirs.location, table.location, dirs_exist_ok=True)
+            return outcome
+
+    return evolve(table, engine=evolve(table.engine, snapshots=Replaced(table.engine.snapshots)))
+
+
+COMPACTING = [
+    {"bucket": "1", "compaction.force-up-level-0": "true"},
+    {"bucket": "1", "deletion-vectors.enabled": "true"},
+]
+
+
+@pytest.mark.parametrize("verb", ["write", "overwrite", "update", "delete"])
+@pytest.mark.parametrize("options", COMPACTING, ids=["plain", "vectors"])
+def test_files_of_rows_stay_until_an_overwritten_write_is_resolved(
+    tmp_path: Path, options: dict[str, str], verb: str
+) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    columns = "id INT NOT NULL, day STRING"
+    table = catalog.create_table("d.t", columns, primary_keys=["id"], options=options)
+    table.write([{"id": 1, "day": "mon"}])
+    other = tmp_path / "other"
+    shutil.copytree(table.location, other)
+    theirs = paimon.open_table(other, {"write-only": "true"})
+    assert isinstance(theirs, paimon.Table)
+    mine = replaced_before_the_compaction(table, theirs)
+    with pytest.raises(CommitOverwritten, match="commits this very write again, do not repeat it") as lost:
+        if verb == "write":
+            mine.write([{"id": 2, "day": "tue"}])
+        elif verb == "overwrite":
+            mine.overwrite([{"id": 2, "day": "tue"}])
+        elif verb == "update":
+            mine.update({"day": "'tue'"}, "id = 1")
+        else:
+            mine.delete("id = 1")
+    assert lost.value.is_this_commit
+    fresh = paimon.open_table(table.location)
+    assert isinstance(fresh, paimon.Table)
+    assert fresh.resolve(lost.value).snapshot_ids
+    days = {row["id"]: row["day"] for row in fresh.scan().to_arrow().to_pylist()}
+    found = {"write": {1: "mon", 2: "tue"}, "overwrite": {2: "tue"}, "update": {1: "tue"}, "delete": {}}[verb]
+    fresh.compact(full=True)  # what the other client wrote may wait on level 0
+    after = {row["id"]: row["day"] for row in fresh.scan().to_arrow().to_pylist()}
+    assert {k: v for k, v in days.items() if k != 3} == found
+    assert after == {**found, **({} if verb == "overwrite" else {3: "mon"})}
+    assert not fresh.maintain.check(deep=True).faults
+
+
+def test_a_commit_whose_compaction_was_lost_first_is_still_made_again(tmp_path: Path) -> None:
+    """The files of the lost compaction are gone; those of the rows are what counts."""
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "id INT NOT NULL, day STRING", primary_keys=["id"],
+                                 options={"bucket": "1", "num-sorted-run.compaction-trigger": "2"})  # fmt: skip
+    table.write([{"id": 1, "day": "mon"}])
+    other = tmp_path / "other"
+    shutil.copytree(table.location, other)
+    builder = table.new_batch_write_builder("me")
+    with builder.new_write() as writer:
+        writer.write([{"id": 2, "day": "tue"}])
+        messages = writer.prepare_commit()
+    apart = paimon.open_table(table.location)
+    theirs = paimon.open_table(other, {"write-only": "true"})
+    assert isinstance(apart, paimon.Table) and isinstance(theirs, paimon.Table)
+    apart.compact(full=True)
+    theirs.compact(full=True)
+    assert builder.new_commit().commit(messages).lost_compaction is not None
+    theirs.write([{"id": 3, "day": "mon"}], commit_user="java")
+    shutil.copytree(other, table.location, dirs_exist_ok=True)
+    with pytest.raises(CommitOverwritten) as lost:
+        table.write([{"id": 4, "day": "wed"}])
+    assert not lost.value.is_this_commit
+    fresh = paimon.open_table(table.location)
+    assert isinstance(fresh, paimon.Table)
+    fresh.resolve(lost.value)
+    assert 2 in fresh.scan().to_arrow()["id"].to_pylist()
+    assert not fresh.maintain.check(deep=True).faults

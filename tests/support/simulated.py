@@ -20,6 +20,7 @@ import paimon.operations.maintain.retention.leavings as leavings
 import paimon.operations.maintain.retention.orphans as orphans
 import paimon.operations.maintain.work as work
 import paimon.operations.read.time_travel as time_travel
+import paimon.operations.write.commit_written as commit_written
 import paimon.operations.write.restore as restoring
 import paimon.upkeep.maintain
 from paimon.adapters.cache import LruCache
@@ -244,6 +245,11 @@ def _replaces_what_it_did_not_read() -> Patches:
     return [(compacting, "compact_bucket", compact_bucket)]
 
 
+def _hides_what_it_acknowledged() -> Patches:
+    """A lost compaction is not planned again, although reads skip level 0."""
+    return [(commit_written, "must_show_rows", lambda table: False)]
+
+
 def _deletes_data_before_snapshots() -> Patches:
     """The order of deletions is turned round: what expiry deletes of metadata waits until its data are gone."""
     right = expiry._expire
@@ -296,5 +302,6 @@ MISTAKES: Mapping[str, Callable[[], Patches]] = {
     "the cleaner goes on after errors": _cleans_on_after_errors,
     "deletes are dropped too early": _drops_deletes_early,
     "a compactor replaces what it did not read": _replaces_what_it_did_not_read,
+    "a lost compaction hides rows": _hides_what_it_acknowledged,
     "data go before their snapshot": _deletes_data_before_snapshots,
 }

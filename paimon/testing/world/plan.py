@@ -40,6 +40,7 @@ WRITERS = (Role.WRITER, Role.STREAMER)
 STORE_FAULTS = tuple(f for f in Fault if f is not Fault.TEARS)
 """An object store's client tries again by itself, and may lose an answer; a put is there whole or not at all."""
 LOCAL_FAULTS = (Fault.FAILS, Fault.FAILS_AFTER, Fault.TELLS_NOTHING, Fault.DIES, Fault.DIES_AFTER, Fault.TEARS)
+_ANY_TABLE = {"bucket": "1", "file.format": "avro", "commit.max-retries": "60"}
 _KEEPS_FEW = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
 _TABLES: tuple[Mapping[str, str], ...] = (
     {"write-only": "true"},
@@ -67,6 +68,8 @@ _TABLES: tuple[Mapping[str, str], ...] = (
         **_KEEPS_FEW,
     },
 )
+HIDES_LEVEL_0 = {"num-sorted-run.compaction-trigger": "3", "deletion-vectors.enabled": "true"}
+"""A table whose reads skip level 0: what is acknowledged must be compacted by then."""
 OUT_OF_REACH: Mapping[str, float] = {
     "tag/": 0.6,
     "manifest/": 0.15,
@@ -175,7 +178,7 @@ def drawn(seed: int) -> Plan:
     kinds = STORE_FAULTS if is_store else LOCAL_FAULTS
     rate = chance.choice((0.0, 0.01, 0.03, 0.03))
     faults = {n: chance.choice(kinds) for n in range(1, _OPERATIONS) if chance.random() < rate}
-    options = {"bucket": "1", "file.format": "avro", "commit.max-retries": "60", **chance.choice(_TABLES)}
+    options = {**_ANY_TABLE, **chance.choice(_TABLES)}
     return Plan(
         seed,
         roles,
@@ -190,6 +193,14 @@ def drawn(seed: int) -> Plan:
         loaded=200 if chance.random() < 0.3 else 0,
         options=options,
     )
+
+
+def drawn_hiding(seed: int) -> Plan:
+    """The plan of a seed, on a table whose reads skip level 0."""
+    plan = drawn(seed)
+    few = _KEEPS_FEW if "snapshot.num-retained.max" in plan.options else {}
+    # Nothing is loaded: the first of the loader's snapshots would hide it.
+    return evolve(plan, loaded=0, options={**_ANY_TABLE, **HIDES_LEVEL_0, **few})
 
 
 def _some(chance: random.Random, share: float, most: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Five fixed histories, in which every single operation can be made to go wrong in every way.
+"""Six fixed histories, in which every single operation can be made to go wrong in every way.
 
 Law: one fault at a time, at each operation that the history has when nothing goes wrong.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from attrs import evolve
 
 from paimon.testing.faulty_files import Fault
-from paimon.testing.world.plan import STORE_FAULTS, Plan, Role
+from paimon.testing.world.plan import HIDES_LEVEL_0, STORE_FAULTS, Plan, Role
 from paimon.testing.world.world import Assemble, World
 
 _KEYED = {"bucket": "1", "file.format": "avro", "commit.max-retries": "60"}
@@ -26,6 +26,7 @@ WORKLOADS: Mapping[str, Plan] = {
     "lookup changelog": Plan(
         5, (Role.WRITER, Role.READER), 2, options={**_COMPACTS, "changelog-producer": "lookup"}
     ),
+    "hidden level 0": Plan(6, (Role.WRITER, Role.STREAMER, Role.READER), 2, options={**_KEYED, **HIDES_LEVEL_0}),
 }
 
 

@@ -15,7 +15,7 @@ from attrs import define, field
 
 from paimon.builders import StreamWriteBuilder, TableWrite
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitUncertain, PaimonError
+from paimon.domain.errors import CommitNotVisible, CommitUncertain, PaimonError
 from paimon.table import Table
 from paimon.testing.faulty_files import ProcessDied
 from paimon.testing.world.acting.deeds import Deed, Done, Told
@@ -81,7 +81,7 @@ class Actor:
         telling = Telling(self, list(numbers), self.stage.begin(self.name))
         try:
             yield telling
-        except CommitUncertain as error:
+        except (CommitUncertain, CommitNotVisible) as error:  # the rows are there, or may be
             telling.rest(Told.UNCERTAIN, str(error))
         except PaimonError as error:
             telling.rest(Told.REFUSED, f"{type(error).__name__}: {error}")

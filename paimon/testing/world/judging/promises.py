@@ -13,7 +13,10 @@ from paimon.testing.world.acting.deeds import Deed, Told
 from paimon.testing.world.plan import WRITERS, Plan, Role
 
 _BATCH = 2**31
-"""Identifiers from here on are those of batch commits, which tell nothing of how often."""
+"""Identifiers from here on are those of batch commits, which tell nothing of how often.
+
+A writer that repeats a commit may publish the compaction that it lacks under such an identifier, nothing else.
+"""
 _LOST = "the commit lost the race"
 Commit = tuple[str, int, str]
 """User, identifier, kind."""
@@ -33,6 +36,12 @@ def promises(
     """
     yield from (f"commit {c[1]} of {c[0]} took place {n} times" for c, n in commits.items() if n > 1 and c[1] < _BATCH)
     yield from _refused(deeds, commits)
+    writers = {d.actor for d in deeds if d.role in WRITERS}
+    yield from (
+        f"{user} committed a batch of kind {kind}, which no writer does"
+        for user, identifier, kind in commits
+        if user in writers and identifier >= _BATCH and kind != "COMPACT"
+    )
     yield from _tags(deeds, tags)
     yield from (f"{d.actor} was refused: {d.text}" for d in deeds if d.told is Told.REFUSED and _LOST in d.text)
     if plan.is_smooth:
@@ -52,7 +61,7 @@ def _refused(deeds: Sequence[Deed], commits: Mapping[Commit, int]) -> Iterator[s
     for user, identifier in standing:
         if told.get((user, identifier)) == {Told.REFUSED}:
             yield f"{user} was told that {identifier} is refused, and it is there"
-        if user in {actor for actor, _ in told} and (user, identifier) not in told:
+        if user in {actor for actor, _ in told} and (user, identifier) not in told and identifier < _BATCH:
             yield f"{user} never asked for {identifier}, and it is there"
 
 
