@@ -18,7 +18,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import parse_hint
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.lineage import stray_snapshots
-from paimon.operations.maintain.retention.holders import Held, branch_names, if_held
+from paimon.operations.maintain.retention.holders import Held, branch_directories, if_held
 from paimon.operations.read.changes.history import changelog_ids, find_changelog
 from paimon.operations.read.schemas import load_schema
 from paimon.operations.read.snapshots import find_snapshot, load_tag, snapshot_ids, tag_names
@@ -78,7 +78,7 @@ def fault_of(error: PaimonError, path: str, states: Sequence[str]) -> Fault:
 def find_states(engine: Engine, table: TableDefinition) -> Found:
     """All states of all branches."""
     found = Found()
-    for branch in [MAIN_BRANCH, *branch_names(engine, table.paths)]:
+    for branch in [MAIN_BRANCH, *branch_directories(engine, table.paths)]:
         where = "" if branch == MAIN_BRANCH else f" of branch {branch}"
         try:
             seen = table if branch == table.branch else if_held(engine, table, branch)

@@ -1,7 +1,10 @@
 """Branches: a second history of a table, in a directory of its own, over the same data files.
 
 Law: a new branch shows its state only when everything that state needs is there; what a crash left half made is made
-whole by asking again. Deleting one removes metadata only. Source: `FileSystemBranchManager`.
+whole by asking again. Where the storage can move directories, a branch is made, renamed and deleted in one step: Java
+lists every directory `branch-<name>`, so it is made under a hidden name. Elsewhere its schemas come first and go last.
+A directory without a schema is not listed, and the orphan cleaner removes it. Deleting one removes metadata only.
+Source: `FileSystemBranchManager`.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
 from paimon.domain.whitespace import is_blank
 from paimon.operations.maintain.refs.rollback import forget_after, forget_changelogs, without_changelog
-from paimon.operations.maintain.retention.holders import branch_names
+from paimon.operations.maintain.retention.holders import branch_directories, branch_names
 from paimon.operations.read.schemas import schema_ids
 from paimon.operations.read.snapshots import find_snapshot, load_tag, snapshot_ids, snapshots, tag_names
+from paimon.operations.undo import undone_on_failure
 from paimon.ports.engine import Engine
 from paimon.ports.files import Directories, PutOutcome
 
@@ -39,18 +43,46 @@ def create_branch(
     _check_name(name)
     target = TablePaths(table.location, name)
     wanted = _files_of_branch(engine, table, target, tag)
-    if name in branch_names(engine, table.paths):
+    is_there = name in branch_directories(engine, table.paths)
+    if is_there:
         if exist_ok and not _is_half_made(engine, target, wanted):
             return
         if not _is_half_made(engine, target, wanted):
             raise AlreadyExists("branch", name, hint="delete it first, or take another name")
-    for path, data in wanted.items():
-        outcome = engine.files.put_if_absent(path, data)
-        if outcome is not PutOutcome.CREATED and engine.files.read(path, SCHEMA_FILE.max_bytes) != data:
-            raise AlreadyExists("branch", name, hint="somebody made it just now")
+    if is_there or not isinstance(engine.files, Directories):
+        _put_files(engine, name, wanted)
+    else:
+        _put_directory(engine, engine.files, target, wanted)
     if tag is not None and not _still_keeps(engine, table, tag, wanted[target.tag(tag)]):
         delete_branch(engine, table, name)
         raise NotFound("tag", tag, hint="it was deleted or replaced just now; its files may be gone")
+
+
+def _put_files(engine: Engine, name: str, wanted: Mapping[str, bytes]) -> None:
+    for path, data in wanted.items():
+        outcome = engine.files.put_if_absent(path, data)
+        if outcome is not PutOutcome.CREATED and engine.files.read(path, SCHEMA_FILE.max_bytes) != data:
+            raise AlreadyExists("branch", name, hint="another process made it just now")
+
+
+def _put_directory(
+    engine: Engine, directories: Directories, target: TablePaths, wanted: Mapping[str, bytes]
+) -> None:
+    """Make the branch under a hidden name, and give it its own in one step."""
+    hidden = _hidden(engine, target, "making")
+    with undone_on_failure(lambda: directories.delete_directory(hidden)):
+        for path, data in wanted.items():
+            engine.files.put_if_absent(join(hidden, path.removeprefix(target.metadata_root).lstrip("/")), data)
+        try:
+            directories.move_directory(hidden, target.metadata_root)
+        except AlreadyExists as error:
+            raise AlreadyExists("branch", target.branch, hint="another process made it just now") from error
+
+
+def _hidden(engine: Engine, paths: TablePaths, why: str) -> str:
+    """Return a path beside a branch's directory that no listing takes for a branch."""
+    parent, _, name = paths.metadata_root.rpartition("/")
+    return join(parent, f".{name}.{engine.ids.uuid()}.{why}")
 
 
 def delete_branch(engine: Engine, table: TableDefinition, name: str) -> None:
@@ -64,8 +96,14 @@ def delete_branch(engine: Engine, table: TableDefinition, name: str) -> None:
         It is the main branch, the one that is open, or one that scans fall back to.
     """
     _check_free(table, name, "deleted")
-    _check_exists(engine, table, name)
+    if name not in branch_directories(engine, table.paths):
+        _check_exists(engine, table, name)
     paths = TablePaths(table.location, name)
+    if isinstance(engine.files, Directories):
+        hidden = _hidden(engine, paths, "dropped")
+        engine.files.move_directory(paths.metadata_root, hidden)
+        engine.files.delete_directory(hidden)
+        return
     for snapshot_id in reversed(snapshot_ids(engine, paths)):  # the newest first: what is left is a state it had
         engine.files.delete([paths.snapshot(snapshot_id)])
     _remove_tree(engine, paths.metadata_root)
@@ -84,7 +122,7 @@ def rename_branch(engine: Engine, table: TableDefinition, name: str, to: str) ->
     _check_free(table, name, "renamed")
     _check_name(to)
     _check_exists(engine, table, name)
-    if to in branch_names(engine, table.paths):
+    if to in branch_directories(engine, table.paths):
         hint = "delete it first (also where a renaming was cut short: nothing is lost), or take another name"
         raise AlreadyExists("branch", to, hint=hint)
     source, target = (TablePaths(table.location, branch).metadata_root for branch in (name, to))
@@ -253,8 +291,5 @@ def _remove_tree(engine: Engine, directory: str) -> None:
     paths = _tree(engine, directory)
     for path in sorted(paths, key=lambda path: "/schema/" in path):
         engine.files.delete([path])
-    if isinstance(engine.files, Directories):
-        engine.files.delete_directory(directory)
-        return
     inner = {path.rpartition("/")[0] for path in paths} - {directory}
     engine.files.delete([*sorted(inner, key=len, reverse=True), directory])

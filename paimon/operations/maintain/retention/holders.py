@@ -17,7 +17,7 @@ from paimon.domain.paths import MAIN_BRANCH, TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.operations.read.changes.history import changelog_ids, find_changelog
-from paimon.operations.read.schemas import latest_schema
+from paimon.operations.read.schemas import latest_schema, schema_ids
 from paimon.operations.read.snapshots import (
     earliest_snapshot_id,
     find_snapshot,
@@ -26,6 +26,7 @@ from paimon.operations.read.snapshots import (
     tags,
 )
 from paimon.ports.engine import Engine
+from paimon.ports.files import FileStatus
 
 _BRANCH = "branch-"
 
@@ -48,15 +49,33 @@ class Holder:
     held: Held
 
 
-def branch_names(engine: Engine, paths: TablePaths) -> list[str]:
-    """All branches but main, by name."""
+def branch_directories(engine: Engine, paths: TablePaths) -> list[str]:
+    """Return the names of all directories of branches, also of those that are incomplete: they may hold files."""
     found = [s for s in engine.files.list(paths.branches) if s.is_directory and s.name.startswith(_BRANCH)]
     return [s.name.removeprefix(_BRANCH) for s in found]
 
 
+def branch_names(engine: Engine, paths: TablePaths) -> list[str]:
+    """Return the branches but main, by name: those with a schema, which alone can be opened."""
+    found = branch_directories(engine, paths)
+    return [name for name in found if schema_ids(engine, TablePaths(paths.root, name))]
+
+
+def unfinished_branches(engine: Engine, table: TableDefinition) -> list[FileStatus]:
+    """Return the directories of branches that hold no state: their making or deletion was cut short."""
+    found = [s for s in engine.files.list(table.paths.branches) if s.is_directory]
+    return [s for s in found if s.name.startswith(f".{_BRANCH}") or _is_unfinished(engine, table, s.name)]
+
+
+def _is_unfinished(engine: Engine, table: TableDefinition, directory: str) -> bool:
+    if not directory.startswith(_BRANCH):
+        return False
+    return _is_bare(engine, TablePaths(table.location, directory.removeprefix(_BRANCH)))
+
+
 def all_branches(engine: Engine, table: TableDefinition) -> list[TableDefinition]:
     """The table as each of its branches sees it, but those that hold nothing at all; CorruptTable as `on_branch`."""
-    names = [MAIN_BRANCH, *branch_names(engine, table.paths)]
+    names = [MAIN_BRANCH, *branch_directories(engine, table.paths)]
     seen = (table if name == table.branch else if_held(engine, table, name) for name in names)
     return [branch for branch in seen if branch is not None]
 

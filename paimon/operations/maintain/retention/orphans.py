@@ -19,7 +19,7 @@ from paimon.domain.paths import check_within, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.lineage import stray_snapshots
 from paimon.operations.maintain.retention.held import held_files
-from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders
+from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders, unfinished_branches
 from paimon.operations.maintain.retention.leavings import remove_if_empty
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
@@ -63,6 +63,7 @@ def orphan_files(engine: Engine, table: TableDefinition, older_than_millis: int)
 
 def remove_orphans(engine: Engine, table: TableDefinition, older_than_millis: int) -> pa.Table:
     """Delete the orphan files; answers them, see `orphan_files`."""
+    unfinished = _old_unfinished(engine, table, older_than_millis)
     found = orphan_files(engine, table, older_than_millis)
     for start in range(0, found.num_rows, _AT_ONCE):
         engine.files.delete(found["path"].slice(start, _AT_ONCE).to_pylist())
@@ -71,7 +72,36 @@ def remove_orphans(engine: Engine, table: TableDefinition, older_than_millis: in
         parents = {path.rpartition("/")[0] for path in found["path"].to_pylist()}
         buckets = {path for path in parents if path.rpartition("/")[2].startswith("bucket-")}
         remove_if_empty(engine, buckets, len(table.schema.partition_keys))
+    engine.files.delete(unfinished)
     return found
+
+
+def _old_unfinished(engine: Engine, table: TableDefinition, older_than_millis: int) -> list[str]:
+    """Return the old directories of branches whose making or deletion was cut short, inner ones first.
+
+    Deleting them removes only those that are empty by then, so that who makes the branch again loses nothing.
+    """
+    found: list[str] = []
+    for branch in unfinished_branches(engine, table):
+        files, directories = _tree(engine, branch.path)
+        times = [s.modified_millis for s in (branch, *files, *directories)]
+        if all(time is not None and time < older_than_millis for time in times):
+            found += [*(s.path for s in reversed(directories)), branch.path]
+    return found
+
+
+def _tree(engine: Engine, directory: str) -> tuple[list[FileStatus], list[FileStatus]]:
+    """Return all files and all directories below, each directory before what it holds."""
+    files: list[FileStatus] = []
+    directories: list[FileStatus] = []
+    for status in engine.files.list(directory):
+        if not status.is_directory:
+            files.append(status)
+            continue
+        inner_files, inner = _tree(engine, status.path)
+        files += inner_files
+        directories += [status, *inner]
+    return files, directories
 
 
 def _held_meanwhile(
@@ -132,6 +162,8 @@ def _listings(
             yield [s for s in files if s.name not in known and not s.name.startswith(prefix)]
         for directory in (branch.paths.schemas, branch.paths.tags, branch.paths.consumers):
             yield [s for s in _files(engine, directory) if s.name.startswith(".")]  # what crashed writers left
+    for unfinished in unfinished_branches(engine, table):
+        yield _tree(engine, unfinished.path)[0]
 
 
 def _files(engine: Engine, directory: str) -> list[FileStatus]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from paimon.domain.json_text import DETAIL_FILE, load_object
+from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.read.schemas import schema_ids
 from paimon.operations.read.system.history import local_millis
 from paimon.ports.engine import Engine
 
@@ -20,7 +22,9 @@ _CONSUMERS = pa.schema([("consumer_id", pa.string()), ("next_snapshot_id", pa.in
 
 def branches_table(engine: Engine, table: TableDefinition) -> pa.Table:
     """One row a branch other than main."""
-    found = [s for s in engine.files.list(table.paths.branches) if s.is_directory and s.name.startswith(_BRANCH)]
+    listed = [s for s in engine.files.list(table.paths.branches) if s.is_directory and s.name.startswith(_BRANCH)]
+    # One without a schema is incomplete, and cannot be opened.
+    found = [s for s in listed if schema_ids(engine, TablePaths(table.location, s.name.removeprefix(_BRANCH)))]
     rows = [
         {
             "branch_name": status.name.removeprefix(_BRANCH),
