@@ -158,6 +158,28 @@ def test_the_cache_gives_up_what_was_not_used() -> None:
     assert cache.get("huge") is None
 
 
+def test_the_cache_drops_all_that_it_has_of_deleted_files() -> None:
+    cache = LruCache(100)
+    cache.put("a", 1, 5)
+    cache.put("a", 2, 6, "columns")
+    cache.put("b", 3, 7)
+    cache.drop(["a", "missing"])
+    assert (cache.get("a"), cache.get("a", "columns"), cache.get("b")) == (None, None, 3)
+    assert (cache.paths(), cache.size_bytes) == (["b"], 7)
+
+
+def test_the_cache_returns_memory_when_much_was_dropped_and_when_it_is_cleared() -> None:
+    released: list[int] = []
+    cache = LruCache(release=lambda: released.append(cache.size_bytes))
+    for turn in range(40):
+        cache.put(f"{turn}", turn, 1 << 20)
+        cache.drop([f"{turn}"])
+    assert released == [0]
+    cache.put("a", 1, 5)
+    cache.clear()
+    assert (released, cache.paths(), cache.size_bytes) == ([0, 0], [], 0)
+
+
 @pytest.fixture(params=["local", "memory", "url"])
 def store(request, tmp_path) -> FileSystemCatalogStore:
     places: dict[str, tuple[FileIO, str]] = {

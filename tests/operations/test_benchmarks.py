@@ -32,6 +32,15 @@ def test_a_table_of_years_is_measured_and_drawn(tmp_path: Path) -> None:
     assert ElementTree.parse(plot).getroot().tag.endswith("svg")
 
 
+def test_the_memory_of_a_writer_is_measured() -> None:
+    command = [sys.executable, str(BENCHMARKS / "writer_memory.py"), "--commits=30", "--interval=15", "--retained=3"]
+    head, _, *lines = subprocess.check_output(command, text=True).splitlines()
+    assert head.startswith("| commits | resident MiB | cached files |")
+    figures = [[float(cell.replace(",", "")) for cell in line.strip("| ").split(" | ")] for line in lines]
+    assert [line[0] for line in figures] == [15, 30]
+    assert all(line[column] > 0 for line in figures for column in (1, 2, 5))
+
+
 def test_writers_race_and_tell_what_became_of_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import racer

@@ -1,5 +1,5 @@
-"""Processes that write one table at the same time, on local disk and on a store that loses replies: every row that was
-acknowledged is there once, none is refused.
+"""Processes that write one table at the same time, on local disk, on a store that loses replies to writes, and on one
+that cuts replies of every kind: every row that was acknowledged is there once, none is refused.
 
 On the disk they take turns, or race; on a store they race, with as many retries as it takes: with the ten of the
 default about one of a thousand commits was refused there. One small round each in CI; a hundred of 6 x 10 and of 8 x 25
@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from attrs import evolve
-from s3_server import BUCKET, losing_replies, s3_server, storage_of
+from s3_server import BUCKET, cutting_replies, losing_replies, s3_server, storage_of
 
+import paimon
 from paimon.testing.crowd import Crowd, Outcome, _unseen, one_round, rounds, summary
 
 LOSSES = 0.3
@@ -27,17 +29,23 @@ Play = Callable[[Crowd], Outcome]
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Play]]:
     """How a round is played on each storage."""
     disk = str(tmp_path_factory.mktemp("crowds"))
-    with s3_server() as endpoint, losing_replies(endpoint, LOSSES) as lossy:
+    with (
+        s3_server() as endpoint,
+        losing_replies(endpoint, LOSSES) as lossy,
+        cutting_replies(endpoint, LOSSES) as cutting,
+    ):
         store, whole, broken = f"s3://{BUCKET}/{uuid.uuid4()}", storage_of(endpoint), storage_of(lossy)
+        cut = storage_of(cutting)
         yield {
             "disk": lambda crowd: one_round(disk, crowd),
             "racing": lambda crowd: one_round(disk, evolve(crowd, races=True)),
             "store": lambda crowd: one_round(store, evolve(crowd, races=True), writers=broken, judge=whole),
+            "cutting store": lambda crowd: one_round(store, evolve(crowd, races=True), writers=cut, judge=cut),
         }
 
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
-@pytest.mark.parametrize("place", ["disk", "racing", "store"])
+@pytest.mark.parametrize("place", ["disk", "racing", "store", "cutting store"])
 def test_some_processes_write_one_table(places: dict[str, Play], place: str, keyed: bool) -> None:
     outcome = places[place](Crowd(3, 3, keyed))
     assert outcome.acknowledged == 9
@@ -69,6 +77,24 @@ def test_eight_processes_and_two_readers_of_a_table_with_vectors(
     assert {o.acknowledged for o in outcomes} == {200}
 
 
+@pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
+def test_maintenance_succeeds_on_a_store_that_cuts_replies(keyed: bool) -> None:
+    """Writes, compaction, tags, expiry, a check of all files and the removal of orphans: 3 of 10 replies are cut."""
+    with s3_server() as endpoint, cutting_replies(endpoint, LOSSES) as cutting:
+        catalog = paimon.connect(f"s3://{BUCKET}/{uuid.uuid4()}", storage=storage_of(cutting))
+        catalog.create_database("d")
+        keys, options = (["k"], {"bucket": "1"}) if keyed else ([], {})
+        table = catalog.create_table("d.t", "k INT NOT NULL, v INT", primary_keys=keys, options=options)
+        for k in range(6):
+            table.write({"k": [k], "v": [k]})
+        table.compact(full=True)
+        table.tags.create("t")
+        table.maintain.expire_snapshots(retain_min=1, retain_max=2)
+        table.maintain.remove_orphans(timedelta(0), dry_run=False, allow_young=True)
+        assert [str(fault) for fault in table.maintain.check(deep=True).faults] == []
+        assert sorted(table.scan().to_arrow()["k"].to_pylist()) == list(range(6))
+
+
 def test_a_storage_that_fails_is_told_apart() -> None:
     """Where every reply is lost, nobody is refused, nothing is acknowledged, and nothing is there."""
     with s3_server() as endpoint, losing_replies(endpoint, 1.0) as lossy:
@@ -83,7 +109,7 @@ def test_a_storage_that_fails_is_told_apart() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("writers", "commits"), [(6, 10), (8, 25)])
-@pytest.mark.parametrize("place", ["disk", "racing", "store"])
+@pytest.mark.parametrize("place", ["disk", "racing", "store", "cutting store"])
 def test_many_processes_write_one_table_a_hundred_times(
     places: dict[str, Play], progress: Path, place: str, writers: int, commits: int
 ) -> None:

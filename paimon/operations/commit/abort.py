@@ -21,6 +21,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import committed, walked_back
 from paimon.operations.commit.request import CommitRequest
+from paimon.operations.file_deletion import delete_files
 from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.manifests import read_manifest, read_manifest_list
 from paimon.ports.engine import Engine
@@ -54,7 +55,7 @@ def abort(
         return ()
     gone = prepared_paths(table, messages, _held_names(engine, table, commit_user, is_before or (lambda _: False)))
     if gone:
-        engine.files.delete(gone)
+        delete_files(engine, gone)
     return tuple(gone)
 
 

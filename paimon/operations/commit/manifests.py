@@ -21,6 +21,7 @@ from paimon.domain.manifest.index_codec import index_entry_to_record
 from paimon.domain.manifest.manifest_stats import manifest_meta
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.stats.simple_stats import EMPTY_STATS
+from paimon.operations.file_deletion import delete_files
 from paimon.operations.read.manifests import remember_manifest_list
 from paimon.ports.engine import Engine
 from paimon.ports.files import ManyFiles
@@ -91,7 +92,7 @@ class ManifestWriter:
         self.written &= kept
         try:
             if gone:
-                self._engine.files.delete(gone)
+                delete_files(self._engine, gone)
         except StorageError:
             self._engine.observer.count("commit.manifests_left_behind", len(gone))
 

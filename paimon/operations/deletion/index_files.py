@@ -18,6 +18,7 @@ from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.splits import DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.file_deletion import delete_files
 from paimon.operations.read.deletion.index_manifest import index_path
 from paimon.operations.read.deletion.vectors import read_vector
 from paimon.operations.read.manifests import read_index_manifest
@@ -126,4 +127,4 @@ def delete_index_files(engine: Engine, table: TableDefinition, entries: Iterable
     """Remove index files that no commit will name."""
     paths = [index_path(table, entry, "index manifest") for entry in entries]
     if paths:
-        engine.files.delete(paths)
+        delete_files(engine, paths)

@@ -17,6 +17,8 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.ports.engine import Engine
 
 _PREFIX = "schema-"
+_PLACE_BYTES = 600
+"""What the cache's own containers take for one value."""
 
 
 def schema_ids(engine: Engine, paths: TablePaths) -> tuple[int, ...]:
@@ -47,7 +49,7 @@ def load_schema(engine: Engine, paths: TablePaths, schema_id: int) -> TableSchem
     schema = schema_from_json(data, path)
     if schema.id != schema_id:
         raise CorruptTable(path, f"holds the schema of id {schema.id}")
-    engine.cache.put(path, (data, schema), 8 * len(data))
+    engine.cache.put(path, (data, schema), _PLACE_BYTES + 8 * len(data))
     return schema
 
 

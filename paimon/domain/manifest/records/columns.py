@@ -17,6 +17,8 @@ from attrs import frozen
 from paimon.domain.types.arrow_arrays import from_numpy, make_array
 
 Integers = npt.NDArray[np.int64]
+_ARRAY_BYTES = 1_050
+"""What one array takes besides its values: measured, 40,200 bytes for the 38 arrays of a manifest's entries."""
 
 
 class RecordColumns(Protocol):
@@ -41,8 +43,8 @@ class HeldColumns:
 
     @property
     def weight(self) -> int:
-        """Bytes of the array."""
-        return int(self.records.nbytes)
+        """Bytes of the array, and of the objects that hold it and its fields: of few records these are most."""
+        return int(self.records.nbytes) + _ARRAY_BYTES * _count_arrays(self.records.type)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -108,6 +110,10 @@ class JoinedColumns:
         cuts = np.searchsorted(rows, edges)
         pieces = zip(self.parts, edges.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=False)
         return pa.concat_arrays([part.take(rows[low:high] - edge) for part, edge, low, high in pieces])
+
+
+def _count_arrays(kind: pa.DataType) -> int:
+    return 1 + sum(_count_arrays(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def joined(parts: Sequence[RecordColumns], kind: pa.StructType) -> RecordColumns:

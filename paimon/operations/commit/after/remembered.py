@@ -18,6 +18,7 @@ from paimon.operations.commit.request import CommitRequest
 from paimon.operations.read.snapshots import find_snapshot
 from paimon.ports.engine import Engine
 
+_LAST_COMMIT = "last commit"
 _FILE_BYTES = 2_000
 """What the memory of one file weighs, roughly."""
 
@@ -39,7 +40,7 @@ def remember(
         last = LastCommit(request)
     kept = evolve(last, snapshots=(*last.snapshots, (snapshot, index_before)))
     files = sum(len(m.data.new_files) + len(m.compact.compact_before) for m in request.messages)
-    engine.cache.put(_key(table), kept, _FILE_BYTES * (files + 2))
+    engine.cache.put(table.paths.snapshots, kept, _FILE_BYTES * (files + 2), _LAST_COMMIT)
 
 
 def check_still_there(engine: Engine, table: TableDefinition, latest: Snapshot | None) -> None:
@@ -97,14 +98,10 @@ def _lost(
 
 
 def _recalled(engine: Engine, table: TableDefinition) -> LastCommit | None:
-    found = engine.cache.get(_key(table))
+    found = engine.cache.get(table.paths.snapshots, _LAST_COMMIT)
     return found if isinstance(found, LastCommit) else None
 
 
 def forget(engine: Engine, table: TableDefinition) -> None:
     """Expect nothing of what was committed before: for whoever takes snapshots away on purpose."""
-    engine.cache.put(_key(table), None, 0)
-
-
-def _key(table: TableDefinition) -> str:
-    return f"last-commit:{table.paths.snapshots}"
+    engine.cache.drop([table.paths.snapshots])

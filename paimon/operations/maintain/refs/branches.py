@@ -17,6 +17,7 @@ from paimon.domain.paths import MAIN_BRANCH, TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
 from paimon.domain.whitespace import is_blank
+from paimon.operations.file_deletion import delete_files
 from paimon.operations.maintain.refs.rollback import forget_after, forget_changelogs, without_changelog
 from paimon.operations.maintain.retention.holders import branch_directories, branch_names
 from paimon.operations.read.schemas import schema_ids
@@ -161,7 +162,7 @@ def fast_forward(engine: Engine, table: TableDefinition, name: str) -> int:
     for schema_id in schema_ids(engine, source):
         _copy(engine, source.schema(schema_id), target.schema(schema_id))
     for schema_id in [i for i in schema_ids(engine, target) if i > schema_ids(engine, source)[-1]]:
-        engine.files.delete([target.schema(schema_id)])
+        delete_files(engine, [target.schema(schema_id)])
     for tag in tag_names(engine, source):
         _copy(engine, source.tag(tag), target.tag(tag))
     for snapshot_id in [i for i in ids if common is None or i > common]:

@@ -22,6 +22,7 @@ from paimon.domain.paths import check_within, join
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.file_deletion import delete_files
 from paimon.operations.maintain.retention.held import held_files
 from paimon.operations.maintain.retention.holders import Holder
 from paimon.operations.read.deletion.index_manifest import index_path
@@ -124,7 +125,7 @@ def remove(
     files = _paths(table, gone)
     files += [paths[i - len(keys)] for i in free if i >= len(keys)]
     if files:
-        engine.files.delete(files)
+        delete_files(engine, files)
     if table.options.snapshot_clean_empty_directories:
         _remove_empty_directories(engine, table, gone)
     return len(files)

@@ -18,6 +18,7 @@ from paimon.domain.manifest.columns import Mask
 from paimon.domain.paths import check_within, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.lineage import stray_snapshots
+from paimon.operations.file_deletion import delete_files
 from paimon.operations.maintain.retention.held import held_files
 from paimon.operations.maintain.retention.holders import Holder, all_branches, all_holders, unfinished_branches
 from paimon.operations.maintain.retention.leavings import remove_if_empty
@@ -66,7 +67,7 @@ def remove_orphans(engine: Engine, table: TableDefinition, older_than_millis: in
     unfinished = _old_unfinished(engine, table, older_than_millis)
     found = orphan_files(engine, table, older_than_millis)
     for start in range(0, found.num_rows, _AT_ONCE):
-        engine.files.delete(found["path"].slice(start, _AT_ONCE).to_pylist())
+        delete_files(engine, found["path"].slice(start, _AT_ONCE).to_pylist())
         engine.observer.progress("removing orphan files", min(start + _AT_ONCE, found.num_rows), found.num_rows)
     if table.options.snapshot_clean_empty_directories:
         parents = {path.rpartition("/")[0] for path in found["path"].to_pylist()}

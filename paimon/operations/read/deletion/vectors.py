@@ -14,6 +14,9 @@ from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.scan.splits import DeletionFile
 from paimon.ports.engine import Engine
 
+_PLACE_BYTES = 1_000
+"""What the cache's containers and the vector's objects take besides the bitmaps."""
+
 
 def read_vector(engine: Engine, deletion: DeletionFile) -> DeletionVector:
     """The vector at a place in an index file.
@@ -24,15 +27,15 @@ def read_vector(engine: Engine, deletion: DeletionFile) -> DeletionVector:
         Naming the index file.
     """
     where = deletion.range
-    key = f"vector:{deletion.path}@{where.offset}+{where.length}"
-    kept = engine.cache.get(key)
+    view = f"vector {where.offset}+{where.length}"
+    kept = engine.cache.get(deletion.path, view)
     if isinstance(kept, DeletionVector):
         return kept
     vector = decode_vector(_range(engine, deletion), where.length, deletion.path)
     if where.cardinality is not None and where.cardinality != vector.cardinality:
         reason = f"marks {vector.cardinality} rows of {where.data_file}, but should mark {where.cardinality}"
         raise CorruptTable(deletion.path, reason)
-    engine.cache.put(key, vector, where.length)
+    engine.cache.put(deletion.path, vector, _PLACE_BYTES + 2 * where.length, view)
     return vector
 
 
