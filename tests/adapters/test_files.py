@@ -11,6 +11,7 @@ import uuid
 from multiprocessing.synchronize import Barrier
 
 import pytest
+from fsspec.implementations.memory import MemoryFile
 from object_store import ObjectStore, register
 
 from paimon.adapters.files.exclusive import judged, prove_exclusive
@@ -318,6 +319,65 @@ def test_an_error_of_a_put_is_an_unknown_outcome(monkeypatch) -> None:
     monkeypatch.setattr(ObjectStore, "pipe_file", times_out)
     assert files.put_if_absent(f"{root}/y", b"1") is PutOutcome.UNKNOWN
     assert files.read(f"{root}/y") == b"1"
+
+
+class ClientPayloadError(Exception):
+    """As aiohttp names a body that was cut."""
+
+
+def test_fsspec_asks_again_where_a_reply_is_lost(monkeypatch) -> None:
+    """Every call reaches the store; its first reply is lost, in one of the ways that clients report."""
+    lost: dict[str, int] = {}
+    errors = [ConnectionResetError(), TimeoutError(), ClientPayloadError("cut")]
+
+    def losing(name: str):
+        plain = getattr(ObjectStore, name)
+
+        def call(self, path, *values, **named):
+            found = plain(self, path, *values, **named)
+            lost[name] = lost.get(name, 0) + 1
+            if lost[name] % 2:
+                raise errors[lost[name] // 2 % 3]
+            return found
+
+        return call
+
+    root = f"az://{uuid.uuid4()}"
+    FsspecFiles(root).replace(f"{root}/d/f", b"0123456789")
+    for name in ("cat_file", "ls", "info", "rm_file", "pipe_file"):
+        monkeypatch.setattr(ObjectStore, name, losing(name))
+    files = FsspecFiles(root, {"max_retries": 6})
+    assert files.read(f"{root}/d/f") == b"0123456789"
+    assert [status.name for status in files.list(f"{root}/d")] == ["f"]
+    assert files.status(f"{root}/d/f").size == 10
+    files.replace(f"{root}/d/f", b"new")
+    assert files.read(f"{root}/d/f") == b"new"
+    files.delete([f"{root}/d/f"])
+    assert files.status(f"{root}/d/f") is None
+    assert lost.keys() == {"cat_file", "ls", "info", "rm_file", "pipe_file"}
+    files.replace(f"{root}/g", b"1")
+    lost.clear()
+    with pytest.raises(StorageError, match="ConnectionResetError"):
+        FsspecFiles(root, {"max_retries": 0}).list(root)
+
+
+def test_a_read_of_an_open_file_is_made_again_from_where_it_began(monkeypatch) -> None:
+    root = f"az://{uuid.uuid4()}"
+    FsspecFiles(root).replace(f"{root}/f", bytes(range(100)))
+    turns = iter(range(100))
+    plain = MemoryFile.read
+
+    def cut(self, size=-1):
+        found = plain(self, size)
+        if next(turns) % 2 == 0:
+            raise ConnectionResetError
+        return found
+
+    monkeypatch.setattr(MemoryFile, "read", cut)
+    with FsspecFiles(root).open(f"{root}/f") as opened:
+        assert opened.read(10) == bytes(range(10))
+        assert opened.read_at(5, 50) == bytes(range(50, 55))
+        assert opened.size() == 100
 
 
 def test_foreign_urls_are_refused() -> None:

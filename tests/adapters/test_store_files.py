@@ -254,6 +254,26 @@ def test_every_operation_outlives_replies_that_are_cut(endpoint: str, operation:
     assert min(left.values()) < 0
 
 
+def test_a_put_that_is_made_again_is_not_taken_for_that_of_another(endpoint: str) -> None:
+    """Of every put the first reply is lost, so the second says that the file exists."""
+    turn = Counter[str]()
+
+    def cut(command: str) -> Cut:
+        turn[command] += 1
+        return Cut.BEFORE if command == "PUT" and turn[command] % 2 else Cut.NOWHERE
+
+    with cutting_as_told(endpoint, cut) as lossy:
+        catalog = paimon.connect(f"s3://{BUCKET}/{uuid.uuid4()}", storage=storage_of(lossy))
+        catalog.create_database("d")
+        table = catalog.create_table("d.t", "a INT")
+        assert table.write({"a": [1]}).snapshot_ids == (1,)
+        table.tags.create("old")
+        assert table.tags.rename("old", "new").name == "new"
+        assert list(table.tags) == ["new"]
+        table.branches.create("b", tag="new")
+        assert list(table.branches) == ["b"]
+
+
 def test_a_listing_of_several_pages_outlives_replies_that_are_cut(endpoint: str) -> None:
     root = f"s3://{BUCKET}/{uuid.uuid4()}"
     names = [f"{number:04}" for number in range(1_100)]
@@ -384,7 +404,7 @@ def test_fsspec_asks_once_for_a_metadata_file_and_never_for_more_than_it_may_hav
             return super().info(path, **options)
 
     files = FsspecFiles("memory://m")
-    files._fs = Counted()
+    files._fs.unrepeated = Counted()
     files.replace("memory://m/f", b"data")
     asked.clear()
     assert files.read("memory://m/f") == b"data"

@@ -79,7 +79,7 @@ def test_eight_processes_and_two_readers_of_a_table_with_vectors(
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["append", "keyed"])
 def test_maintenance_succeeds_on_a_store_that_cuts_replies(keyed: bool) -> None:
-    """Writes, compaction, tags, expiry, a check of all files and the removal of orphans: 3 of 10 replies are cut."""
+    """Writes, compaction, a renamed tag, expiry, a check of all files, the removal of orphans; 3 of 10 are cut."""
     with s3_server() as endpoint, cutting_replies(endpoint, LOSSES) as cutting:
         catalog = paimon.connect(f"s3://{BUCKET}/{uuid.uuid4()}", storage=storage_of(cutting))
         catalog.create_database("d")
@@ -89,6 +89,7 @@ def test_maintenance_succeeds_on_a_store_that_cuts_replies(keyed: bool) -> None:
             table.write({"k": [k], "v": [k]})
         table.compact(full=True)
         table.tags.create("t")
+        table.tags.rename("t", "u")
         table.maintain.expire_snapshots(retain_min=1, retain_max=2)
         table.maintain.remove_orphans(timedelta(0), dry_run=False, allow_young=True)
         assert [str(fault) for fault in table.maintain.check(deep=True).faults] == []

@@ -18,10 +18,12 @@ from typing import Any
 
 import fsspec
 import pyarrow as pa
-import pyarrow.fs
 
 from paimon.adapters.files.exclusive import prove_exclusive, refusal
 from paimon.adapters.files.fsspec_output import BufferedOutputFile, StagedOutputFile
+from paimon.adapters.files.fsspec_retry import RetryingFileSystem, is_lost_reply
+from paimon.adapters.files.request_retry import RequestRetry
+from paimon.adapters.files.store_options import request_policy, without_retries
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
 from paimon.domain.secrets import redacted
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
@@ -43,15 +45,18 @@ class FsspecFiles:
     location : str
         A URL; its scheme and host choose the file system.
     storage : mapping
-        What fsspec's file system takes, and `single-writer` (true where no two writers ever meet).
+        What fsspec's file system takes, `single-writer` (true where no two writers ever meet), and the limits of
+        retries (see `store_options.retries`).
     """
 
     def __init__(self, location: str, storage: Mapping[str, object] | None = None) -> None:
         options = dict(storage or {})
         self._single_writer = str(options.pop(SINGLE_WRITER, "false")).lower() == "true"
         self._scheme = location.partition("://")[0]
+        retry = RequestRetry(request_policy(options), is_lost_reply)
+        options = without_retries(options)
         try:
-            self._fs: Any = fsspec.core.url_to_fs(location, **options)[0]
+            self._fs: Any = RetryingFileSystem(fsspec.core.url_to_fs(location, **options)[0], retry)
         except ImportError as error:
             raise Unsupported(f"file system {self._scheme!r}", hint=str(error)) from error
         except (ValueError, TypeError) as error:
@@ -81,8 +86,7 @@ class FsspecFiles:
         with self._errors(path):
             if self._in_memory:  # its open file would be shared by all readers, position included
                 return pa.BufferReader(self._fs.cat_file(self._key(path)))
-            handler = pyarrow.fs.FSSpecHandler(self._fs)
-            return pyarrow.fs.PyFileSystem(handler).open_input_file(self._key(path))
+            return pa.PythonFile(self._fs.open_input(self._key(path)), mode="r")
 
     def create(self, path: str) -> OutputFile:
         """A new file, visible at its `close`."""
@@ -183,9 +187,9 @@ class FsspecFiles:
                 if (self._in_memory or self._single_writer) and self._fs.exists(key):
                     return PutOutcome.EXISTS
                 if self._in_memory or (self._single_writer and self._scheme not in _EXCLUSIVE):
-                    self._fs.pipe_file(key, data)
+                    self._fs.unrepeated.pipe_file(key, data)
                 else:
-                    self._fs.pipe_file(key, data, mode="create")
+                    self._fs.unrepeated.pipe_file(key, data, mode="create")
         except FileExistsError:
             return PutOutcome.EXISTS
         except (PermissionError, NotImplementedError, TypeError) as error:

@@ -129,6 +129,11 @@ def request_policy(storage: Mapping[str, object]) -> RetryPolicy:
     return RetryPolicy(count, int(timeout / timedelta(milliseconds=1)), _MIN_WAIT_MILLIS, _MAX_WAIT_MILLIS)
 
 
+def without_retries(storage: Mapping[str, object]) -> dict[str, object]:
+    """Return the storage options without those of `retries`."""
+    return {name: value for name, value in storage.items() if _word(name) not in _RETRIES}
+
+
 def _flat(storage: Mapping[str, object]) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = []
     for name, value in storage.items():

@@ -137,8 +137,12 @@ def rename_tag(engine: Engine, table: TableDefinition, name: str, to: str) -> Ta
     """Give a tag another name; NotFound, AlreadyExists."""
     tag = load_tag(engine, table.paths, name)
     source, target = table.paths.tag(name), _tag_path(table.paths, to)
-    if engine.files.put_if_absent(target, engine.files.read(source, SNAPSHOT_FILE.max_bytes)) is not PutOutcome.CREATED:
-        raise AlreadyExists("tag", to, hint="delete one of the two, or take another name")
+    taken = AlreadyExists("tag", to, hint="delete one of the two, or take another name")
+    if engine.files.status(target) is not None:
+        raise taken
+    data = engine.files.read(source, SNAPSHOT_FILE.max_bytes)
+    if engine.files.put_if_absent(target, data) is not PutOutcome.CREATED and _content(engine, target) != data:
+        raise taken
     engine.files.delete([source, *_success_files(table.paths, name)])
     return evolve(tag, name=to)
 
