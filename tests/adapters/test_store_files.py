@@ -300,6 +300,22 @@ def test_cut_replies_are_asked_for_again_as_often_as_the_storage_option_says(end
         assert asked == {"GET": 3, "POST": 3}
 
 
+def test_a_request_that_the_store_refuses_is_made_once(endpoint: str) -> None:
+    asked: Counter[str] = Counter()
+
+    def cut(command: str) -> Cut:
+        asked[command] += 1
+        return Cut.NOWHERE
+
+    with cutting_as_told(endpoint, cut) as counted:
+        files = StoreFiles("s3://no-such-bucket/x", storage_of(counted))
+        for failing in (files.list, files.status):
+            asked.clear()
+            with pytest.raises(StorageError, match="404"):
+                failing("s3://no-such-bucket/x")
+            assert max(asked.values()) == 1
+
+
 def test_retries_of_a_request_are_said_in_numbers_that_hold() -> None:
     assert retries({}) == {"max_retries": 20, "retry_timeout": timedelta(minutes=3)}
     assert retries({"fs.s3a.retry-timeout": "10 s", "max_retries": None})["retry_timeout"] == timedelta(seconds=10)
