@@ -9,9 +9,11 @@ import argparse
 
 from paimon.cli.arguments import Commands, add_output, add_table, command, opened_table
 from paimon.cli.output import print_records
+from paimon.cli.picture import known_rows
 from paimon.domain.partition.text import plain_text
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import TimestampType
+from paimon.operations.read.row_count import row_count_of_snapshot
 
 
 def add_commands(commands: Commands) -> None:
@@ -49,18 +51,20 @@ def _snapshots(given: argparse.Namespace) -> None:
     names: dict[int, list[str]] = {}
     for name, tag in table.tags.items():
         names.setdefault(tag.snapshot.id, []).append(name)
+    snapshots = table.snapshots()
     records = [
         {
             "snapshot": s.id,
             "kind": s.commit_kind.value,
             "time": utc(s.time_millis),
-            "rows": s.total_record_count,
-            "change": s.delta_record_count,
+            "records": s.total_record_count,
+            "records change": s.delta_record_count,
+            "rows": known_rows(table, s) if s is snapshots[-1] else row_count_of_snapshot(table.definition, s),
             "schema": s.schema_id,
             "user": s.commit_user,
             "tags": ", ".join(names.get(s.id, [])),
         }
-        for s in table.snapshots()
+        for s in snapshots
     ]
     print_records(records, given.output, f"snapshots of {table.name}")
 

@@ -9,10 +9,13 @@ from collections import Counter, defaultdict
 
 from attrs import frozen
 
-from paimon.cli.output import console, print_records
+from paimon.cli.output import console, print_records, quantity
+from paimon.domain.errors import PaimonError
 from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.text import format_type
 from paimon.operations.read.manifests import data_manifests, live_entries
+from paimon.operations.read.row_count import known_row_count
 from paimon.operations.read.system.groups import partition_name
 from paimon.table import Table
 
@@ -27,7 +30,7 @@ class BucketShape:
     bucket: int
     files: Counter[int]
     size_bytes: Counter[int]
-    rows: int
+    records: int
 
 
 def show_table(table: Table, output: str) -> None:
@@ -49,11 +52,26 @@ def show_table(table: Table, output: str) -> None:
         screen.print("nothing was written yet")
     else:
         files = sum(shape.files.total() for shape in shapes)
-        screen.print(f"snapshot {snapshot.id}, {snapshot.commit_kind.value}; {len(shapes)} buckets; {files} files")
+        rows = known_rows(table, snapshot)
+        counts = (
+            quantity(len(shapes), "bucket"),
+            quantity(files, "file"),
+            quantity(sum(shape.records for shape in shapes), "stored record")
+            + (", not all merged" if rows is None else f", {quantity(rows, 'row')}"),
+        )
+        screen.print(f"snapshot {snapshot.id}, {snapshot.commit_kind.value}; {'; '.join(counts)}", highlight=False)
     if shapes:
         print_records([_drawn(s) for s in shapes[:_MOST]], "table", "buckets (files: ▪ one, level by level)")
     if len(shapes) > _MOST:
         screen.print(f"… and {len(shapes) - _MOST} more buckets", style="dim")
+
+
+def known_rows(table: Table, snapshot: Snapshot | None) -> int | None:
+    """The rows of a snapshot, where they are known; None also where its manifests cannot be read."""
+    try:
+        return known_row_count(table.engine, table.definition, snapshot)
+    except PaimonError:
+        return None
 
 
 def bucket_shapes(table: Table) -> list[BucketShape]:
@@ -97,7 +115,7 @@ def _drawn(shape: BucketShape) -> dict[str, object]:
         "partition": shape.partition,
         "bucket": shape.bucket,
         "levels": levels,
-        "rows": shape.rows,
+        "records": shape.records,
         "size": _size(shape.size_bytes.total()),
     }
 
@@ -124,13 +142,15 @@ def _record(table: Table, shapes: list[BucketShape]) -> dict[str, object]:
         "partition_keys": list(table.partition_keys),
         "options": dict(table.options),
         "snapshot": None if snapshot is None else snapshot.id,
+        "records": None if snapshot is None else snapshot.total_record_count,
+        "rows": known_rows(table, snapshot),
         "buckets": [
             {
                 "partition": s.partition,
                 "bucket": s.bucket,
                 "files_by_level": {str(k): v for k, v in sorted(s.files.items())},
                 "bytes_by_level": {str(k): v for k, v in sorted(s.size_bytes.items())},
-                "rows": s.rows,
+                "records": s.records,
             }
             for s in shapes
         ],

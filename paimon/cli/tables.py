@@ -23,7 +23,7 @@ from paimon.cli.arguments import (
 )
 from paimon.cli.inputs import schema_of
 from paimon.cli.output import print_records
-from paimon.cli.picture import show_table
+from paimon.cli.picture import known_rows, show_table
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError
 from paimon.table import Table
 
@@ -127,5 +127,6 @@ def _summary(name: str, table: Table) -> dict[str, object]:
         "primary key": ", ".join(table.primary_keys),
         "partitioned by": ", ".join(table.partition_keys),
         "snapshot": None if snapshot is None else snapshot.id,
-        "rows": None if snapshot is None else snapshot.total_record_count,
+        "records": None if snapshot is None else snapshot.total_record_count,
+        "rows": known_rows(table, snapshot),
     }

@@ -134,8 +134,11 @@ def test_tables_are_made_and_listed(shell: Shell) -> None:
     shell("create", "shop.t", "-w", "lake", "--columns", "other INT", "--if-not-exists")
     assert "--if-not-exists" in shell("create", "shop.t", "-w", "lake", "--columns", "k INT", code=1)
     assert shell.json("ls", "lake") == [
-        {"table": "shop.t", "columns": 2, "primary_key": "", "partitioned_by": "p", "snapshot": None, "rows": None}
-    ]
+        {
+            "table": "shop.t", "columns": 2, "primary_key": "", "partitioned_by": "p", "snapshot": None,
+            "records": None, "rows": None,
+        }
+    ]  # fmt: skip
     assert "shop.t" in shell("ls", "lake")
 
 
@@ -355,10 +358,30 @@ def test_show_draws_files_by_bucket_and_level(shell: Shell, orders: str) -> None
     (shown,) = shell.json("show", orders)
     assert shown["primary_keys"] == ["id"]
     assert sum(b["files_by_level"]["0"] for b in shown["buckets"]) == 11
-    assert sum(b["rows"] for b in shown["buckets"]) == 12
+    assert sum(b["records"] for b in shown["buckets"]) == shown["records"] == 12
+    assert shown["rows"] is None, "files are to be merged"
     shell("create", "lake/default.db/new", "--columns", "p INT")
     assert "nothing was written yet" in shell("show", "lake/default.db/new")
     assert shell.json("show", "lake/default.db/new")[0]["snapshot"] is None
+
+
+def test_records_are_not_called_rows(shell: Shell, orders: str) -> None:
+    table = paimon.open_table(orders, {"write-only": True})
+    table.write(ROWS)  # type: ignore[union-attr]
+    shell("create", "lake/default.db/log", "--columns", "id INT")
+    paimon.open_table("lake/default.db/log").write([{"id": 1}, {"id": 2}])  # type: ignore[union-attr]
+
+    def counts() -> list[tuple[int, int | None]]:
+        return [(record["records"], record["rows"]) for record in shell.json("ls", "lake")]
+
+    assert counts() == [(2, 2), (6, None)]
+    assert "6 stored records, not all merged" in shell("show", orders)
+    shell("compact", orders, "--full")
+    assert counts() == [(2, 2), (3, 3)]
+    assert "3 stored records, 3 rows" in shell("show", orders)
+    history = [(s["records"], s["records_change"], s["rows"]) for s in shell.json("snapshots", orders)]
+    assert history == [(3, 3, None), (6, 3, None), (3, -3, 3)]
+    assert [s["rows"] for s in shell.json("snapshots", "lake/default.db/log")] == [2]
 
 
 # Errors.

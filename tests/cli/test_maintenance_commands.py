@@ -26,9 +26,9 @@ def orders(tmp_path: Path) -> paimon.Table:
 
 def test_it_says_what_it_did(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
     nothing = json.loads(run(capsys, "compact", orders.location, "--output", "json"))
-    assert nothing == {"snapshot": None, "buckets": 0, "files_before": 0, "files_after": 0, "rows": 0}
+    assert nothing == {"snapshot": None, "buckets": 0, "files_before": 0, "files_after": 0, "records": 0}
     some = json.loads(run(capsys, "compact", orders.location, "--full", "--where", "day = 'mon'", "--output", "json"))
-    assert some == {"snapshot": 5, "buckets": 1, "files_before": 2, "files_after": 1, "rows": 1}
+    assert some == {"snapshot": 5, "buckets": 1, "files_before": 2, "files_after": 1, "records": 1}
     rest = run(capsys, "compact", orders.location, "--option", "num-sorted-run.compaction-trigger=2")
     assert "compaction of" in rest
     assert orders.scan().count() == 2

@@ -65,7 +65,7 @@ def test_branches(run: Run, orders: paimon.Table) -> None:
     assert run("branch create", "trial", "--tag", "one") == [{"branch": "trial", "snapshot": 1}]
     run("branch create", "empty")
     assert "neither main nor a number" in run("branch create", "12", code=1)
-    assert run("branch list")[0] == {"branch": "empty", "snapshot": None, "rows": None}
+    assert run("branch list")[0] == {"branch": "empty", "snapshot": None, "records": None}
     assert "has no snapshot" in run("branch fast-forward", "empty", code=1)
     assert run("branch fast-forward", "trial") == [{"branch": "trial", "snapshot": 1}]
     assert [s.id for s in orders.snapshots()] == [1]

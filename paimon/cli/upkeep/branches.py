@@ -46,7 +46,7 @@ def add_commands(commands: Commands) -> None:
 def _list(given: argparse.Namespace) -> None:
     table = opened_table(given)
     records = [
-        {"branch": name, "snapshot": at.id if at else None, "rows": at.total_record_count if at else None}
+        {"branch": name, "snapshot": at.id if at else None, "records": at.total_record_count if at else None}
         for name, at in table.branches.items()
     ]
     print_records(records, given.output, f"branches of {table.name}")

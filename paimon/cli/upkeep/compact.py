@@ -40,6 +40,6 @@ def _compact(given: argparse.Namespace) -> None:
         "buckets": done.buckets,
         "files before": done.files_before,
         "files after": done.files_after,
-        "rows": done.rows,
+        "records": done.rows,
     }
     print_records([record], given.output, f"compaction of {table.name}")

@@ -45,12 +45,12 @@ def _fsck(given: argparse.Namespace) -> None:
 def _print(report: HealthReport, output: str, name: str) -> None:
     records = report.to_arrow().to_pylist()
     if output == "json":
-        looked = {"states": report.states, "manifests": report.manifests, "files": report.files, "rows": report.rows}
+        looked = {"states": report.states, "manifests": report.manifests, "files": report.files, "records": report.rows}
         print(json.dumps({"whole": report.is_whole, **looked, "faults": records}, ensure_ascii=False))
         return
     if records:
         print_records([{**r, "states": ", ".join(r["states"])} for r in records], output, f"faults of {name}")
-    rows = f", {report.rows:,} rows" if report.rows else ""
+    records_read = f", {report.rows:,} records" if report.rows else ""
     judgement = "whole" if report.is_whole else "not whole"
-    seen = f"{report.states:,} states, {report.manifests:,} manifests, {report.files:,} files{rows}"
+    seen = f"{report.states:,} states, {report.manifests:,} manifests, {report.files:,} files{records_read}"
     print(f"{name} is {judgement}: {seen}")

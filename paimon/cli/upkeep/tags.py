@@ -81,7 +81,7 @@ def _record(tag: Tag) -> dict[str, object]:
         "tag": tag.name,
         "snapshot": tag.snapshot.id,
         "time": utc(tag.snapshot.time_millis),
-        "rows": tag.snapshot.total_record_count,
+        "records": tag.snapshot.total_record_count,
         "created": tag.create_time,
         "lives seconds": tag.retained_seconds,
     }

@@ -57,7 +57,10 @@ class ScanRequest:
 
 @frozen
 class PruneStep:
-    """One step of planning: how many things there were before and after, and the bytes of those left."""
+    """One step of planning: how many things there were before and after, and the bytes of those left.
+
+    Manifests, partitions, buckets and splits are counted in the steps named after them, files in all others.
+    """
 
     name: str
     before: int
@@ -80,6 +83,13 @@ class Plan:
         return sum(split.row_count for split in self.splits)
 
     @property
+    def merged_row_count(self) -> int | None:
+        """Rows that a read without a predicate returns; None where files must be merged to know."""
+        counts = [split.merged_row_count for split in self.splits]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    @property
     def file_count(self) -> int:
         """Files to read."""
         return sum(len(split.files) for split in self.splits)
@@ -97,7 +107,7 @@ class Plan:
         if vectors:
             lines.append(f"  deletion vectors: {sum(vectors)} rows of {len(vectors)} files are deleted")
         lines.append(
-            f"  reads {self.file_count} files, {_size(self.size_bytes)}, {self.row_count} stored rows in "
+            f"  reads {self.file_count} files, {_size(self.size_bytes)}, {self.row_count} stored records in "
             f"{len(self.splits)} splits ({merged} to be merged)"
         )
         return "\n".join(lines)

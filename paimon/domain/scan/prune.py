@@ -17,8 +17,8 @@ import pyarrow as pa
 from paimon.domain.bucket.reference import bucket_of
 from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.bounds import bounds_of, exact_bounds, stats_array
-from paimon.domain.manifest.columns import EntryColumns, Mask
-from paimon.domain.manifest.entries import ManifestFileMeta
+from paimon.domain.manifest.columns import EntryColumns, Integers, Mask
+from paimon.domain.manifest.entries import FileKind, ManifestFileMeta
 from paimon.domain.predicate.expression import Compare, In, Operator, Predicate
 from paimon.domain.predicate.pruning_columnar import may_match_mask
 from paimon.domain.predicate.transform import conjuncts, simplify
@@ -62,6 +62,26 @@ def partition_mask(entries: EntryColumns, predicate: Predicate, partition_fields
     ones = np.ones(len(rows), dtype=np.int64)
     selected: Mask = may_match_mask(predicate, columns, _types(partition_fields), ones)[entries.partitions]
     return selected
+
+
+def count_partitions(entries: EntryColumns, signs: Integers) -> int:
+    """Count the partitions in which more files are added than deleted; `signs` are those of the entries."""
+    return _count_positive(entries.partitions, signs)
+
+
+def count_buckets(entries: EntryColumns, signs: Integers) -> int:
+    """Count the buckets in which more files are added than deleted; `signs` are those of the entries."""
+    pairs = np.stack([entries.partitions, entries.buckets])
+    return _count_positive(np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1), signs)
+
+
+def entry_signs(entries: EntryColumns, *, whole: bool) -> Integers:
+    """1 for an entry that adds a file; for one that deletes a file -1 in a whole snapshot, 0 in a change."""
+    return np.where(entries.kinds == int(FileKind.ADD), 1, -1 if whole else 0)
+
+
+def _count_positive(groups: Integers, signs: Integers) -> int:
+    return int((np.bincount(groups, weights=signs) > 0).sum())
 
 
 def check_partitions(partition_rows: Iterable[bytes], width: int, source: str) -> None:

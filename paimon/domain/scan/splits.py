@@ -72,6 +72,18 @@ class DataSplit:
         return sum(f.row_count for f in self.files)
 
     @property
+    def merged_row_count(self) -> int | None:
+        """Rows that a read returns, where the metadata tell; None where files must be merged to know.
+
+        Source: `DataSplit.mergedRowCount`.
+        """
+        vectors = [d.range.cardinality for d in self.deletion_files if d is not None]
+        known = [count for count in vectors if count is not None]
+        if not self.raw_convertible or self.before_files or len(known) < len(vectors):
+            return None
+        return self.row_count - sum(known)
+
+    @property
     def file_size(self) -> int:
         """Bytes of the files."""
         return sum(f.file_size for f in self.files)

@@ -6,10 +6,12 @@ and objects are built only for files that survive. Source: `AbstractFileStoreSca
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from attrs import frozen
 
-from paimon.domain.manifest.columns import EntryColumns, Mask, entry_columns
+from paimon.domain.manifest.columns import EntryColumns, Integers, Mask, entry_columns
 from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.manifest.merge import check_once, live_mask
 from paimon.domain.paths import check_within
@@ -23,6 +25,9 @@ from paimon.domain.scan.prune import (
     bucket_keys_asked,
     bucket_mask,
     check_partitions,
+    count_buckets,
+    count_partitions,
+    entry_signs,
     manifests_of_buckets,
     manifests_to_read,
     partition_mask,
@@ -63,10 +68,20 @@ class _Asked:
         """What the predicate demands of these columns alone."""
         return None if self.predicate is None else only_columns(self.predicate, names)
 
-    def kept(self, name: str, entries: EntryColumns, mask: Mask) -> EntryColumns:
-        """The entries that the mask selects, noted as a step."""
+    def kept(
+        self,
+        name: str,
+        entries: EntryColumns,
+        mask: Mask,
+        count: Callable[[EntryColumns, Integers], int] | None = None,
+    ) -> EntryColumns:
+        """The entries that the mask selects, noted as a step that counts files, or what `count` does."""
         left = entries.where(mask)
-        self.steps.append(PruneStep(name, len(entries), len(left), int(left.number("_FILE_SIZE").sum())))
+        signs, left_signs = (entry_signs(e, whole=self.request.kind is ScanKind.ALL) for e in (entries, left))
+        before, after = (
+            int((s > 0).sum()) if count is None else count(e, s) for e, s in ((entries, signs), (left, left_signs))
+        )
+        self.steps.append(PruneStep(name, before, after, int((left.number("_FILE_SIZE") * left_signs).sum())))
         return left
 
 
@@ -122,7 +137,7 @@ def _live_entries(asked: _Asked, manifests: tuple[ManifestFileMeta, ...]) -> Ent
     check_partitions(entries.partition_rows, len(fields), table.paths.manifests)
     partitions = asked.only(table.schema.partition_keys)
     if partitions is not None:
-        entries = asked.kept("partitions", entries, partition_mask(entries, partitions, fields))
+        entries = asked.kept("partitions", entries, partition_mask(entries, partitions, fields), count_partitions)
     entries = _of_buckets(asked, entries)
     entries = asked.kept("live files", entries, live_mask(entries))
     hidden = asked.rules.hides_level_0 and not request.shows_level_0
@@ -145,7 +160,7 @@ def _of_buckets(asked: _Asked, entries: EntryColumns) -> EntryColumns:
     keys = None if asked.predicate is None else bucket_keys_asked(asked.predicate, fields)
     if keys is not None:
         mask &= bucket_mask(entries, keys, [f.type for f in fields], options.bucket_function)
-    return entries if bool(mask.all()) else asked.kept("buckets", entries, mask)
+    return entries if bool(mask.all()) else asked.kept("buckets", entries, mask, count_buckets)
 
 
 def _pruned_by_stats(asked: _Asked, entries: EntryColumns) -> tuple[EntryColumns, Mask | None]:

@@ -198,7 +198,7 @@ def test_overlaps_are_found_in_each_level_above_0(ranges: list[tuple[int, int, i
 def test_the_command(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fsck", table.location, "--deep", "--output", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["whole"], told["faults"], told["rows"]) == (True, [], 9)
+    assert (told["whole"], told["faults"], told["records"]) == (True, [], 9)
     data_files(table)[-1].unlink()
     assert main(["fsck", table.location]) == 1
     printed = capsys.readouterr()

@@ -90,7 +90,7 @@ class HealthReport:
     faults : tuple of Fault
         In the order in which they were found.
     states, manifests, files, rows : int
-        How many were looked at: snapshots, tags and changelogs; manifests; data and index files; rows (deep checks).
+        How many were looked at: snapshots, tags and changelogs; manifests; data and index files; records (deep checks).
     """
 
     faults: tuple[Fault, ...] = field(converter=_faults)
@@ -114,7 +114,7 @@ class HealthReport:
 
     def __str__(self) -> str:
         looked = f"{self.states} states, {self.manifests} manifests, {self.files} files"
-        looked += f", {self.rows} rows" if self.rows else ""
+        looked += f", {self.rows} records" if self.rows else ""
         if not self.faults:
             return f"whole: {looked}"
         return "\n".join([f"{len(self.faults)} faults in {looked}", *map(str, self.faults)])
