@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         StorageError,
         Unsupported,
     )
+    from paimon.domain.extras import MissingExtra
     from paimon.domain.predicate.build import col
     from paimon.domain.schema.changes import (
         AddColumn,
@@ -75,6 +76,7 @@ _HOMES = {
     "DropColumn": "paimon.domain.schema.changes",
     "DropPrimaryKey": "paimon.domain.schema.changes",
     "InvalidRequest": "paimon.domain.errors",
+    "MissingExtra": "paimon.domain.extras",
     "MoveColumn": "paimon.domain.schema.changes",
     "NotFound": "paimon.domain.errors",
     "PaimonError": "paimon.domain.errors",
@@ -115,6 +117,7 @@ __all__ = [
     "DropColumn",
     "DropPrimaryKey",
     "InvalidRequest",
+    "MissingExtra",
     "MoveColumn",
     "NotFound",
     "PaimonError",

@@ -26,7 +26,8 @@ from paimon.adapters.snapshots.queued import QueuedSnapshotCommit
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog
-from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.options.setting import option_text
@@ -263,9 +264,10 @@ def _files(
         return files_at(location, storage, _memory(options).bytes, allowed_roots)
     try:
         from paimon.adapters.catalogs.jdbc_options import locked_files
-    except ImportError as error:
-        hint = f'pip install "paimon-lake[catalog]" ({error})'
-        raise Unsupported("JDBC catalogs without SQLAlchemy", hint=hint) from None
+    except ModuleNotFoundError as missing:
+        if not is_optional(missing.name):
+            raise
+        raise missing_extra("a JDBC catalog", "sqlalchemy") from missing
     inner = files_at(location, _locked(location, storage), _memory(options).bytes)
     return locked_files(inner, location, options)
 

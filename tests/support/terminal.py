@@ -19,17 +19,20 @@ HOME = str(Path(paimon.__file__).parents[1])
 COMMAND = (sys.executable, "-m", "paimon")
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 _BLOCKER = """
-import importlib.abc, sys
-class Missing(importlib.abc.MetaPathFinder):
+import sys
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {blocked!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Missing())
+        return None if name.partition(".")[0] in {blocked!r} else self.finder.find_spec(name, path, target)
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+sys.meta_path[:] = map(Without, sys.meta_path)
 """
 
 
 def blocked(*packages: str) -> str:
-    """Python code that makes packages missing."""
+    """Python code after which packages are missing, as if they were not installed."""
     return _BLOCKER.format(blocked=set(packages))
 
 

@@ -16,6 +16,7 @@ from attrs import field, frozen
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from paimon.domain.errors import InvalidRequest, StorageError, Unsupported
+from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.secrets import redacted, without_password
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
@@ -130,6 +131,8 @@ def _engine(url: sa.URL) -> sa.Engine:
         # Connections are not kept: a process that forks, or waits for long, finds none that is broken.
         engine = sa.create_engine(url, poolclass=sa.NullPool, **_arguments(url))
     except (NoSuchModuleError, ModuleNotFoundError) as error:
+        if isinstance(error, ModuleNotFoundError) and is_optional(error.name):
+            raise missing_extra(f"a catalog in {url.get_backend_name()}", error.name or "") from None
         raise Unsupported(f"catalogs in {url.get_backend_name()}", hint=f"install its driver: {error}") from None
     for attempt in (1, 2):
         try:

@@ -23,8 +23,9 @@ from paimon.adapters.files.exclusive import prove_exclusive, refusal
 from paimon.adapters.files.fsspec_output import BufferedOutputFile, StagedOutputFile
 from paimon.adapters.files.fsspec_retry import RetryingFileSystem, is_lost_reply
 from paimon.adapters.files.request_retry import RequestRetry
-from paimon.adapters.files.store_options import request_policy, without_retries
+from paimon.adapters.files.store_options import STORES, request_policy, without_retries
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
+from paimon.domain.extras import missing_extra
 from paimon.domain.secrets import redacted
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
@@ -58,6 +59,8 @@ class FsspecFiles:
         try:
             self._fs: Any = RetryingFileSystem(fsspec.core.url_to_fs(location, **options)[0], retry)
         except ImportError as error:
+            if self._scheme in STORES:
+                raise missing_extra(f"a location {self._scheme}://", "obstore") from error
             raise Unsupported(f"file system {self._scheme!r}", hint=str(error)) from error
         except (ValueError, TypeError) as error:
             reason = redacted(str(error), options)

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from types import ModuleType
 
-from paimon.domain.errors import Unsupported
+from paimon.domain.extras import missing_extra
 
 _LOG_SIZE = 12
 _LOG_SMALLEST_TABLE = 5
@@ -49,9 +49,8 @@ def hll_union(a: bytes, b: bytes) -> bytes:
 def _library() -> ModuleType:
     try:
         import datasketches
-    except ImportError:
-        hint = "pip install 'paimon-lake[sketches]'"
-        raise Unsupported("sketches without the package 'datasketches'", hint=hint) from None
+    except ImportError as error:
+        raise missing_extra("a union of sketches", "datasketches") from error
     library: ModuleType = datasketches
     return library
 
