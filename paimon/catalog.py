@@ -64,8 +64,19 @@ class Catalog:
         return self.store.warehouse
 
     def databases(self) -> list[str]:
-        """Names of all databases, sorted."""
-        return sorted(self.store.databases())
+        """Names of all databases, sorted.
+
+        Raises
+        ------
+        NotFound
+            There is no such warehouse: its first database makes it.
+        """
+        names = sorted(self.store.databases())
+        kept_by_directories = self.engine.tables is None
+        if not names and kept_by_directories and self.engine.files.status(self.warehouse) is None:
+            hint = "check the path, or make the warehouse: create_database(name), or paimon init"
+            raise NotFound("warehouse", self.warehouse, hint=hint)
+        return names
 
     def create_database(self, name: str, *, exist_ok: bool = False) -> None:
         """Make a database (AlreadyExists unless `exist_ok`)."""

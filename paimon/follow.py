@@ -198,7 +198,7 @@ class Followed:
     ) -> Follow:
         """An iterator of the changes as snapshots arrive: Arrow batches as `changes` has them, each of one snapshot.
 
-        It waits for new snapshots (it looks each `continuous.discovery-interval`) until it is closed.
+        It waits for new snapshots (it looks each `continuous.discovery-interval`, by default 10 s) until it is closed.
 
         Parameters
         ----------

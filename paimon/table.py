@@ -16,7 +16,15 @@ from attrs import evolve, frozen
 from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder, TableCommit
 from paimon.committing import Committing
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict, CommitOverwritten, InvalidRequest, NotFound, PaimonError, Unsupported
+from paimon.domain.errors import (
+    CommitConflict,
+    CommitOverwritten,
+    InvalidRequest,
+    NotFound,
+    PaimonError,
+    Unsupported,
+    did_you_mean,
+)
 from paimon.domain.identifier import Identifier
 from paimon.domain.options.setting import option_text
 from paimon.domain.options.table_options import TableOptions
@@ -33,6 +41,7 @@ from paimon.operations.commit.abort import is_still_needed
 from paimon.operations.commit.after.callbacks import check_callbacks
 from paimon.operations.evolve import at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.maintain.compact import CompactResult, compact
+from paimon.operations.maintain.retention.holders import branch_names
 from paimon.operations.read.schemas import latest_schema
 from paimon.operations.read.snapshots import latest_snapshot, snapshots
 from paimon.operations.write.source import can_be_read_again, tables_of
@@ -371,8 +380,10 @@ def open_at(
     paths = TablePaths(location, branch)
     schema = latest_schema(engine, paths)
     if schema is None:
-        what = "table" if branch == "main" else f"branch {branch!r} of table"
-        raise NotFound(what, location, hint="a table's directory holds schema/schema-0")
+        if branch != "main" and latest_schema(engine, TablePaths(location)) is not None:
+            known = did_you_mean(branch, branch_names(engine, TablePaths(location)))
+            raise NotFound("branch", branch, hint=known or f"table {location!r} has no branch but main")
+        raise NotFound("table", location, hint="a table's directory holds schema/schema-0")
     combined = TableOptions.of(schema.options).with_values(options)
     check_table_type(combined, identifier.full_name)
     definition = TableDefinition(

@@ -14,13 +14,15 @@ import pyarrow as pa
 from paimon.cli.arguments import Commands, add_option, add_table, command, names_of, opened_table
 from paimon.cli.output import print_rows
 
+_INTERVAL = "continuous.discovery-interval"
+
 
 def add_commands(commands: Commands) -> None:
     """Add this noun's commands."""
     follow = command(
         commands,
         "follow",
-        "print the changes of a table as they are committed",
+        "print the changes of a table soon after they are committed: it looks for snapshots at an interval",
         "paimon follow lake/default.db/orders --from earliest --idle-timeout '0 s'",
     )
     add_table(follow)
@@ -34,14 +36,25 @@ def add_commands(commands: Commands) -> None:
     follow.add_argument("--where", metavar="CONDITION", help="only changes of rows where this is true")
     follow.add_argument("--until", type=int, metavar="SNAPSHOT", help="end after this snapshot")
     follow.add_argument("--idle-timeout", metavar="AGE", help="end after so long without a snapshot, such as '1 min'")
-    add_option(follow, "a table option for this call alone, such as continuous.discovery-interval=1s")
+    follow.add_argument(
+        "--interval",
+        metavar="AGE",
+        help="look for new snapshots so often, such as '1 s': changes are printed up to so much later "
+        f"(default: the table's {_INTERVAL}, or 10 s)",
+    )
+    add_option(follow, "a table option for this call alone")
     follow.add_argument("-o", "--output", choices=["json", "csv"], default="json", help="how to print (default: json)")
     follow.set_defaults(run=_follow)
 
 
 def _follow(given: argparse.Namespace) -> None:
     start = int(given.start) if given.start is not None and given.start.isdecimal() else given.start
+    if given.interval is not None:
+        given.option.append(f"{_INTERVAL}={given.interval}")
     table = opened_table(given)
+    if sys.stderr.isatty():
+        millis = table.definition.options.continuous_discovery_interval_millis
+        print(f"looking for snapshots every {millis / 1000:g} s (--interval); Ctrl-C ends", file=sys.stderr)
     with table.follow(
         start, given.consumer, columns=names_of(given.columns), where=given.where, until=given.until,
         idle_timeout=given.idle_timeout,

@@ -11,7 +11,7 @@ import sys
 from itertools import chain
 
 from paimon.cli.arguments import Commands, add_option, add_output, add_table, command, names_of, opened, opened_table
-from paimon.cli.inputs import read_file
+from paimon.cli.inputs import FILE_HELP, FORMATS, STANDARD_INPUT, read_file
 from paimon.cli.output import lost_compaction, print_lost, print_records, print_rows, print_with_total, quantity
 from paimon.cli.progress import counted
 from paimon.domain.errors import InvalidRequest
@@ -49,10 +49,8 @@ def add_commands(commands: Commands) -> None:
         "paimon write lake/default.db/orders orders.csv",
     )
     add_table(write)
-    write.add_argument(
-        "files", nargs="+", metavar="FILE", help="CSV, JSON lines, Parquet, ORC or Arrow (by the ending)"
-    )
-    write.add_argument("--format", choices=["csv", "json", "parquet", "orc", "arrow"], help="instead of the ending")
+    write.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
+    write.add_argument("--format", choices=FORMATS, help="instead of the ending")
     write.add_argument("--kind-column", metavar="NAME", help="a column with row kinds (+I -U +U -D), not stored")
     write.add_argument(
         "--overwrite", action="store_true", help="replace the partitions (or the table) that are written"
@@ -109,6 +107,8 @@ def _write(given: argparse.Namespace) -> None:
     table = opened_table(given)
     if given.overwrite and given.kind_column is not None:
         raise InvalidRequest("an overwrite takes no row kinds", subject="kind-column", hint="leave out --kind-column")
+    if given.files.count(STANDARD_INPUT) > 1:
+        raise InvalidRequest("standard input can be read only once", subject=STANDARD_INPUT, hint="name - once")
     pieces = chain.from_iterable([read_file(file, given.format, table.arrow_schema) for file in given.files])
     data = counted(pieces, "writing")
     result = table.overwrite(data) if given.overwrite else table.write(data, kind_column=given.kind_column)

@@ -21,10 +21,10 @@ from paimon.cli.arguments import (
     options_of,
     place_of,
 )
-from paimon.cli.inputs import schema_of
+from paimon.cli.inputs import FILE_HELP, FORMATS, schema_of
 from paimon.cli.output import print_records
 from paimon.cli.picture import known_rows, show_table
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError
+from paimon.domain.errors import AlreadyExists, InvalidRequest, PaimonError
 from paimon.table import Table
 
 
@@ -45,9 +45,8 @@ def add_commands(commands: Commands) -> None:
     add_table(create)
     columns = create.add_mutually_exclusive_group(required=True)
     columns.add_argument("--columns", metavar="DDL", help='a column list: "id BIGINT NOT NULL, name STRING"')
-    columns.add_argument(
-        "--like", metavar="FILE", help="take the columns of a CSV, JSON lines, Parquet, ORC or Arrow file"
-    )
+    columns.add_argument("--like", metavar="FILE", help=f"take the columns of a file: {FILE_HELP}")
+    create.add_argument("--format", choices=FORMATS, help="format of the --like file, instead of its ending")
     create.add_argument("--primary-key", metavar="A,B", help="primary-key columns")
     create.add_argument("--partition-by", metavar="A,B", help="partition columns")
     create.add_argument("--comment", help="what the table is about")
@@ -78,7 +77,9 @@ def _init(given: argparse.Namespace) -> None:
 
 def _create(given: argparse.Namespace) -> None:
     warehouse, name = place_of(given)
-    schema = given.columns if given.columns is not None else schema_of(given.like)
+    if given.format and not given.like:
+        raise InvalidRequest("--format is the format of a --like file", subject="format", hint="leave out --format")
+    schema = given.columns if given.columns is not None else schema_of(given.like, given.format)
     catalog = catalog_at(given, warehouse)
     catalog.create_database(name.partition(".")[0], exist_ok=True)
     try:
@@ -102,9 +103,6 @@ def _ls(given: argparse.Namespace) -> None:
         raise InvalidRequest("no warehouse was named", hint="paimon ls PATH, or set PAIMON_WAREHOUSE")
     catalog = catalog_at(given, warehouse)
     databases = catalog.databases()
-    found = catalog.engine.files.status(catalog.warehouse) if not databases else None
-    if not databases and (found is None or not found.is_directory):
-        raise NotFound("warehouse", catalog.warehouse, hint=f"paimon init {warehouse}")
     records, errors = [], []
     for name in (f"{database}.{table}" for database in databases for table in catalog.tables(database)):
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from paimon.domain.errors import InvalidRequest, PaimonError
@@ -44,6 +44,10 @@ _TIME_TEXT = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2}):?(\d{2}))$")
 
 
+class _Misfit(ValueError):
+    """Why a value does not fit, in words for the one who wrote it."""
+
+
 def literal(value: Any, data_type: DataType) -> Any:
     """The internal value of a Python or SQL literal.
 
@@ -58,8 +62,10 @@ def literal(value: Any, data_type: DataType) -> Any:
         return _literal(value, data_type)
     except PaimonError:
         raise
-    except (ValueError, TypeError, OverflowError, InvalidOperation) as error:
-        raise InvalidRequest(f"{value!r} is no {_name(data_type)}", subject=str(value), hint=str(error)) from error
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        # What Python says of a value speaks of its own classes: only reasons of this module are shown.
+        hint = str(error) if isinstance(error, _Misfit) else _expected(data_type)
+        raise InvalidRequest(f"{value!r} is no {_name(data_type)}", subject=str(value), hint=hint) from error
 
 
 def _literal(value: Any, data_type: DataType) -> Any:
@@ -86,55 +92,80 @@ def _literal(value: Any, data_type: DataType) -> Any:
             return _nested(value, data_type)
 
 
+def _expected(data_type: DataType) -> str:
+    """What to write in the place of a value that is nothing of the kind."""
+    match data_type:
+        case DateType():
+            return "give a day such as '2026-01-31'"
+        case TimeType():
+            return "give a time of day such as 12:30:00.123"
+        case ArrayType():
+            return "give a list"
+        case MapType():
+            return "give a mapping, or a list of pairs"
+        case RowType():
+            return "give a mapping of field names, or a list with a value for each field"
+        case _ if isinstance(data_type, INTEGER_TYPES):
+            return "give a whole number"
+        case _:
+            return "give a number"
+
+
 def _boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     known = {"true": True, "false": False}
     if isinstance(value, str) and value.strip().lower() in known:
         return known[value.strip().lower()]
-    raise ValueError("write true or false")
+    raise _Misfit("write true or false")
 
 
 def _integer(value: Any, bits: int) -> int:
     if isinstance(value, bool):
-        raise ValueError("a boolean is no number")
-    number = int(value) if not isinstance(value, str) else int(Decimal(value.strip()))
+        raise _Misfit("a boolean is no number")
+    if isinstance(value, str):
+        decimal = Decimal(value.strip())
+        if decimal.is_finite() and decimal.adjusted() > bits:  # 1e999999999 would take all memory as an integer
+            raise _Misfit(f"it needs more than {bits} bits")
+        number = int(decimal)
+    else:
+        number = int(value)
     if Decimal(str(value).strip()) != number:
-        raise ValueError("it has a fraction")
+        raise _Misfit("it has a fraction")
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise ValueError(f"it needs more than {bits} bits")
+        raise _Misfit(f"it needs more than {bits} bits")
     return number
 
 
 def _floating(value: Any) -> float:
     if isinstance(value, bool):
-        raise ValueError("a boolean is no number")
+        raise _Misfit("a boolean is no number")
     return float(value)
 
 
 def _decimal(value: Any, precision: int, scale: int) -> Decimal:
     if isinstance(value, bool):
-        raise ValueError("a boolean is no number")
+        raise _Misfit("a boolean is no number")
     try:
         sign, digits, exponent = Decimal(str(value).strip()).as_tuple()
-    except InvalidOperation as error:
-        raise ValueError("give a number") from error
+    except ArithmeticError as error:
+        raise _Misfit("give a number") from error
     if not isinstance(exponent, int):
-        raise ValueError("it is not finite")
+        raise _Misfit("it is not finite")
     number, shift = int("".join(map(str, digits))), exponent + scale
     # A short text such as 1e999999999 names a number of any length: the power of ten is bounded before it is taken.
     shift = max(-len(digits), min(shift, precision)) if number else 0
     scaled, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
     if rest:
-        raise ValueError(f"it has more than {scale} digits after the point")
+        raise _Misfit(f"it has more than {scale} digits after the point")
     if scaled >= 10**precision:
-        raise ValueError(f"it has more than {precision} digits")
+        raise _Misfit(f"it has more than {precision} digits")
     return Decimal((sign if scaled else 0, tuple(map(int, str(scaled))), -scale))
 
 
 def _date(value: Any) -> int:
     if isinstance(value, datetime.datetime):
-        raise ValueError("it has a time of day")
+        raise _Misfit("it has a time of day")
     if isinstance(value, datetime.date):
         return value.toordinal() - _EPOCH_DAY
     if isinstance(value, str):
@@ -155,7 +186,7 @@ def _time(value: Any) -> int:
         nanos = _integer(value, 32) * 1_000_000
     millis, rest = divmod(nanos, 1_000_000)
     if rest or not 0 <= millis < _MILLIS_PER_DAY:
-        raise ValueError("a time of day counts whole milliseconds below 24 hours")
+        raise _Misfit("a time of day counts whole milliseconds below 24 hours")
     return millis
 
 
@@ -163,7 +194,7 @@ def _timestamp(value: Any, zoned: bool) -> int:
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             if not zoned:
-                raise ValueError("it has a time zone, the column has none")
+                raise _Misfit("it has a time zone, the column has none")
             value = value.astimezone(datetime.UTC)
         day: int = value.toordinal() - _EPOCH_DAY
         nanos = int(getattr(value, "nanosecond", 0)) + value.microsecond * 1000
@@ -172,7 +203,7 @@ def _timestamp(value: Any, zoned: bool) -> int:
         return (value.toordinal() - _EPOCH_DAY) * _NANOS_PER_DAY
     if isinstance(value, str):
         return _timestamp_text(value.strip(), zoned)
-    raise ValueError("give a datetime or text such as '2026-01-31 12:30:00'")
+    raise _Misfit("give a datetime or text such as '2026-01-31 12:30:00'")
 
 
 def _timestamp_text(text: str, zoned: bool) -> int:
@@ -180,23 +211,23 @@ def _timestamp_text(text: str, zoned: bool) -> int:
     zone = _ZONE_TEXT.search(text) if ":" in text else None
     if zone is not None and zone.start() > 10:
         if not zoned:
-            raise ValueError("it has a time zone, the column has none")
+            raise _Misfit("it has a time zone, the column has none")
         if zone[2]:
             shift = (int(zone[3]) * 60 + int(zone[4])) * 60_000_000_000 * (-1 if zone[2] == "+" else 1)
         text = text[: zone.start()]
     day, _, clock = text.replace("T", " ").strip().partition(" ")
     if not _DATE_TEXT.fullmatch(day):
-        raise ValueError("give text such as '2026-01-31 12:30:00'")
+        raise _Misfit("give text such as '2026-01-31 12:30:00'")
     return _date(day) * _NANOS_PER_DAY + (_time_text(clock.strip()) if clock else 0) + shift
 
 
 def _time_text(text: str) -> int:
     found = _TIME_TEXT.fullmatch(text)
     if found is None:
-        raise ValueError("give a time of day such as 12:30:00.123")
+        raise _Misfit("give a time of day such as 12:30:00.123")
     hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
     if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("hours end at 23, minutes and seconds at 59")
+        raise _Misfit("hours end at 23, minutes and seconds at 59")
     return _clock_nanos(hour, minute, second, int((found[4] or "0").ljust(9, "0")))
 
 
@@ -207,7 +238,7 @@ def _clock_nanos(hour: int, minute: int, second: int, nanos: int) -> int:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise ValueError("quote it")
+    raise _Misfit("quote it")
 
 
 def _bytes(value: Any) -> bytes:
@@ -215,7 +246,7 @@ def _bytes(value: Any) -> bytes:
         return bytes(value)
     if isinstance(value, str):
         return value.encode()
-    raise ValueError("give bytes or text")
+    raise _Misfit("give bytes or text")
 
 
 def _nested(value: Any, data_type: DataType) -> Any:
@@ -229,7 +260,7 @@ def _nested(value: Any, data_type: DataType) -> Any:
             cells = [value[f.name] for f in fields] if hasattr(value, "keys") else value
             return tuple(literal(v, f.type) for v, f in zip(cells, fields, strict=True))
         case _:
-            raise TypeError("there are no literals of this type")
+            raise _Misfit("there are no literals of this type")
 
 
 def _name(data_type: DataType) -> str:

@@ -1,0 +1,173 @@
+"""What `write` and `create --like` read: compressed files and standard input; and names that are not there."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import subprocess
+import tomllib
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from command_line import run
+from pyarrow import parquet as pq
+from terminal import COMMAND, HOME, on_terminal
+
+import paimon
+
+CSV = b"id,name\n1,one\n2,two\n"
+JSON = b'{"id": 1, "name": "one"}\n{"id": 2, "name": "two"}\n'
+ROWS = [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}]
+
+
+def arrow_packed(codec: str) -> Callable[[bytes], bytes]:
+    def pack(data: bytes) -> bytes:
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, codec) as stream:
+            stream.write(data)
+        return bytes(sink.getvalue())
+
+    return pack
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": arrow_packed("zstd"),
+    "lz4": arrow_packed("lz4"),
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> paimon.Table:
+    monkeypatch.chdir(tmp_path)
+    catalog = paimon.connect("lake")
+    catalog.create_database("db")
+    return catalog.create_table("db.t", "id INT, name STRING, amount DECIMAL(10, 2)")
+
+
+def written(table: paimon.Table) -> list[dict[str, object]]:
+    return table.scan(columns=["id", "name"]).to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize("compression", sorted(PACKERS))
+@pytest.mark.parametrize(("ending", "content"), [("csv", CSV), ("jsonl", JSON), ("parquet", None)])
+def test_compressed_files_are_written(
+    table: paimon.Table, capsys: pytest.CaptureFixture[str], compression: str, ending: str, content: bytes | None
+) -> None:
+    if content is None:
+        pq.write_table(pa.Table.from_pylist(ROWS), "rows.parquet")
+        content = Path("rows.parquet").read_bytes()
+    Path(f"rows.{ending}.{compression}").write_bytes(PACKERS[compression](content))
+    run(capsys, "write", table.location, f"rows.{ending}.{compression}")
+    assert written(table) == ROWS
+
+
+def test_a_zip_archive_of_one_file_is_written(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile("rows.csv.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inside.csv", CSV)
+    run(capsys, "write", table.location, "rows.csv.zip")
+    assert written(table) == ROWS
+    with zipfile.ZipFile("rows.zip", "w") as archive:
+        archive.writestr("a.csv", CSV)
+        archive.writestr("b.csv", CSV)
+    said = run(capsys, "write", table.location, "rows.zip", "--format", "csv", code=1)
+    assert "rows.zip: the archive holds 2 files, not one" in said
+    assert len(table.snapshots()) == 1
+
+
+@pytest.mark.parametrize("name", ["rows.csv.gz", "rows.csv.zip", "rows.csv.xz", "rows.csv.zst", "rows.parquet.gz"])
+@pytest.mark.parametrize("content", [b"this is not compressed", b"", gzip.compress(CSV * 1000)[:-30]])
+def test_damaged_archives_are_named(
+    table: paimon.Table, capsys: pytest.CaptureFixture[str], name: str, content: bytes
+) -> None:
+    Path(name).write_bytes(content)
+    said = run(capsys, "write", table.location, name, code=1)
+    assert said.startswith(f"paimon: {name}: cannot be read as")
+    assert "paimon-input" not in said, "the name of a temporary file means nothing to the user"
+    assert table.snapshot() is None
+
+
+def piped(data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*COMMAND, *words], input=data, capture_output=True, env={"PYTHONPATH": HOME})
+
+
+@pytest.mark.parametrize(("format_name", "content"), [("csv", CSV), ("json", JSON)])
+def test_standard_input_is_written(table: paimon.Table, format_name: str, content: bytes) -> None:
+    done = piped(content, "write", table.location, "-", "--format", format_name)
+    assert done.returncode == 0, done.stderr
+    assert written(table) == ROWS
+    assert b"--format csv|json" in piped(content, "write", table.location, "-").stderr
+    twice = piped(content, "write", table.location, "-", "-", "--format", format_name)
+    assert b"only once" in twice.stderr
+    assert len(table.snapshots()) == 1
+
+
+def test_columns_come_from_any_file(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rows.data.gz").write_bytes(gzip.compress(CSV))
+    run(capsys, "create", "lake/db.db/like", "--like", "rows.data.gz", "--format", "csv")
+    assert paimon.open_table("lake/db.db/like").arrow_schema.names == ["id", "name"]  # type: ignore[union-attr]
+    done = piped(JSON, "create", "lake/db.db/piped", "--like", "-", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    said = run(capsys, "create", "lake/db.db/x", "--columns", "id INT", "--format", "csv", code=1)
+    assert "--format is the format of a --like file" in said
+
+
+def test_values_that_do_not_fit_leak_no_classes(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rows.jsonl").write_text('{"id": "many"}\n')
+    said = run(capsys, "write", table.location, "rows.jsonl", code=1)
+    assert "'many' is no INT" in said
+    assert "give a whole number" in said
+    assert "class" not in said
+
+
+# Names that are not there.
+
+
+def test_a_missing_branch_is_not_a_missing_table(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(paimon.NotFound, match="branch 'dev' does not exist") as none:
+        paimon.open_table(f"{table.location}$branch_dev")
+    assert none.value.hint == f"table {table.location!r} has no branch but main"
+    table.branches.create("devel")
+    assert "did you mean 'devel'?" in run(capsys, "cat", table.location, "--branch", "devl", code=1)
+    with pytest.raises(paimon.NotFound, match="schema-0"):
+        paimon.open_table("lake/db.db/none", {"branch": "dev"})
+
+
+def test_a_missing_warehouse_is_not_an_empty_one(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path / "new")
+    with pytest.raises(paimon.NotFound, match=r"warehouse .* does not exist .*create_database"):
+        catalog.databases()
+    with pytest.raises(paimon.NotFound):
+        catalog.create_table("db.t", "id INT")
+    catalog.create_database("db", exist_ok=True)
+    assert catalog.databases() == ["db"]
+    catalog.drop_database("db")
+    assert catalog.databases() == []
+    assert paimon.connect(tmp_path / "rows", metastore="jdbc").databases() == []
+
+
+# Following, and the second name.
+
+
+def test_follow_says_how_late_it_may_be(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    table.write([{"id": 1}])
+    shown = on_terminal(["follow", table.location, "--from", "earliest", "--interval", "20 ms", "--until", "1"])
+    assert shown[0] == "looking for snapshots every 0.02 s (--interval); Ctrl-C ends"
+    assert '"id": 1' in shown[1]
+    usual = on_terminal(["follow", table.location, "--from", "earliest", "--until", "1"])
+    assert usual[0].startswith("looking for snapshots every 10 s")
+    with pytest.raises(SystemExit):
+        run(capsys, "follow", "--help")
+    assert "10 s" in capsys.readouterr().out
+    assert "continuous.discovery-interval" in run(capsys, "follow", table.location, "--interval", "soon", code=1)
+
+
+def test_the_command_has_a_name_of_its_own() -> None:
+    scripts = tomllib.loads((Path(HOME) / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["paimon-lake"] == scripts["paimon"] == "paimon.cli.main:main"
