@@ -17,11 +17,13 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.spec import parse_spec
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.text import describe
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.scan.plan import Plan
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.notebook import NotebookDisplay, given_arguments
 from paimon.operations.commit.abort import abort
 from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, committed
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
@@ -34,8 +36,13 @@ from paimon.scan import Scan, predicate_of
 from paimon.upkeep.retention import keep_up
 
 
-@frozen
-class ReadBuilder:
+class _BuilderDisplay(NotebookDisplay):
+    __slots__ = ()
+    _internals = NotebookDisplay._internals | {"table", "inner", "read_plan", "overwrite_spec", "overwrites"}
+
+
+@frozen(repr=False)
+class ReadBuilder(_BuilderDisplay):
     """Collects what to read; immutable: each `with_…` answers a new builder."""
 
     engine: Engine = field(eq=False)
@@ -70,26 +77,38 @@ class ReadBuilder:
         """What would be read, and what is pruned at each step."""
         return self._scan().explain()
 
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self._scan()._describe()
+
     def _scan(self) -> Scan:
         return Scan(self.engine, self.table, columns=self.columns, where=self.predicate, limit=self.limit)
 
 
-class TableScan:
+class TableScan(_BuilderDisplay):
     """Answers the plan of a read."""
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self._scan._describe()
 
     def plan(self) -> ScanPlan:
         """What there is to read."""
         return ScanPlan(self._scan.plan())
 
 
-@frozen
+@frozen(repr=False)
 class ScanPlan:
     """The plan of a read, as those who distribute it ask for it."""
 
     planned: Plan
+
+    def __repr__(self) -> str:
+        return f"Scan{self.planned!r}"
+
+    def _repr_html_(self) -> str:
+        return self.planned._repr_html_()
 
     def splits(self) -> tuple[DataSplit, ...]:
         """The units of work; they are picklable, and each may be read in another process."""
@@ -100,13 +119,18 @@ class ScanPlan:
         return self.planned.explain()
 
 
-class TableRead:
+class TableRead(_BuilderDisplay):
     """Reads splits of a plan, here or in another process (it pickles with its builder's engine)."""
 
     def __init__(self, scan: Scan) -> None:
         self.engine = scan._engine
         self.table = scan.pinned.table
         self.read_plan: ReadPlan = scan.read_plan
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        where = None if self.read_plan.predicate is None else describe(self.read_plan.predicate)
+        columns = list(self.read_plan.columns)
+        return self.table.identifier, given_arguments(columns=columns, where=where, limit=self.read_plan.limit)
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -153,7 +177,7 @@ class _SplitRows(Results):
         return self._read.to_batches(self._splits)
 
 
-class TableWrite:
+class TableWrite(_BuilderDisplay):
     """Writes rows of one job; `prepare_commit` answers the messages that a TableCommit takes.
 
     Leaving a ``with`` block by an exception removes the files that were written and not handed out.
@@ -170,6 +194,9 @@ class TableWrite:
         self._table = table
         self._streaming = streaming
         self._writer = TableWriter(engine, table, commit_user, ignore_previous=ignore_previous)
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self._table.identifier, {"streaming": self._streaming}
 
     def write(self, data: Any, kind_column: str | None = None) -> None:
         """Write anything tabular (see `Table.write`)."""
@@ -228,8 +255,8 @@ class TableWrite:
         self.close()
 
 
-@frozen
-class TableCommit:
+@frozen(repr=False)
+class TableCommit(_BuilderDisplay):
     """Commits messages of writers as snapshots."""
 
     engine: Engine = field(eq=False)
@@ -239,6 +266,9 @@ class TableCommit:
     dynamic_overwrite: bool = False
     ignore_empty: bool = True
     _safe: SafeSnapshot = field(factory=SafeSnapshot, init=False, eq=False, repr=False)
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self.table.identifier, given_arguments(commit_user=self.commit_user, overwrite=self.overwrite)
 
     def commit(
         self,
@@ -289,8 +319,8 @@ class TableCommit:
         return abort(self.engine, self.table, messages, self.commit_user, identifier)
 
 
-@frozen
-class BatchWriteBuilder:
+@frozen(repr=False)
+class BatchWriteBuilder(_BuilderDisplay):
     """One job, one commit."""
 
     engine: Engine = field(eq=False)
@@ -298,6 +328,10 @@ class BatchWriteBuilder:
     commit_user: str
     overwrite_spec: Mapping[str, object] | None = None
     overwrites: bool = False
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        overwrite = (self.overwrite_spec or {}) if self.overwrites else None
+        return self.table.identifier, given_arguments(commit_user=self.commit_user, overwrite=overwrite)
 
     def overwrite(self, static_partition: Mapping[str, object] | None = None) -> BatchWriteBuilder:
         """Replace what is there: these partitions, or (None) the partitions that are written."""
@@ -319,13 +353,16 @@ class BatchWriteBuilder:
         return bool(self.table.schema.partition_keys) and self.table.options.dynamic_partition_overwrite
 
 
-@frozen
-class StreamWriteBuilder:
+@frozen(repr=False)
+class StreamWriteBuilder(_BuilderDisplay):
     """Many commits of one user, with rising identifiers; empty commits are made, so that progress is seen."""
 
     engine: Engine = field(eq=False)
     table: TableDefinition
     commit_user: str
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self.table.identifier, {"commit_user": self.commit_user}
 
     def new_write(self) -> TableWrite:
         """A writer that lives over many commits."""
@@ -336,11 +373,14 @@ class StreamWriteBuilder:
         return StreamTableCommit(TableCommit(self.engine, self.table, self.commit_user, ignore_empty=False))
 
 
-@frozen
-class StreamTableCommit:
+@frozen(repr=False)
+class StreamTableCommit(_BuilderDisplay):
     """Commits with rising identifiers; what was committed before is skipped."""
 
     inner: TableCommit
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self.inner._describe()
 
     def commit(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -17,9 +18,11 @@ from paimon.domain.identifier import Identifier, parse_identifier
 from paimon.domain.options.setting import option_text
 from paimon.domain.paths import TablePaths, segment
 from paimon.domain.schema.rules.layout import explain_key_scope
+from paimon.domain.secrets import without_password
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
+from paimon.notebook import NotebookDisplay, read_or_explain
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
@@ -28,12 +31,13 @@ if TYPE_CHECKING:
     from paimon.table import Table
 
 SYSTEM_DATABASE = "sys"
+_DATABASES_SHOWN = 8
 DEFAULT_OPTION = "table-default."
 """What catalog options begin with that new tables take over."""
 
 
-@frozen(eq=False)
-class Catalog:
+@frozen(eq=False, repr=False)
+class Catalog(NotebookDisplay):
     """A warehouse.
 
     Parameters
@@ -264,7 +268,16 @@ class Catalog:
         self.store.rename_table(old.database, old.table, new.database, new.table)
 
     def __repr__(self) -> str:
-        return f"Catalog({self.warehouse!r})"
+        return f"Catalog({without_password(self.warehouse)!r})"
+
+    def _repr_html_(self) -> str:
+        from paimon.cards import catalog_card
+
+        names = read_or_explain(self.databases)
+        if isinstance(names, str):
+            return catalog_card(self.warehouse, names, 0)
+        shown = {name: read_or_explain(partial(self.tables, name)) for name in names[:_DATABASES_SHOWN]}
+        return catalog_card(self.warehouse, shown, len(names) - len(shown))
 
     def _paths(self, identifier: Identifier) -> TablePaths:
         return TablePaths(self.store.table_location(identifier.database, identifier.table))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.extras import missing_extra
 
 if TYPE_CHECKING:
@@ -37,6 +38,32 @@ class Results:
     def to_batches(self) -> pa.RecordBatchReader:
         """A reader that yields the batches as they are read."""
         return pa.RecordBatchReader.from_batches(self.arrow_schema, self._batches())
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The batches, as they are read: ``for batch in scan``."""
+        return iter(self._batches())
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """Read the first rows, and no more batches than they need.
+
+        Parameters
+        ----------
+        rows : int
+            How many rows at most.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows, in the schema of the result. Which rows are the first is not defined beyond one snapshot's files.
+
+        Raises
+        ------
+        InvalidRequest
+            `rows` is not a count.
+        """
+        if not isinstance(rows, int) or rows < 0:
+            raise InvalidRequest(f"head({rows!r}) is not a count of rows", subject="rows", hint="give 0 or more")
+        return pa.Table.from_batches(first_rows(self._batches(), rows), schema=self.arrow_schema)
 
     def to_arrow(self) -> pa.Table:
         """All rows as one Arrow table."""
@@ -76,3 +103,13 @@ class Results:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow C stream, so that other libraries read a scan with no glue."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
+
+
+def first_rows(batches: Iterator[pa.RecordBatch], rows: int) -> list[pa.RecordBatch]:
+    """The batches up to so many rows, of which the last is cut; what is not needed is not read."""
+    taken: list[pa.RecordBatch] = []
+    left = rows
+    while left > 0 and (batch := next(batches, None)) is not None:
+        taken.append(batch.slice(0, left))
+        left -= taken[-1].num_rows
+    return taken

@@ -6,9 +6,11 @@ snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from functools import partial
+from itertools import accumulate, chain
 
 import pyarrow as pa
 from attrs import evolve
@@ -24,21 +26,31 @@ from paimon.domain.schema.rules.scans import scanned_buckets
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import ROW_KIND, SEQUENCE_NUMBER
+from paimon.notebook import NotebookDisplay, given_arguments, read_or_explain
 from paimon.operations.read.changes.incremental import between, plan_between
 from paimon.operations.read.fallback import plan_with_fallback
+from paimon.operations.read.manifests import data_manifests
 from paimon.operations.read.projection import bound, readable_fields
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
 from paimon.operations.read.system.views import PLAIN, DataView
 from paimon.operations.read.time_travel import PinnedTable, pin
 from paimon.ports.engine import Engine
-from paimon.results import Results
+from paimon.results import Results, first_rows
+
+PREVIEW_ROWS = 10
+PREVIEW_COLUMNS = 20
+PREVIEW_MANIFEST_BYTES = 8 * 1024 * 1024
+PREVIEW_FILTER_BYTES = 32 * 1024 * 1024
+"""What a notebook's preview reads at most: manifests, and files that a filter may leave no row of."""
 
 
-class Scan(Results):
+class Scan(NotebookDisplay, Results):
     """Rows of a table: `columns` of those where `where` is true, at most `limit` of them.
 
     Made by `Table.scan`. Nothing is read before a result is asked for.
     """
+
+    _internals = NotebookDisplay._internals | {"pinned", "read_plan"}
 
     def __init__(
         self,
@@ -182,11 +194,49 @@ class Scan(Results):
             yield from read_split(self._engine, self.pinned.table, split, self.read_plan)
             self._engine.observer.progress("read splits", done, len(splits))
 
-    def __repr__(self) -> str:
-        parts = [f"columns={list(self._columns)}" if self._columns is not None else ""]
-        parts.append(f"where={self._where!r}" if self._where is not None else "")
-        parts.append(f"limit={self._limit}" if self._limit is not None else "")
-        return f"Scan({', '.join([self._table.identifier, *filter(None, parts)])})"
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        snapshot, tag, timestamp = self._travel
+        where = describe(self._where) if isinstance(self._where, Predicate) else self._where
+        return self._table.identifier, given_arguments(
+            columns=None if self._columns is None else list(self._columns),
+            where=where, limit=self._limit, snapshot=snapshot, tag=tag, timestamp=timestamp,
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        from paimon.cards import scan_card
+
+        shown = copy(self)  # to show a scan does not pin it
+        plan = read_or_explain(shown._cheap_plan)
+        return scan_card(*self._describe(), plan, read_or_explain(shown._preview) if isinstance(plan, Plan) else plan)
+
+    def _cheap_plan(self) -> Plan | str:
+        """The plan; why it is not made, where it would take long."""
+        snapshot = self.pinned.snapshot
+        if self._between is not None:
+            return "an incremental read is not planned to be shown; head() reads the first rows, explain() plans"
+        if self._plan is None and snapshot is not None:
+            manifests = data_manifests(self._engine, self.pinned.table, snapshot)
+            if sum(manifest.file_size for manifest in manifests) > PREVIEW_MANIFEST_BYTES:
+                return "not shown for so large a table; head() reads the first rows, explain() plans"
+        return self.plan()
+
+    def _preview(self) -> tuple[pa.Table, int] | str:
+        """The first rows, without so many columns in the middle; why there are none, where they take long to find."""
+        names = self.read_plan.columns
+        half = PREVIEW_COLUMNS // 2
+        shown = names if len(names) <= PREVIEW_COLUMNS else (*names[:half], *names[-half:])
+        read = evolve(self.read_plan, columns=shown)
+        splits = self.plan().splits
+        if read.predicate is not None:
+            ends = accumulate(split.file_size for split in splits)
+            splits = tuple(s for s, end in zip(splits, ends, strict=True) if end <= PREVIEW_FILTER_BYTES)
+        rows = PREVIEW_ROWS if self._limit is None else min(PREVIEW_ROWS, self._limit)
+        table = self.pinned.table
+        batches = chain.from_iterable(read_split(self._engine, table, split, read) for split in splits)
+        found = pa.Table.from_batches(first_rows(batches, rows), schema=output_schema(table, read))
+        if rows and not found.num_rows and len(splits) < len(self.plan().splits):
+            return "no such row in the first files; head() looks on"
+        return found, len(names) - len(shown)
 
 
 def _read_whole(engine: Engine, table: TableDefinition, read: ReadPlan, split: DataSplit) -> list[pa.RecordBatch]:

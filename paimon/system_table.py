@@ -5,7 +5,7 @@ Law: a system table shows what the metadata say, in the columns that Java's syst
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,8 +16,10 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.columnar import evaluate
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.text import describe
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import fields_from_arrow
+from paimon.notebook import NotebookDisplay, given_arguments
 from paimon.operations.read.system.registry import SYSTEM_TABLES
 from paimon.operations.read.system.views import DATA_VIEWS
 from paimon.ports.engine import Engine
@@ -26,7 +28,7 @@ from paimon.scan import Scan, check_selection, predicate_of
 
 
 @frozen(eq=False, repr=False)
-class SystemTable:
+class SystemTable(NotebookDisplay):
     """One system table of one table, seen from one branch."""
 
     engine: Engine
@@ -85,11 +87,11 @@ class SystemTable:
             what = f"The system table {self.name!r} is read-only and has no {name!r}."
             raise AttributeError(f"{what} Open {self.definition.identifier!r} for it.", name=name, obj=self)
 
-    def __repr__(self) -> str:
-        return f"SystemTable({self.name!r})"
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self.name, {}
 
 
-class SystemScan(Results):
+class SystemScan(NotebookDisplay, Results):
     """Rows of a system table, as they are when the first result is asked for."""
 
     def __init__(
@@ -101,6 +103,11 @@ class SystemScan(Results):
         self._where = where
         self._limit = limit
         self._rows: pa.Table | None = None
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        where = describe(self._where) if isinstance(self._where, Predicate) else self._where
+        columns = None if self._columns is None else list(self._columns)
+        return self._system.name, given_arguments(columns=columns, where=where, limit=self._limit)
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -37,6 +37,7 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.follow import Followed
+from paimon.notebook import NotebookDisplay, read_or_explain, table_text
 from paimon.operations.commit.abort import is_still_needed
 from paimon.operations.commit.after.callbacks import check_callbacks
 from paimon.operations.evolve import at_newest_schema, plan_merged_schema, publish_schema
@@ -74,7 +75,7 @@ class WriteResult:
 
 
 @frozen(eq=False, repr=False)
-class Table(Committing, SchemaEvolution, Kept, Followed):
+class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
     """One table, seen from one branch with its effective options."""
 
     engine: Engine
@@ -353,18 +354,12 @@ class Table(Committing, SchemaEvolution, Kept, Followed):
         return StreamWriteBuilder(self.engine, self.definition, _user_of(self, commit_user))
 
     def __repr__(self) -> str:
-        schema = self.definition.schema
-        keys = f", primary key ({', '.join(schema.primary_keys)})" if schema.primary_keys else ""
-        parts = f", partitioned by ({', '.join(schema.partition_keys)})" if schema.partition_keys else ""
-        branch = "" if self.definition.branch == "main" else f", branch {self.definition.branch}"
-        return f"Table({self.name!r}: {len(schema.fields)} columns{keys}{parts}{branch})"
+        return table_text(self.definition)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{f.name}</td><td>{f.type}</td><td>{'' if f.nullable else 'NOT NULL'}</td></tr>"
-            for f in self.arrow_schema
-        )
-        return f"<b>{self.name}</b><table><tr><th>column</th><th>type</th><th></th></tr>{rows}</table>"
+        from paimon.cards import table_card
+
+        return table_card(self.definition, read_or_explain(self.snapshot))
 
 
 def open_at(

@@ -47,6 +47,11 @@ def redacted(text: str, options: Mapping[str, object]) -> str:
     return text
 
 
+def redact_option(name: str, value: str) -> str:
+    """The value of an option as it may be shown: stars where its name is that of a secret, no passwords in URLs."""
+    return _HIDDEN if is_secret(name) else redacted(value, {})
+
+
 def has_password(url: str) -> bool:
     """Whether a URL carries a password."""
     return _PASSWORD.match(url) is not None

@@ -10,6 +10,7 @@ from enum import Enum
 
 from attrs import field, frozen
 
+from paimon.domain.markup import Column, count_of, format_card, format_grid, format_size
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -68,7 +69,7 @@ class PruneStep:
     size_bytes: int = 0
 
 
-@frozen(hash=False)
+@frozen(hash=False, repr=False)
 class Plan:
     """Splits to read, and how planning got there."""
 
@@ -99,24 +100,37 @@ class Plan:
         """Bytes of the files to read."""
         return sum(split.file_size for split in self.splits)
 
+    @property
+    def summary(self) -> str:
+        """What is read, in a line."""
+        merged = sum(not split.raw_convertible for split in self.splits)
+        return (
+            f"{count_of(self.file_count, 'file')}, {format_size(self.size_bytes)}, "
+            f"{count_of(self.row_count, 'stored row')} in {count_of(len(self.splits), 'split')} ({merged} to be merged)"
+        )
+
+    def __repr__(self) -> str:
+        return f"Plan(snapshot {'none' if self.snapshot is None else self.snapshot.id}: {self.summary})"
+
+    def _repr_html_(self) -> str:
+        columns = [Column("step"), *(Column(name, is_number=True) for name in ("before", "after", "bytes left"))]
+        rows = [[s.name, f"{s.before:,}", f"{s.after:,}", format_size(s.size_bytes)] for s in self.steps]
+        facts = [
+            ("snapshot", "none yet" if self.snapshot is None else self.snapshot.summary),
+            ("schema", str(self.schema_id)),
+            ("reads", self.summary),
+        ]
+        return format_card("plan", "Plan", facts, format_grid(columns, rows) if rows else "")
+
     def explain(self) -> str:
         """The steps and the result as text, one line each."""
-        lines = [f"  {s.name}: {s.before} -> {s.after} ({_size(s.size_bytes)})" for s in self.steps]
+        lines = [f"  {s.name}: {s.before} -> {s.after} ({format_size(s.size_bytes)})" for s in self.steps]
         merged = sum(not split.raw_convertible for split in self.splits)
         vectors = [d.range.cardinality or 0 for split in self.splits for d in split.deletion_files if d is not None]
         if vectors:
             lines.append(f"  deletion vectors: {sum(vectors)} rows of {len(vectors)} files are deleted")
         lines.append(
-            f"  reads {self.file_count} files, {_size(self.size_bytes)}, {self.row_count} stored records in "
+            f"  reads {self.file_count} files, {format_size(self.size_bytes)}, {self.row_count} stored records in "
             f"{len(self.splits)} splits ({merged} to be merged)"
         )
         return "\n".join(lines)
-
-
-def _size(count: int) -> str:
-    size = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"

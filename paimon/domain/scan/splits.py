@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from attrs import field, frozen
 
 from paimon.domain.manifest.entries import DataFileMeta, DeletionVectorRange
+from paimon.domain.secrets import without_password
 
 
 @frozen
@@ -28,7 +29,7 @@ def _vectors(values: Iterable[DeletionFile | None]) -> tuple[DeletionFile | None
     return tuple(values)
 
 
-@frozen
+@frozen(repr=False)
 class DataSplit:
     """Files of one bucket of one partition of one snapshot.
 
@@ -65,6 +66,13 @@ class DataSplit:
     branch: str | None = None
     before_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
     before_deletion_files: tuple[DeletionFile | None, ...] = field(converter=_vectors, default=())
+
+    def __repr__(self) -> str:
+        merge = "as they are" if self.raw_convertible else "merged"
+        return (
+            f"DataSplit({without_password(self.bucket_path)!r}, snapshot {self.snapshot_id}: "
+            f"{len(self.files)} files, {self.file_size:,} bytes, {self.row_count:,} stored rows, read {merge})"
+        )
 
     @property
     def row_count(self) -> int:

@@ -12,6 +12,8 @@ from typing import Any
 
 from attrs import field, frozen
 
+from paimon.domain.secrets import redact_option
+
 BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
 """The commit identifier of every batch commit."""
 NO_WATERMARK = -(2**63)
@@ -27,7 +29,7 @@ class CommitKind(Enum):
     ANALYZE = "ANALYZE"
 
 
-@frozen(hash=False)
+@frozen(hash=False, repr=False)
 class Snapshot:
     """The snapshot file, field by field (times in epoch milliseconds, counts in physical rows, sizes in bytes).
 
@@ -65,9 +67,43 @@ class Snapshot:
         """What tells this snapshot from another of the same id: its uuid, or its delta manifest list (1.x)."""
         return self.uuid or self.delta_manifest_list
 
+    @property
+    def summary(self) -> str:
+        """The snapshot in a line: id, kind, time, records and their change."""
+        from paimon.domain.markup import count_of, format_time
+
+        records = "" if self.total_record_count is None else f" · {count_of(self.total_record_count, 'record')}"
+        delta = "" if self.delta_record_count is None else f" ({self.delta_record_count:+,})"
+        return f"{self.id} · {self.commit_kind.value} · {format_time(self.time_millis)}{records}{delta}"
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.summary}, schema {self.schema_id}, user {self.commit_user!r})"
+
+    def _repr_html_(self) -> str:
+        from paimon.domain.markup import format_card, format_time
+
+        identifier = "batch" if self.commit_identifier == BATCH_COMMIT_IDENTIFIER else str(self.commit_identifier)
+        facts = {
+            "kind": self.commit_kind.value,
+            "committed": format_time(self.time_millis),
+            "by": f"{self.commit_user}, identifier {identifier}",
+            "schema": str(self.schema_id),
+            "records": _count(self.total_record_count),
+            "records added": _count(self.delta_record_count),
+            "changelog records": _count(self.changelog_record_count),
+            "watermark": "" if self.watermark in (None, NO_WATERMARK) else str(self.watermark),
+            "properties": "\n".join(f"{name} = {redact_option(name, text)}" for name, text in self.properties.items()),
+            "written by": self.writer_version or "",
+        }
+        return format_card(f"snapshot {self.id}", "Snapshot", [(label, text) for label, text in facts.items() if text])
+
     def is_same(self, other: Snapshot) -> bool:
         """Whether both are one commit, also where one is a tag or changelog: Java's copies of 1.4 lose the uuid."""
         return self.delta_manifest_list == other.delta_manifest_list
+
+
+def _count(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"
 
 
 @frozen(hash=False)

@@ -1,0 +1,129 @@
+"""HTML of short reports, for notebooks: a card with a title, facts and tables.
+
+Invariant: text never becomes markup: whatever a caller passes as text is escaped here. Colours are shades of the page's
+own, so that a card is readable on light and dark pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+
+from attrs import frozen
+
+_LONGEST_TEXT = 300
+_LINE = "rgba(128,128,128,.35)"
+_STYLE = (
+    ".paimon{font-size:13px;line-height:1.5;overflow-x:auto;padding:2px 0}"
+    f".paimon .card{{display:inline-block;border:1px solid {_LINE};border-left:4px solid #0072b2;border-radius:4px;"
+    "padding:8px 14px 10px;min-width:22em}"
+    ".paimon .title{font-weight:600;font-size:15px}"
+    ".paimon .kind,.paimon .type,.paimon .note{opacity:.65}"
+    ".paimon .kind{margin-left:.7em;font-size:12px}"
+    ".paimon .type{font-weight:normal;font-size:11px;display:block}"
+    ".paimon .note{font-size:12px;margin-top:4px}"
+    ".paimon .null{opacity:.45;font-style:italic}"
+    ".paimon table{border-collapse:collapse;margin:6px 0 0;border:none;font-size:13px}"
+    ".paimon td,.paimon th{padding:2px 14px 2px 0;text-align:left;vertical-align:top;border:none;background:none;"
+    "max-width:44em;white-space:pre-wrap;overflow-wrap:anywhere}"
+    ".paimon .facts td:first-child{opacity:.65;white-space:nowrap}"
+    f".paimon .grid th{{border-bottom:1px solid {_LINE};white-space:nowrap}}"
+    ".paimon .grid tr+tr td{border-top:1px solid rgba(128,128,128,.15)}"
+    ".paimon .grid td,.paimon .grid th{padding:3px 18px 3px 2px}"
+    ".paimon .grid .number{text-align:right;font-variant-numeric:tabular-nums}"
+    ".paimon details{margin-top:6px}.paimon summary{cursor:pointer;opacity:.8}"
+)
+
+
+@frozen
+class Column:
+    """A column of a grid: its name, what stands below the name, and whether its cells are numbers."""
+
+    name: str
+    type_name: str = ""
+    is_number: bool = False
+
+
+def format_card(title: str, kind: str, facts: Iterable[tuple[str, str]], *parts: str) -> str:
+    """Make a card.
+
+    Parameters
+    ----------
+    title, kind : str
+        The name of what is shown, and what it is.
+    facts : iterable of (str, str)
+        Labels and texts, a line each.
+    *parts : str
+        HTML from the other functions of this module, below the facts.
+
+    Returns
+    -------
+    str
+        HTML of one element, with its own style.
+    """
+    rows = "".join(f"<tr><td>{_text(label)}</td><td>{_text(value)}</td></tr>" for label, value in facts)
+    body = f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
+    head = f'<span class="title">{_text(title)}</span><span class="kind">{_text(kind)}</span>'
+    return f'<div class="paimon"><style>{_STYLE}</style><div class="card">{head}{body}{"".join(parts)}</div></div>'
+
+
+def format_grid(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -> str:
+    """Make a table of texts; None is shown as a null, which no text looks like."""
+    classes = [' class="number"' if column.is_number else "" for column in columns]
+    head = "".join(
+        f"<th{css}>{_text(column.name)}" + (f'<span class="type">{_text(column.type_name)}</span>' if column.type_name
+                                             else "") + "</th>"
+        for column, css in zip(columns, classes, strict=True)
+    )  # fmt: skip
+    lines = "".join(
+        "<tr>" + "".join(f"<td{css}>{_cell(cell)}</td>" for cell, css in zip(row, classes, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return f'<table class="grid"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>'
+
+
+def format_note(text: str) -> str:
+    """Make a line of small text."""
+    return f'<div class="note">{_text(text)}</div>'
+
+
+def fold(summary: str, *parts: str) -> str:
+    """Put parts behind a line that opens them."""
+    return f"<details><summary>{_text(summary)}</summary>{''.join(parts)}</details>"
+
+
+def format_size(count: int) -> str:
+    """Show a number of bytes: ``"2.7 KiB"``."""
+    size = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def format_time(millis: int) -> str:
+    """Show epoch milliseconds as a time in UTC; the number where no calendar holds it."""
+    try:
+        return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{millis} ms"
+
+
+def count_of(count: int, noun: str) -> str:
+    """A count with its noun: ``"1 file"``, ``"1,200 files"``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def shorten(text: str, length: int = _LONGEST_TEXT) -> str:
+    """The text, cut to a length."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _text(text: str) -> str:
+    return escape(shorten(text))
+
+
+def _cell(cell: str | None) -> str:
+    return '<span class="null">null</span>' if cell is None else _text(cell)

@@ -1,0 +1,82 @@
+"""How public objects show themselves in a terminal or a notebook: short texts, and the names after Tab.
+
+The cards of notebooks are in `paimon.cards`, which is loaded when the first one is shown. Invariant: to show an object
+never fails, never changes it, and reads little: what cannot be read is named in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar, TypeVar
+
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.secrets import redact_option, redacted, without_password
+
+T = TypeVar("T")
+
+_OPTIONS_IN_TEXT = 4
+_VALUE_LENGTH = 60
+_LOCATION_LENGTH = 160
+
+
+class NotebookDisplay:
+    """Mixin: a short text, a card, and no internals after Tab."""
+
+    __slots__ = ()
+    _internals: ClassVar[frozenset[str]] = frozenset({"engine", "definition", "recipe", "store"})
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        """Return a title (mostly a table's name) and the arguments worth showing, by name."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        title, arguments = self._describe()
+        shown = [repr(title), *(f"{name}={_shorten(repr(value), _VALUE_LENGTH)}" for name, value in arguments.items())]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        from paimon.cards import arguments_card
+
+        return arguments_card(type(self).__name__, *self._describe())
+
+    def __dir__(self) -> Iterable[str]:
+        return [name for name in super().__dir__() if name not in self._internals]
+
+
+def given_arguments(**arguments: object) -> dict[str, object]:
+    """The arguments that are not None, in order."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def read_or_explain(read: Callable[[], T]) -> T | str:
+    """What `read` returns, or why it failed.
+
+    This is a border: a broken table must still be shown, whatever is broken about it.
+    """
+    try:
+        return read()
+    except Exception as error:
+        lines = redacted(str(error), {}).splitlines()
+        return f"cannot be read: {lines[0] if lines else type(error).__name__}"
+
+
+def table_text(definition: TableDefinition) -> str:
+    """A table as text of one line: columns, keys, partitions, some options, location. Nothing is read for it."""
+    schema, options = definition.schema, definition.options.values
+    given = [f"{key}={_shorten(redact_option(key, value), _VALUE_LENGTH)}" for key, value in options.items()]
+    parts = [f"{definition.identifier!r}: {len(schema.fields)} columns"]
+    if schema.primary_keys:
+        parts.append(f"primary key ({', '.join(schema.primary_keys)})")
+    if schema.partition_keys:
+        parts.append(f"partitioned by ({', '.join(schema.partition_keys)})")
+    if definition.branch != "main":
+        parts.append(f"branch {definition.branch}")
+    if given:
+        more = [f"{len(given) - _OPTIONS_IN_TEXT} more"] if len(given) > _OPTIONS_IN_TEXT else []
+        parts.append(f"options ({', '.join([*given[:_OPTIONS_IN_TEXT], *more])})")
+    parts.append(f"at {_shorten(without_password(definition.location), _LOCATION_LENGTH)!r}")
+    return f"Table({', '.join(parts)})"
+
+
+def _shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
