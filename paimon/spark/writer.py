@@ -16,9 +16,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.codec import decode, encode
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import CommitConflict, CommitOverwritten, InvalidRequest, Unsupported
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.operations.commit.abort import is_still_needed
 from paimon.spark.options import ROUTE_COLUMN, SourceOptions
 from paimon.table import Table
 
@@ -58,11 +59,24 @@ class PaimonWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         decoded = _decoded(messages)
-        if self._table.primary_keys:
-            _one_writer_a_bucket(decoded)
-        self._builder().new_commit().commit(decoded, identifier=self._identifier)
+        committer = self._builder().new_commit()
+        try:
+            if self._table.primary_keys:
+                _one_writer_a_bucket(decoded)
+            committer.commit(decoded, identifier=self._identifier)
+        except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported) as error:
+            if not is_still_needed(decoded, error):
+                committer.abort(decoded, self._identifier)
+            raise
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks wrote, where one of them failed.
+
+        Where none did, Spark calls this because `commit` failed, in another process. `commit` has removed the files if
+        it was refused; where its outcome is uncertain, they may be the table's.
+        """
+        if None not in messages:
+            return
         self._builder().new_commit().abort(_decoded(messages), self._identifier)
 
 

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
+from paimon.adapters.snapshots.renaming import FileSnapshotCommit
+from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import source_options
 from paimon.spark.types import spark_schema
 from paimon.spark.writer import EncodedMessages, PaimonWriter
@@ -189,7 +192,7 @@ def test_an_abort_without_a_publish_removes_the_files(catalog: paimon.Catalog) -
     writer = writer_of(table)
     message = writer.write(iter(rows(0, 20, "dropped").to_batches()))
     assert list(Path(table.location).rglob("*.parquet"))
-    writer.abort([message])
+    writer.abort([message, None])
     assert not list(Path(table.location).rglob("*.parquet"))
     assert isinstance(message, EncodedMessages)
 
@@ -199,6 +202,33 @@ def test_a_blob_table_is_refused_before_any_task_runs(catalog: paimon.Catalog) -
     table = catalog.create_table("db.blobs", "id INT, pic BLOB", options=options)
     with pytest.raises(paimon.Unsupported, match="BLOB column 'pic'"):
         writer_of(table)
+
+
+def test_a_commit_in_doubt_that_spark_aborts_keeps_its_files(catalog: paimon.Catalog) -> None:
+    """Spark calls `abort` after every failure of `commit`, in a process that does not know what failed."""
+    table = orders(catalog)
+
+    class Doubtful(FileSnapshotCommit):
+        def publish(self, *given: object) -> PublishOutcome:
+            raise paimon.CommitUncertain("u", 1, "the connection broke")
+
+    doubtful = evolve(table, engine=evolve(table.engine, snapshots=Doubtful(table.engine.files)))
+    message = writer_of(table).write(iter(rows(0, 20, "kept").to_batches()))
+    with pytest.raises(paimon.CommitUncertain) as doubt:
+        writer_of(doubtful).commit([message])
+    writer_of(table).abort([message])
+    assert list(Path(table.location).rglob("*.parquet"))
+    table.resolve(doubt.value)
+    assert table.scan().count() == 20
+
+
+def test_a_refused_commit_removes_its_files_itself(catalog: paimon.Catalog) -> None:
+    table = orders(catalog)
+    refusing = table.with_options({"commit.callbacks": "nobody.bound"})
+    message = writer_of(table).write(iter(rows(0, 20, "dropped").to_batches()))
+    with pytest.raises(paimon.Unsupported, match=r"nobody\.bound"):
+        writer_of(refusing).commit([message])
+    assert not list(Path(table.location).rglob("*.parquet"))
 
 
 def test_two_tasks_for_one_bucket_are_refused(catalog: paimon.Catalog) -> None:

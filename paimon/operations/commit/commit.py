@@ -37,6 +37,10 @@ class CompactionPlans(Protocol):
     def is_last_try(self) -> bool:
         """Whether no other plan follows, so that the compaction must not be held up by other writers."""
 
+    @property
+    def planned_on(self) -> int | None:
+        """The id of the newest snapshot when the last plan was made; None before the first."""
+
     def plan_next(self, messages: Sequence[CommitMessage], lost: PaimonError | None) -> Sequence[CommitMessage]:
         """Return the messages whose compactions are to be published next; empty where nothing is left to do.
 
@@ -143,7 +147,7 @@ class _Parts:
         if change.is_empty and (request.dynamic_overwrite or (not overwrites and _ignores_empty(table, request))):
             return None
         change_on = overwritten(table, request, change) if overwrites else appended(table, change)
-        return self._publish(change_on, _operation(request, change))
+        return self._publish(change_on, _operation(request, change), self._safe)
 
     def compact(
         self, after: Published | None, plans: CompactionPlans | None
@@ -154,8 +158,10 @@ class _Parts:
         messages = messages if plans is None else plans.plan_next(messages, None)
         while not (change := compacted(messages)).is_empty:
             strict = after is not None and not (plans is not None and plans.is_last_try)
+            # What was planned again knows what others did until then.
+            safe = self._safe if plans is None or plans.planned_on is None else SafeSnapshot(plans.planned_on)
             try:
-                return self._publish(compacted_beside(change, inline=strict), None), None
+                return self._publish(compacted_beside(change, inline=strict), None, safe), None
             except CommitOverwritten as error:  # what was written before is gone again
                 raise (error.as_this_commit() if error.request is self._request else error) from None
             except PaimonError as reason:
@@ -167,9 +173,9 @@ class _Parts:
             messages = plans.plan_next(messages, lost)
         return None, lost
 
-    def _publish(self, change_on: ChangeOn, operation: str | None) -> Published:
+    def _publish(self, change_on: ChangeOn, operation: str | None, safe: SafeSnapshot) -> Published:
         request = self._request
-        fitting = Fitting(self._engine, self._table, request, change_on, self._safe)
+        fitting = Fitting(self._engine, self._table, request, change_on, safe)
         signature = Signature(request.commit_user, request.identifier, request.watermark, request.properties, operation)
         try:
             published = Attempts(self._engine, self._table, signature).publish(fitting)

@@ -71,6 +71,11 @@ class VisibleRows:
         The files whose rows must become visible.
     published : Snapshot, optional
         The snapshot that the rows were published in, if this process did so.
+
+    Attributes
+    ----------
+    planned_on : int, optional
+        The id of the newest snapshot when the last plan was made; None before the first.
     """
 
     def __init__(
@@ -91,6 +96,7 @@ class VisibleRows:
         self._tries = 0
         self._in_doubt = False
         self._made: list[CommitMessage] = []
+        self.planned_on: int | None = None
 
     @property
     def is_last_try(self) -> bool:
@@ -123,6 +129,7 @@ class VisibleRows:
         snapshot = latest_snapshot(self._engine, self._table.paths)
         if snapshot is None:
             return [], []
+        self.planned_on = snapshot.id
         addresses = list(dict.fromkeys([*self._hidden, *(Address(m.partition, m.bucket) for m in messages)]))
         restored = Restoring(self._engine, self._table, snapshot, keeps_files=True).state_of(addresses)
         held = held_vectors(self._engine, self._table, snapshot)

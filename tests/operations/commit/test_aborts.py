@@ -9,8 +9,8 @@ from commit_world import create, data_file, engine_on, memory_table, message, ta
 
 from paimon.builders import TableCommit
 from paimon.domain.commit.message import CompactIncrement
-from paimon.domain.errors import CommitConflict
-from paimon.operations.commit.abort import abort, aborted_on_failure
+from paimon.domain.errors import CommitConflict, CommitNotVisible, CommitOverwritten, CommitUncertain
+from paimon.operations.commit.abort import abort, aborted_on_failure, aborted_on_refusal
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.maintain.refs.rollback import roll_back
 from paimon.operations.read.snapshots import load_snapshot
@@ -90,3 +90,34 @@ def test_without_a_bound_every_snapshot_of_the_user_is_asked() -> None:
     for name in ("old", "new"):
         engine.files.replace(f"{table.location}/bucket-0/{name}", b"")
     assert abort(engine, table, [message(table, ["old", "new"])], "u") == ()
+
+
+def overwritten(names: list[str]) -> CommitOverwritten:
+    _, table = memory_table(keyed=True)
+    error = CommitOverwritten(1, "u", 1, "java")
+    error.request = CommitRequest((message(table, names),), "u")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "stays"),
+    [
+        (CommitConflict("others were faster"), False),
+        (overwritten(["earlier"]), False),
+        (overwritten(["x"]), True),
+        (CommitUncertain("u", 1, "the connection broke"), True),
+        (CommitNotVisible("u", 1, (1,), CommitConflict("others were faster")), True),
+        (KeyboardInterrupt(), True),
+        (RuntimeError("an adapter broke"), True),
+    ],
+    ids=["refused", "an earlier one overwritten", "overwritten", "uncertain", "hidden", "interrupt", "other"],
+)
+def test_files_go_only_where_no_snapshot_can_need_them(error: BaseException, stays: bool) -> None:
+    """An interrupt may strike while the snapshot is on its way to the storage, where it arrives later."""
+    engine, table = memory_table(keyed=True)
+    commit(engine, table, CommitRequest((message(table, ["a"]),), "u"))
+    seen = load_snapshot(engine, table.paths, 1)
+    engine.files.replace(f"{table.location}/bucket-0/x", b"")
+    with pytest.raises(type(error)), aborted_on_refusal(engine, table, [message(table, ["x"])], "u", seen):
+        raise error
+    assert (engine.files.status(f"{table.location}/bucket-0/x") is not None) == stays

@@ -145,6 +145,16 @@ def test_whoever_commits_the_rows_makes_them_readable(tmp_path: Path, options: d
     assert unreferenced(table) == []
 
 
+def test_strict_mode_refuses_no_compaction_that_was_planned_after_the_others(tmp_path: Path) -> None:
+    table = created(tmp_path, VECTORS)
+    table.write(write_one(0, 0))
+    strict = interrupted(table, commits_what_was_prepared(table)).with_options(
+        {"commit.strict-mode.last-safe-snapshot": 2}
+    )
+    strict.write(write_one(1, 10))
+    assert rows(table) == {0: 0, 1: 10, 2: 20}
+
+
 @pytest.mark.parametrize("verb", ["update", "delete"])
 def test_a_changed_row_is_seen_changed_at_once(tmp_path: Path, verb: str) -> None:
     table = created(tmp_path, VECTORS)

@@ -19,10 +19,13 @@ from paimon.ports.engine import Engine
 
 
 class SafeSnapshot:
-    """The last snapshot that a committer knows to be safe; it moves on with what was looked at."""
+    """The last snapshot that a committer knows to be safe; it moves on with what was looked at.
 
-    def __init__(self) -> None:
-        self._seen: int | None = None
+    `seen` is one that all of the change was planned on.
+    """
+
+    def __init__(self, seen: int | None = None) -> None:
+        self._seen = seen
 
     def check(
         self, engine: Engine, table: TableDefinition, latest: Snapshot | None, change: Change, commit_user: str
