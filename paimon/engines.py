@@ -26,7 +26,7 @@ from paimon.adapters.snapshots.queued import QueuedSnapshotCommit
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog
-from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean
 from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
@@ -164,17 +164,33 @@ def _open_at_path(
     allowed_roots: Sequence[str],
     callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback],
 ) -> Table | SystemTable:
+    location, _ = place_of(path)
+    roots = tuple(location_of(root) for root in allowed_roots)
+    engine = _calling(engine_for(location, _storage_options(storage), {}, roots), callbacks)
+    return open_with(engine, path, options, roots)
+
+
+def open_with(
+    engine: Engine,
+    path: str | os.PathLike[str],
+    options: Mapping[str, object] | None = None,
+    allowed_roots: Sequence[str] = (),
+) -> Table | SystemTable:
+    """Like `open_table`, with the ports of an engine that exists already."""
     from paimon.table import open_at  # loaded when a table is first opened, so that connecting stays fast
 
     text = {key: option_text(value) for key, value in (options or {}).items()}
+    location, identifier = place_of(path)
+    return open_at(engine, location, identifier, text, tuple(allowed_roots))
+
+
+def place_of(path: str | os.PathLike[str]) -> tuple[str, Identifier]:
+    """The directory of a table, and its name; system table and branch are parts of the name alone."""
     parent, slash, name = location_of(path).rpartition("/")
     table, branch, system = split_suffixes(name)
-    location = f"{parent}{slash}{table}"
     database = parent.rpartition("/")[2]
-    identifier = Identifier(database.removesuffix(".db") if database.endswith(".db") else "", table, branch, system)
-    roots = tuple(location_of(root) for root in allowed_roots)
-    engine = _calling(engine_for(location, _storage_options(storage), {}, roots), callbacks)
-    return open_at(engine, location, identifier, text, roots)
+    database = database.removesuffix(".db") if database.endswith(".db") else ""
+    return f"{parent}{slash}{table}", Identifier(database, table, branch, system)
 
 
 def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Catalog:
@@ -287,6 +303,13 @@ def _executor(options: Mapping[str, str]) -> Executor:
         raise InvalidRequest(f"threads is {text!r}", subject=_THREADS, hint="give a whole number, at least 1")
     threads = (os.cpu_count() or 1) if text is None else int(text)
     return ThreadExecutor(threads) if threads > 1 else SerialExecutor()
+
+
+def spark_failure(error: Exception) -> PaimonError:
+    """What an exception of Spark means: the error of a task where the caller is at fault, else StorageError."""
+    from paimon.adapters.executors.spark import failure_of
+
+    return failure_of(error)
 
 
 def spark_executor(session: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> Executor:

@@ -47,7 +47,7 @@ PREVIEW_FILTER_BYTES = 32 * 1024 * 1024
 class Scan(NotebookDisplay, Results):
     """Rows of a table: `columns` of those where `where` is true, at most `limit` of them.
 
-    Made by `Table.scan`. Nothing is read before a result is asked for.
+    Made by `Table.scan`. Nothing is read before a result is asked for. `pinned` is a state that was pinned before.
     """
 
     _internals = NotebookDisplay._internals | {"pinned", "read_plan"}
@@ -64,6 +64,7 @@ class Scan(NotebookDisplay, Results):
         tag: str | None = None,
         timestamp: int | str | datetime | None = None,
         view: DataView = PLAIN,
+        pinned: PinnedTable | None = None,
     ) -> None:
         check_selection(columns, limit)
         self._engine = engine
@@ -74,7 +75,7 @@ class Scan(NotebookDisplay, Results):
         self._travel = (snapshot, tag, timestamp)
         self._view = view
         # Filled when first asked for. Not cached_property: before Python 3.12 that makes all scans wait for one.
-        self._pinned: PinnedTable | None = None
+        self._pinned = pinned
         self._between: Between | None = None
         self._read_plan: ReadPlan | None = None
         self._plan: Plan | None = None

@@ -207,13 +207,13 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
         CommitNotVisible
             The rows are committed, but reads do not show them yet: call `compact`, do not write them again.
         """
-        user = commit_user or _fresh_user(self)
+        user = _user_of(self, commit_user)
         if merge_schema:
             table, messages = self._write_merged(data, kind_column, user)
         else:
             table, messages = self, self._write_rows(data, kind_column, user)
         commit = table.new_batch_write_builder(user).new_commit()
-        return _committed(commit, messages, properties, identifier, watermark)
+        return commit_messages(commit, messages, properties, identifier, watermark)
 
     def _write_rows(self, data: Any, kind_column: str | None, commit_user: str) -> list[CommitMessage]:
         with self.new_batch_write_builder(commit_user).new_write() as writer:
@@ -267,7 +267,7 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
         with builder.new_write() as writer:
             writer.write(data)
             messages = writer.prepare_commit()
-        return _committed(builder.new_commit(), messages, properties)
+        return commit_messages(builder.new_commit(), messages, properties)
 
     def delete(self, where: str | Predicate, *, properties: Mapping[str, str] | None = None) -> WriteResult:
         """Delete the rows where `where` is true, in one commit; `rows` of the result counts them.
@@ -393,14 +393,17 @@ def open_at(
     return Table(engine, definition)
 
 
-def _committed(
+def commit_messages(
     commit: TableCommit,
     messages: Sequence[CommitMessage],
-    properties: Mapping[str, str] | None,
+    properties: Mapping[str, str] | None = None,
     identifier: int = BATCH_COMMIT_IDENTIFIER,
     watermark: int | None = None,
 ) -> WriteResult:
-    """One commit; where it is refused for certain, or took place before, its files are removed."""
+    """Commit what writers prepared, here or in other processes, as `Table.write` does.
+
+    Where the commit is refused for certain, or took place before, the files of the messages are removed.
+    """
     try:
         done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
     except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported) as error:

@@ -54,7 +54,8 @@ def compact(
     opened = open_table(table) if isinstance(table, str) else table
     if not isinstance(opened, Table):
         raise InvalidRequest(f"{table} is a system table", hint="name the table itself")
-    running = spark or SparkSession.getActiveSession() or session()
+    running = SparkSession.getActiveSession() if spark is None else spark
+    running = session() if running is None else running
     engine = evolve(opened.engine, executor=spark_executor(running, _bytes_of, _message_of))
     return evolve(opened.with_options(options or {}), engine=engine).compact(full, where)
 

@@ -43,7 +43,9 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
 
 
 def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with exactly this schema (columns are matched by position)."""
+    """The batch with exactly this schema (columns are matched by position); without columns it keeps its rows."""
+    if not schema.names:
+        return batch
     columns = [
         column if column.type == field.type else column.cast(field.type, safe=False)
         for column, field in zip(batch.columns, schema, strict=True)

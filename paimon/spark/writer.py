@@ -7,21 +7,20 @@ files.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.codec import decode, encode
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict, CommitOverwritten, InvalidRequest, Unsupported
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.operations.commit.abort import is_still_needed
-from paimon.spark.options import ROUTE_COLUMN, SourceOptions
-from paimon.table import Table
+from paimon.spark.options import SourceOptions
+from paimon.spark.types import arrow_schema_of
+from paimon.table import Table, commit_messages
 
 
 class EncodedMessages(WriterCommitMessage):
@@ -32,42 +31,23 @@ class EncodedMessages(WriterCommitMessage):
 
 
 class PaimonWriter(DataSourceArrowWriter):
-    """One Spark write job: its commit user is made once and travels with it."""
+    """One Spark write job by `df.write`: its commit user is made once and travels with it."""
 
-    def __init__(self, table: Table, source: SourceOptions, overwrite: bool) -> None:
+    def __init__(self, table: Table, options: SourceOptions, overwrite: bool) -> None:
         check_rows_writable(table.definition)  # here, rather than in a task far from the caller
-        # Where rows are not routed, several tasks share a bucket, and each would compact it.
-        alone = source.routed or bool(table.primary_keys)
-        self._table = table if alone else table.with_options({"write-only": True})
-        self._kind_column = source.kind_column
-        self._identifier = source.commit_identifier or BATCH_COMMIT_IDENTIFIER
-        self._commit_user = source.commit_user or str(uuid.uuid4())
-        self._overwrite = overwrite
-
-    def _builder(self) -> BatchWriteBuilder:
-        builder = self._table.new_batch_write_builder(self._commit_user)
-        return builder.overwrite() if self._overwrite else builder
+        # Rows are not routed: several tasks share a bucket, and each would compact it.
+        alone = table.with_options({"write-only": True})
+        builder = alone.new_batch_write_builder(options.commit_user)
+        self.builder = builder.overwrite() if overwrite else builder
+        self._kind_column = options.kind_column
+        given = options.commit_identifier
+        self._identifier = BATCH_COMMIT_IDENTIFIER if given is None else given
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EncodedMessages:
-        with self._builder().new_write() as writer:
-            for batch in iterator:
-                table = pa.Table.from_batches([batch])
-                if ROUTE_COLUMN in table.column_names:
-                    table = table.drop_columns([ROUTE_COLUMN])
-                writer.write(table, self._kind_column)
-            return EncodedMessages(encode(writer.prepare_commit()))
+        return EncodedMessages(write_rows(self.builder, iterator, self._kind_column))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        decoded = _decoded(messages)
-        committer = self._builder().new_commit()
-        try:
-            if self._table.primary_keys:
-                _one_writer_a_bucket(decoded)
-            committer.commit(decoded, identifier=self._identifier)
-        except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported) as error:
-            if not is_still_needed(decoded, error):
-                committer.abort(decoded, self._identifier)
-            raise
+        commit_messages(self.builder.new_commit(), _decoded(messages), identifier=self._identifier)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove what the tasks wrote, where one of them failed.
@@ -77,21 +57,23 @@ class PaimonWriter(DataSourceArrowWriter):
         """
         if None not in messages:
             return
-        self._builder().new_commit().abort(_decoded(messages), self._identifier)
+        self.builder.new_commit().abort(_decoded(messages), self._identifier)
+
+
+def check_columns(builder: BatchWriteBuilder, schema: StructType, kind_column: str | None) -> None:
+    """Refuse rows of this schema where the table's writer would: it is given none of them."""
+    with builder.new_write() as writer:
+        writer.write(arrow_schema_of(schema).empty_table(), kind_column)
+
+
+def write_rows(builder: BatchWriteBuilder, batches: Iterator[pa.RecordBatch], kind_column: str | None) -> bytes:
+    """Write the rows of one task; the encoded messages say what was written."""
+    with builder.new_write() as writer:
+        for batch in batches:
+            writer.write(batch, kind_column)
+        return encode(writer.prepare_commit())
 
 
 def _decoded(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
     encoded = [m.data for m in messages if isinstance(m, EncodedMessages)]
     return [message for data in encoded for message in decode(data)]
-
-
-def _one_writer_a_bucket(messages: Sequence[CommitMessage]) -> None:
-    seen: set[tuple[bytes, int]] = set()
-    for message in messages:
-        place = (message.partition, message.bucket)
-        if place in seen:
-            raise InvalidRequest(
-                f"two tasks wrote bucket {message.bucket} of one partition",
-                hint="write with paimon.spark.write(df, table)",
-            )
-        seen.add(place)

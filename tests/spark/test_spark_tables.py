@@ -17,10 +17,12 @@ from pyspark.sql import SparkSession
 import paimon
 import paimon.spark
 from paimon.adapters.snapshots.renaming import FileSnapshotCommit
+from paimon.domain.commit.codec import decode
 from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import source_options
 from paimon.spark.types import spark_schema
-from paimon.spark.writer import EncodedMessages, PaimonWriter
+from paimon.spark.write import check_one_writer_a_bucket
+from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
 
 pytestmark = pytest.mark.spark
 
@@ -144,10 +146,16 @@ def test_deletes_travel_as_row_kinds(spark: SparkSession, catalog: paimon.Catalo
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(5, 10))
 
 
-def test_a_repeated_job_commits_once(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = catalog.create_table("db.plain", DDL)
-    for _ in range(2):
-        paimon.spark.write(spark.createDataFrame(rows(0, 9, "x")), table, commit_user="job", commit_identifier=7)
+@pytest.mark.parametrize("identifier", [0, 7])
+def test_a_repeated_job_commits_once(spark: SparkSession, catalog: paimon.Catalog, identifier: int) -> None:
+    table = append_table(catalog)
+    frame = spark.createDataFrame(rows(0, 9, "x"))
+    job = {"commit_user": "job", "commit_identifier": identifier}
+    results = [paimon.spark.write(frame, table, **job) for _ in range(2)]
+    assert [result.snapshot_ids for result in results] == [(1,), ()]
+    assert results[0].rows == 9 and results[0].files == len(list(Path(table.location).rglob("*.parquet")))
+    text = {"commit-user": "job", "commit-identifier": str(identifier)}
+    frame.write.format("paimon").mode("append").options(**text).save(table.location)
     assert table.scan().count() == 9
     assert len(table.snapshots()) == 1
 
@@ -174,12 +182,16 @@ def test_failed_tasks_are_tried_again_and_never_double_rows(
     assert len(table.snapshots()) == 1
 
 
+def append_table(catalog: paimon.Catalog) -> paimon.Table:
+    return catalog.create_table("db.plain", DDL)
+
+
 def writer_of(table: paimon.Table) -> PaimonWriter:
-    return PaimonWriter(table, source_options({"path": table.location, "paimon.routed": "true"}), False)
+    return PaimonWriter(table, source_options({"path": table.location}), False)
 
 
 def test_an_abort_after_the_publish_deletes_nothing(catalog: paimon.Catalog) -> None:
-    table = orders(catalog)
+    table = append_table(catalog)
     writer = writer_of(table)
     message = writer.write(iter(rows(0, 20, "kept").to_batches()))
     writer.commit([message])
@@ -188,7 +200,7 @@ def test_an_abort_after_the_publish_deletes_nothing(catalog: paimon.Catalog) -> 
 
 
 def test_an_abort_without_a_publish_removes_the_files(catalog: paimon.Catalog) -> None:
-    table = orders(catalog)
+    table = append_table(catalog)
     writer = writer_of(table)
     message = writer.write(iter(rows(0, 20, "dropped").to_batches()))
     assert list(Path(table.location).rglob("*.parquet"))
@@ -233,8 +245,8 @@ def test_a_refused_commit_removes_its_files_itself(catalog: paimon.Catalog) -> N
 
 def test_two_tasks_for_one_bucket_are_refused(catalog: paimon.Catalog) -> None:
     table = orders(catalog)
-    writer = writer_of(table)
-    twice = [writer.write(iter(rows(0, 20, "x").to_batches())) for _ in range(2)]
+    builder = table.new_batch_write_builder("me")
+    messages = [m for _ in range(2) for m in decode(write_rows(builder, iter(rows(0, 20, "x").to_batches()), None))]
     with pytest.raises(paimon.InvalidRequest, match="two tasks wrote bucket"):
-        writer.commit(twice)
-    assert table.snapshots() == []
+        check_one_writer_a_bucket(messages)
+    check_one_writer_a_bucket(messages[: len(messages) // 2])

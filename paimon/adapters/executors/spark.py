@@ -8,21 +8,27 @@ again that failed or whose worker died; the answers are those of the tries that 
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from paimon.domain.errors import StorageError
+from paimon.domain.errors import InvalidRequest, PaimonError, StorageError, Unsupported
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _PLACE, _DATA = "place", "data"
 _SCHEMA = f"{_PLACE} INT NOT NULL, {_DATA} BINARY NOT NULL"
+_TYPED = re.compile(
+    r"^paimon\.domain\.errors\.(InvalidRequest|Unsupported): (.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+"""What Python says of an error of ours at the end of a traceback, up to what Java says of it."""
 _ARROW = pa.schema([pa.field(_PLACE, pa.int32(), nullable=False), pa.field(_DATA, pa.binary(), nullable=False)])
 
 
@@ -74,7 +80,18 @@ class _Runs(Generic[T, R]):
                 yield pa.RecordBatch.from_pylist([answer], schema=_ARROW)
 
 
-def _reason(error: Any) -> str:
+def failure_of(error: Exception) -> PaimonError:
+    """The error that a task ended with, where the caller is at fault; else StorageError."""
+    found = _TYPED.search(str(error))
+    if found is None:
+        return StorageError("Spark", f"gave up a task: {_reason(error)}")
+    kind, text = found[1], found[2].strip()
+    if kind == "InvalidRequest":
+        return InvalidRequest(text)
+    return Unsupported(text.removeprefix("not supported: "))
+
+
+def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if line.startswith("paimon.") or "Error:" in line or "Exception:" in line]
     return (named or lines or [type(error).__name__])[-1]

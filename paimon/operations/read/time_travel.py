@@ -76,6 +76,18 @@ def pin(
     return PinnedTable(_at_schema(engine, table, travelled.schema_id), travelled)
 
 
+def pinned_at(engine: Engine, table: TableDefinition, snapshot_id: int | None, schema_id: int) -> PinnedTable:
+    """A state that was pinned before, perhaps in another process; no snapshot: the empty table.
+
+    Raises
+    ------
+    NotFound
+        The snapshot expired meanwhile.
+    """
+    found = None if snapshot_id is None else load_snapshot(engine, table.paths, snapshot_id)
+    return PinnedTable(_at_schema(engine, table, schema_id), found)
+
+
 def newest_compacted(engine: Engine, table: TableDefinition) -> Snapshot | None:
     """The newest snapshot of a compaction, of a full one where these are made at intervals; else the latest."""
     options = table.options
