@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import pickle
 import traceback
 from collections.abc import Callable
@@ -121,8 +122,19 @@ def test_of_what_travels() -> None:
     quiet(scan.explain(), repr(scan), repr(plan), pickle.dumps(plan.splits), repr(table), pickle.dumps(table))
 
 
-def test_of_spark_tasks() -> None:
-    options = {"path": f"s3://me:{PLAIN}@b/x", "s3.secret-key": SECRET, "password": SECRET}
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"path": f"s3://me:{PLAIN}@b/x", "s3.secret-key": SECRET, "password": SECRET},
+        {"path": f"s3://me:{PLAIN}@b/x"},
+        {"path": "s3://b/x", "storage": json.dumps({"secret_access_key": SECRET})},
+        {"path": "s3://b/x", "storage": json.dumps({"client_kwargs": {"password": SECRET}})},
+        {"path": "s3://b/x", "storage": json.dumps({"endpoint": f"http://me:{PLAIN}@{NOWHERE}/"})},
+        {"path": "s3://b/x", "storage": f"token={SECRET}"},
+        {"path": "x", "catalog": json.dumps({"metastore": "jdbc", "uri": URIS[0], "jdbc.password": SECRET})},
+    ],
+)
+def test_of_spark_tasks(options: dict[str, str]) -> None:
     source = PaimonDataSource(options)
     for call in (source.schema, lambda: source.reader(None), lambda: source.writer(None, False)):
         try:
