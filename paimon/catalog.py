@@ -73,11 +73,12 @@ class Catalog(NotebookDisplay):
         Raises
         ------
         NotFound
-            There is no such warehouse: its first database makes it.
+            The warehouse is a local directory that does not exist; its first database makes it. Under a URL an absent
+            warehouse is one without databases: object stores have no empty directories.
         """
         names = sorted(self.store.databases())
-        kept_by_directories = self.engine.tables is None
-        if not names and kept_by_directories and self.engine.files.status(self.warehouse) is None:
+        is_directory = "://" not in self.warehouse and self.engine.tables is None
+        if not names and is_directory and self.engine.files.status(self.warehouse) is None:
             hint = "check the path, or make the warehouse: create_database(name), or paimon init"
             raise NotFound("warehouse", self.warehouse, hint=hint)
         return names

@@ -24,7 +24,7 @@ from paimon.cli.arguments import (
 from paimon.cli.inputs import FILE_HELP, FORMATS, schema_of
 from paimon.cli.output import print_records
 from paimon.cli.picture import known_rows, show_table
-from paimon.domain.errors import AlreadyExists, InvalidRequest, PaimonError
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError
 from paimon.table import Table
 
 
@@ -103,6 +103,8 @@ def _ls(given: argparse.Namespace) -> None:
         raise InvalidRequest("no warehouse was named", hint="paimon ls PATH, or set PAIMON_WAREHOUSE")
     catalog = catalog_at(given, warehouse)
     databases = catalog.databases()
+    if not databases and not given.catalog and catalog.engine.files.status(catalog.warehouse) is None:
+        raise NotFound("warehouse", catalog.warehouse, hint=f"check the URL, or make it: paimon init {warehouse}")
     records, errors = [], []
     for name in (f"{database}.{table}" for database in databases for table in catalog.tables(database)):
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paimon.domain.errors import PaimonError, Unsupported
+from paimon.domain.errors import PaimonError
 
 EXTRAS: Mapping[str, str] = {
     "datasketches": "sketches",
@@ -28,18 +28,15 @@ EXTRAS: Mapping[str, str] = {
 """The extra that brings each package."""
 
 
-class MissingExtra(Unsupported, ImportError):
+class MissingExtra(PaimonError, ImportError):
     """Something needs an optional package that is not installed.
 
     `feature` is what needs it, `package` the package, `extra` the extra of this library that brings it.
     """
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
-        PaimonError.__init__(
-            self, f"{feature} needs the package {package!r}, which is not installed", hint=install_hint(extra)
-        )
+        super().__init__(f"{feature} needs the package {package!r}, which is not installed", hint=install_hint(extra))
         self.feature = feature
-        self.path = None
         self.package = package
         self.extra = extra
 

@@ -93,6 +93,6 @@ def test_no_hint_names_a_package_index_that_has_no_such_package() -> None:
 def test_the_error_is_an_import_error_that_travels() -> None:
     error = missing_extra("to_polars", "polars")
     assert isinstance(error, ImportError)
-    assert isinstance(error, paimon.Unsupported)
+    assert isinstance(error, paimon.PaimonError)
     back = pickle.loads(pickle.dumps(error))
     assert (str(back), back.hint, back.extra) == (str(error), error.hint, "polars")

@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
     CHARACTER_TYPES,
@@ -44,7 +44,7 @@ _TIME_TEXT = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2}):?(\d{2}))$")
 
 
-class _Misfit(ValueError):
+class _Misfit(Exception):
     """Why a value does not fit, in words for the one who wrote it."""
 
 
@@ -60,9 +60,9 @@ def literal(value: Any, data_type: DataType) -> Any:
         return None
     try:
         return _literal(value, data_type)
-    except PaimonError:
+    except InvalidRequest:
         raise
-    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+    except (_Misfit, ValueError, TypeError, LookupError, ArithmeticError) as error:
         # What Python says of a value speaks of its own classes: only reasons of this module are shown.
         hint = str(error) if isinstance(error, _Misfit) else _expected(data_type)
         raise InvalidRequest(f"{value!r} is no {_name(data_type)}", subject=str(value), hint=hint) from error
