@@ -98,6 +98,12 @@ def test_cut_texts_are_no_wider_than_allowed(text: str, width: int) -> None:
     assert display_width(text) > width or cut_text(text, width) == text
 
 
+def test_records_on_a_narrow_terminal_are_folded_and_not_cut(lake: Path) -> None:
+    lines = on_terminal(["ls", str(lake)], 60)
+    assert max(map(display_width, lines)) <= 60
+    assert not any("…" in line for line in lines)
+
+
 def test_without_rich_tables_are_plain(lake: Path) -> None:
     plain = without("rich")
     drawn = on_terminal(["cat", f"{lake}/db.db/t", "--limit", "2"], command=plain)

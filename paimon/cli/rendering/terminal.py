@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from paimon.cli.rendering.text_table import GAP, TextColumn, fit_to_screen, to_text_lines
 
@@ -75,9 +75,9 @@ def _draw_grid(columns: Sequence[TextColumn], title: str | None) -> None:
 
     grid = Grid(title=title and escape(title), title_justify="left")
     for column in columns:
-        grid.add_column(
-            escape(column.name), justify="right" if column.is_numeric else "left", no_wrap=column.is_numeric
-        )
+        side: Literal["left", "right"] = "right" if column.is_numeric else "left"
+        # Folded, not cut: the name of a table is of no use without its end.
+        grid.add_column(escape(column.name), justify=side, no_wrap=column.is_numeric, overflow="fold")
     for cells in zip(*(column.cells for column in columns), strict=True):
         grid.add_row(*map(escape, cells))
     console().print(grid)
