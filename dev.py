@@ -12,14 +12,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
+import threading
+import time
 import venv
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 HOME = Path(os.environ.get("PAIMON_VENV", ROOT / ".venv"))
 EXTRAS = {"flights": "demo", "tests": "test"}
+WIPE = "\r\x1b[K"
+LAST_LINES = 20
 
 
 def main(arguments: list[str]) -> int:
@@ -50,12 +57,66 @@ def environment(extra: str) -> str:
     if stamp.exists() and stamp.read_text() == wanted:
         return str(python)
     if not python.exists():
-        print(f"making a virtual environment in {HOME} …", flush=True)
+        print(f"Making a virtual environment in {HOME}", flush=True)
         venv.create(HOME, with_pip=True)
-    print(f"installing paimon-lake[{extra}] (the first time takes a few minutes) …", flush=True)
-    subprocess.check_call([str(python), "-m", "pip", "install", "--quiet", "--editable", f"{ROOT}[{extra}]"])
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar", "off"]
+    print(f"Installing paimon-lake[{extra}], which takes a minute or two the first time", flush=True)
+    run_with_progress([*pip, "--editable", f"{ROOT}[{extra}]"], HOME / "install.log")
     stamp.write_text(wanted)
     return str(python)
+
+
+def run_with_progress(command: list[str], log: Path) -> None:
+    """Run a pip command: one line that moves on a terminal, its output in a file.
+
+    Parameters
+    ----------
+    command : list of str
+        The program and its arguments.
+    log : Path
+        The file that takes the output; its last lines are printed if the command fails, which ends this program.
+    """
+    moves, start, lines = sys.stdout.isatty(), time.monotonic(), list[str]()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        reader = threading.Thread(target=keep_lines, args=(process.stdout, log, lines), daemon=True)
+        reader.start()
+        while reader.is_alive():
+            reader.join(0.2)
+            if moves:
+                progress = f"{time.monotonic() - start:4.0f} s  {shorten(lines[-1]) if lines else 'starting pip'}"
+                print(WIPE + progress[: shutil.get_terminal_size().columns - 1], end="", flush=True)
+    wipe = WIPE if moves else ""
+    if process.returncode:
+        print(f"{wipe}The installation failed. Its whole output is in {log}, its last lines are:", file=sys.stderr)
+        print("\n".join(lines[-LAST_LINES:]), file=sys.stderr)
+        sys.exit(process.returncode)
+    print(f"{wipe}Installed {count_packages(lines)} packages in {time.monotonic() - start:.0f} s", flush=True)
+
+
+def keep_lines(output: Iterable[str], log: Path, lines: list[str]) -> None:
+    """Collect the lines of an output, in a list and in a file."""
+    with log.open("w", encoding="utf8") as file:
+        for line in output:
+            lines.append(line.rstrip())
+            print(lines[-1], file=file, flush=True)
+
+
+def shorten(line: str) -> str:
+    """What a line of pip says, in a few words: ``"downloading pyspark"``."""
+    words = line.split()
+    if line.startswith("Installing collected packages"):
+        return f"unpacking {len(words) - 3} packages"
+    if len(words) < 2:
+        return line.strip()
+    return f"{words[0].lower()} {re.split('[<>=!~;([]|-[0-9]', words[1])[0]}"
+
+
+def count_packages(lines: list[str]) -> int:
+    """How many packages pip says that it installed."""
+    done = [line for line in lines if line.startswith("Successfully installed")]
+    return len(done[-1].split()) - 2 if done else 0
 
 
 if __name__ == "__main__":

@@ -44,6 +44,24 @@ def commits(stream: pa.Table, count: int) -> list[pa.Table]:
     return [stream.slice(a, b - a) for a, b in pairwise(bounds)]
 
 
+def count_late(stream: list[pa.Table]) -> list[int]:
+    """Count the events of each commit that come behind newer ones of the same flight, which an earlier commit held."""
+    whole = pa.concat_tables(stream)
+    rows = whole.select(KEYS).append_column("row", pa.array(np.arange(whole.num_rows)))
+    numbered = rows.group_by(KEYS, use_threads=False).aggregate([("row", "list")])["row_list"].combine_chunks()
+    flights = np.empty(whole.num_rows, np.int64)
+    flights[numbered.flatten().to_numpy()] = pc.list_parent_indices(numbered).to_numpy()
+    versions = whole["version"].to_numpy()
+    newest = np.full(len(numbered), -1)
+    counts, start = [], 0
+    for part in stream:
+        rows_here = slice(start, start + part.num_rows)
+        counts.append(int((versions[rows_here] < newest[flights[rows_here]]).sum()))
+        np.maximum.at(newest, flights[rows_here], versions[rows_here])
+        start += part.num_rows
+    return counts
+
+
 def _event(
     flights: pa.Table, version: int, status: str, kind: str, delays: tuple[str, ...] = (), ahead: int = 0
 ) -> pa.Table:

@@ -6,11 +6,11 @@ fails.
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
-import time
+import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +19,10 @@ from rich.console import Console
 
 import paimon
 import paimon.spark
-from paimon.cli.flights import events, report, source, truth
+from paimon.cli.flights import events, plot, source, truth
+from paimon.cli.flights.delays import print_delays
+from paimon.cli.flights.states import collect_states, count_runs, read_delays
+from paimon.cli.flights.steps import Steps, divert_errors
 from paimon.domain.errors import CorruptTable
 from paimon.spark.types import spark_schema
 from paimon.table import Table
@@ -31,60 +34,61 @@ FLIGHTS_DDL = """
 """
 
 
-class Steps:
-    """Says what is going on, and how long it took."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._start = time.monotonic()
-
-    @contextmanager
-    def step(self, what: str) -> Iterator[None]:
-        """One step: a spinner while it runs, a line when it is done."""
-        begin = time.monotonic()
-        with self._console.status(what):
-            yield
-        total = time.monotonic() - self._start
-        self._console.print(
-            f"[green]✓[/] {what} [dim]({time.monotonic() - begin:.1f} s, {total:.0f} s in all)[/]", soft_wrap=True
-        )
-
-
 def run(warehouse: Path, output: Path, commits: int, console: Console) -> None:
-    """Run everything; CorruptTable where an answer differs from the truth."""
+    """Run everything; CorruptTable where a result differs from the truth."""
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     steps = Steps(console)
     shutil.rmtree(warehouse / "flights.db", ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
-    with steps.step("start Spark"):
-        spark = paimon.spark.session(app_name="paimon flights")
-        spark.sparkContext.setLogLevel("ERROR")
-    with steps.step("read the source and derive its change stream"):
+    log = output / "spark.log"
+    spark = _start_spark(steps, log)
+    with steps.step("read the source") as step:
         flights = source.flights()
         stream = events.commits(events.change_stream(flights), commits)
+        count = sum(part.num_rows for part in stream)
+        step.report(f"{flights.num_rows:,} flights -> {count:,} events, in the order in which they arrived")
     catalog = paimon.connect(warehouse)
     catalog.create_database("flights", exist_ok=True)
     table = _flights_table(catalog)
     for number, part in enumerate(stream, 1):
-        with steps.step(f"commit {number} of {commits}: upsert {part.num_rows:,} events through Spark"):
-            paimon.spark.write(
-                spark.createDataFrame(part, spark_schema(part.schema)),
-                table,
-                kind_column="op",
-                commit_user="flights",
-                commit_identifier=number,
-            )
-    with steps.step("append weather and planes"):
-        _append_tables(spark, catalog)
-    _check(steps, spark, catalog, flights, stream)
-    with steps.step("draw"):
+        _upsert(steps, spark, table, part, number, commits)
+    _append_tables(steps, spark, catalog)
+    _check(steps, spark, table, flights, stream)
+    picture = output / "flights.png"
+    with steps.step("draw") as step:
         airlines = dict(zip(*(source.plain("airlines")[c].to_pylist() for c in ("carrier", "name")), strict=True))
-        result = table.scan(columns=["carrier", "month", "flight", "arr_delay"]).to_arrow()
-        picture = output / "delays.png"
-        report.plot(result, airlines, picture)
-    report.show(console, result, airlines)
-    console.print(f"plot: {picture}\ntables: {warehouse}")
+        delays = read_delays(table)
+        plot.draw(collect_states(table, events.count_late(stream)), delays, airlines, picture)
+        step.report(f"{_relative(picture)}")
+    print_delays(console, delays, airlines)
+    console.print(
+        f"All checks passed in {steps.seconds:.0f} s. Plot: {_relative(picture)}   Spark's messages: {_relative(log)}",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    for line in next_commands(table.location):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
     spark.stop()
+
+
+def _start_spark(steps: Steps, log: Path) -> SparkSession:
+    with steps.step("start Spark") as step, divert_errors(log):
+        spark = paimon.spark.session(app_name="paimon flights")
+        spark.sparkContext.setLogLevel("ERROR")
+        step.report(f"Spark {spark.version}, {spark.sparkContext.defaultParallelism} threads")
+    return spark
+
+
+def _upsert(steps: Steps, spark: SparkSession, table: Table, part: pa.Table, number: int, commits: int) -> None:
+    with steps.step(f"commit {number} of {commits} through Spark") as step:
+        paimon.spark.write(
+            spark.createDataFrame(part, spark_schema(part.schema)),
+            table,
+            kind_column="op",
+            commit_user="flights",
+            commit_identifier=number,
+        )
+        plan = table.scan().plan()
+        step.report(f"{part.num_rows:,} events upserted; {plan.file_count} files in {count_runs(plan)} sorted runs")
 
 
 def _flights_table(catalog: paimon.Catalog) -> Table:
@@ -98,34 +102,62 @@ def _flights_table(catalog: paimon.Catalog) -> Table:
     )
 
 
-def _append_tables(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    for name in ("weather", "planes"):
-        rows = source.plain(name)
-        table = catalog.create_table(f"flights.{name}", rows.schema)
-        paimon.spark.write(spark.createDataFrame(rows, spark_schema(rows.schema)), table)
+def _append_tables(steps: Steps, spark: SparkSession, catalog: paimon.Catalog) -> None:
+    with steps.step("append weather and planes") as step:
+        counts = []
+        for name in ("weather", "planes"):
+            rows = source.plain(name)
+            table = catalog.create_table(f"flights.{name}", rows.schema)
+            paimon.spark.write(spark.createDataFrame(rows, spark_schema(rows.schema)), table)
+            found = table.scan().count()
+            if found != rows.num_rows:
+                raise CorruptTable(f"flights.{name}", f"holds {found} rows, not {rows.num_rows}")
+            counts.append(f"{found:,} rows of {name}")
+        step.report(f"{' and '.join(counts)}, as many as the source has")
 
 
-def _check(
-    steps: Steps, spark: SparkSession, catalog: paimon.Catalog, flights: pa.Table, stream: list[pa.Table]
-) -> None:
-    table = catalog.table("flights.flights")
-    with steps.step("read back embedded, and compare with the source"):
-        wanted = truth.final_state(flights)
-        _same("the embedded read", truth.comparable(table.scan().to_arrow()), wanted)
-    with steps.step("read back through Spark, and compare with the source"):
-        _same("the read through Spark", truth.comparable(paimon.spark.read(spark, table).toArrow()), wanted)
-    with steps.step("travel back to the middle of the stream, and compare with a replay"):
+def _check(steps: Steps, spark: SparkSession, table: Table, flights: pa.Table, stream: list[pa.Table]) -> None:
+    wanted = truth.final_state(flights)
+    with steps.step("check: read embedded") as step:
+        rows = _require_same("the embedded read", table.scan().to_arrow(), wanted)
+        step.report(f"{rows:,} rows merged from {table.scan().plan().row_count:,} records, equal to the source")
+    with steps.step("compact through Spark") as step:
+        done = paimon.spark.compact(table, full=True, spark=spark)
+        step.report(f"{done.files_before} files -> {done.files_after}, {done.rows:,} records left")
+    with steps.step("check: read through Spark") as step:
+        rows = _require_same("the read through Spark", paimon.spark.read(spark, table).toArrow(), wanted)
+        step.report(f"{rows:,} rows, equal to the source")
+    with steps.step("check: time travel") as step:
         middle = len(stream) // 2
         snapshot = table.snapshots()[middle - 1].id
-        before = truth.comparable(table.scan(snapshot=snapshot).to_arrow())
-        _same(f"snapshot {snapshot}", before, truth.state_after(pa.concat_tables(stream[:middle])))
-    with steps.step("count the rows of the append tables"):
-        for name in ("weather", "planes"):
-            rows = catalog.table(f"flights.{name}").scan().count()
-            if rows != source.plain(name).num_rows:
-                raise CorruptTable(f"flights.{name}", f"holds {rows} rows, not {source.plain(name).num_rows}")
+        before = truth.state_after(pa.concat_tables(stream[:middle]))
+        rows = _require_same(f"snapshot {snapshot}", table.scan(snapshot=snapshot).to_arrow(), before)
+        step.report(f"{rows:,} rows at snapshot {snapshot}, equal to a replay of the first {middle} commits")
 
 
-def _same(what: str, got: pa.Table, wanted: pa.Table) -> None:
-    if not got.equals(wanted):
+def _require_same(what: str, got: pa.Table, wanted: pa.Table) -> int:
+    """The number of rows; CorruptTable where they are others than wanted."""
+    if not truth.comparable(got).equals(wanted):
         raise CorruptTable(what, f"{got.num_rows} rows are not the {wanted.num_rows} of the source")
+    return len(wanted)
+
+
+def next_commands(location: str) -> list[str]:
+    """Lines of three commands that look into the table, as they can be typed here."""
+    beside, known = Path(sys.executable).with_name("paimon"), shutil.which("paimon")
+    if not beside.exists():
+        program = f"{_relative(Path(sys.executable))} -m paimon"
+    else:
+        program = "paimon" if known and Path(known).samefile(beside) else _relative(beside)
+    place = _relative(Path(location))
+    return [
+        "Next:",
+        f"  {program} show {place}",
+        f"  {program} head {place} --where \"carrier = 'HA' AND arr_delay > 60\"",
+        f"  {program} snapshots {place}",
+    ]
+
+
+def _relative(path: Path) -> str:
+    """The path as a shell takes it here: relative where it lies below the working directory."""
+    return shlex.quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))

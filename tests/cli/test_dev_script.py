@@ -1,0 +1,73 @@
+"""`dev.py` shows one line while pip works, keeps the output in a file, and shows it where the installation fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def dev() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dev_script", ROOT / "dev.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def program(text: str) -> list[str]:
+    return [sys.executable, "-c", text]
+
+
+def test_the_output_goes_to_a_file(dev: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    noise = "print('Collecting pyspark'); print('Successfully installed attrs-1 pyspark-4')"
+    dev.run_with_progress(program(noise), tmp_path / "log")
+    shown = capfd.readouterr()
+    assert shown.out == "Installed 2 packages in 0 s\n" and not shown.err
+    assert (tmp_path / "log").read_text().splitlines()[0] == "Collecting pyspark"
+
+
+def test_a_failure_shows_the_last_lines_and_ends(
+    dev: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failing = "import sys\nfor i in range(50): print('line', i)\nsys.exit('ERROR: no matching distribution')"
+    with pytest.raises(SystemExit) as ended:
+        dev.run_with_progress(program(failing), tmp_path / "log")
+    assert ended.value.code == 1
+    shown = capfd.readouterr().err
+    assert "ERROR: no matching distribution" in shown and str(tmp_path / "log") in shown
+    assert "line 49" in shown and "line 9\n" not in shown
+
+
+def test_a_terminal_sees_one_line_that_moves(
+    dev: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    slow = "import time; print('Downloading pyspark-4.3.0.tar.gz (434.2 MB)', flush=True); time.sleep(1)"
+    dev.run_with_progress(program(slow), tmp_path / "log")
+    *moving, last = capsys.readouterr().out.split(dev.WIPE)
+    assert any("downloading pyspark" in line for line in moving)
+    assert all(len(line) < 40 and "\n" not in line for line in moving)
+    assert last.startswith("Installed ")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("Collecting pyspark>=4.1 (from paimon-lake[demo])", "collecting pyspark"),
+        ("  Downloading pyarrow-26.0.1-cp311-manylinux.whl (46 MB)", "downloading pyarrow"),
+        ("Installing collected packages: a, b, c", "unpacking 3 packages"),
+        ("Requirement already", "requirement already"),
+        ("  Preparing metadata", "preparing metadata"),
+        ("", ""),
+    ],
+)
+def test_lines_of_pip_become_a_few_words(dev: ModuleType, line: str, words: str) -> None:
+    assert dev.shorten(line) == words
