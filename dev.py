@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     command, rest = arguments[0], arguments[1:]
     python = environment(EXTRAS[command])
     if command == "flights":
-        return subprocess.call([python, "-m", "paimon", "demo", "flights", *rest], cwd=ROOT)
+        return subprocess.call([python, "-m", "paimon", "demo", "flights", *rest])  # its tables go where it is called
     return subprocess.call([python, "-m", "pytest", *(rest or default_test_arguments())], cwd=ROOT)
 
 

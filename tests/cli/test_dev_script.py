@@ -71,3 +71,17 @@ def test_a_terminal_sees_one_line_that_moves(
 )
 def test_lines_of_pip_become_a_few_words(dev: ModuleType, line: str, words: str) -> None:
     assert dev.shorten(line) == words
+
+
+def test_the_demo_runs_where_it_is_called(dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tables and its next commands are named relative to that directory."""
+    called = tmp_path / "python"
+    called.write_text(f"#!/bin/sh\npwd > {tmp_path}/where; echo \"$@\" > {tmp_path}/arguments\n")
+    called.chmod(0o755)
+    monkeypatch.setattr(dev, "environment", lambda extra: str(called))
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert dev.main(["flights", "--commits", "4"]) == 0
+    assert (tmp_path / "where").read_text().strip() == str(here)
+    assert (tmp_path / "arguments").read_text().split() == ["-m", "paimon", "demo", "flights", "--commits", "4"]
