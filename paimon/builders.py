@@ -23,9 +23,11 @@ from paimon.domain.scan.plan import Plan
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.texts import check_mapping, check_names, check_text
 from paimon.notebook import NotebookDisplay, given_arguments
 from paimon.operations.commit.abort import abort
 from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, committed
+from paimon.operations.commit.request import check_long
 from paimon.operations.read.split import ReadPlan, output_schema, read_split
 from paimon.operations.write.commit_written import commit_written, repeat_commit
 from paimon.operations.write.source import tables_of
@@ -59,7 +61,7 @@ class ReadBuilder(_BuilderDisplay):
 
     def with_projection(self, columns: Sequence[str]) -> ReadBuilder:
         """These columns, in this order."""
-        return evolve(self, columns=tuple(columns))
+        return evolve(self, columns=check_names(columns, "columns"))
 
     def with_limit(self, limit: int) -> ReadBuilder:
         """At most so many rows of the splits that are read together."""
@@ -200,6 +202,8 @@ class TableWrite(_BuilderDisplay):
 
     def write(self, data: Any, kind_column: str | None = None) -> None:
         """Write anything tabular (see `Table.write`)."""
+        if kind_column is not None:
+            check_text(kind_column, "kind_column")
         extra = (kind_column,) if kind_column else ()
         for table in tables_of(data, self._table.schema.fields, extra):
             self._writer.write(table, kind_column)
@@ -296,7 +300,7 @@ class TableCommit(_BuilderDisplay):
             overwrite=self.overwrite,
             dynamic_overwrite=self.dynamic_overwrite,
             watermark=watermark,
-            properties=dict(properties or {}),
+            properties=dict(check_mapping(properties, "properties")),
             ignore_empty=self.ignore_empty,
         )
         done = commit_written(self.engine, self.table, request, self._safe)
@@ -308,6 +312,8 @@ class TableCommit(_BuilderDisplay):
 
         For the others callbacks are called again, and rows that reads do not show yet are compacted.
         """
+        for identifier in identifiers:
+            check_long(identifier, "commit identifier")
         left = [i for i in identifiers if not committed(self.engine, self.table, self.commit_user, i)]
         for identifier in identifiers:
             if identifier not in left:
@@ -389,7 +395,7 @@ class StreamTableCommit(_BuilderDisplay):
         watermark: int | None = None,
     ) -> CommitResult:
         """Publish the messages under this identifier."""
-        if not 0 <= identifier < BATCH_COMMIT_IDENTIFIER:
+        if not 0 <= check_long(identifier, "commit identifier") < BATCH_COMMIT_IDENTIFIER:
             raise InvalidRequest(f"commit identifier {identifier} is out of range", subject="identifier")
         inner = self.inner
         if committed(inner.engine, inner.table, inner.commit_user, identifier):

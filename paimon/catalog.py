@@ -19,6 +19,7 @@ from paimon.domain.options.setting import option_text
 from paimon.domain.paths import TablePaths, segment
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.secrets import without_password
+from paimon.domain.texts import check_mapping, check_names
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
@@ -171,9 +172,9 @@ class Catalog(NotebookDisplay):
             self.engine,
             paths,
             _fields(schema),
-            tuple(primary_keys),
-            tuple(partition_keys),
-            defaults | {k: option_text(v) for k, v in (options or {}).items()},
+            check_names(primary_keys, "primary_keys"),
+            check_names(partition_keys, "partition_keys"),
+            defaults | {k: option_text(v) for k, v in check_mapping(options, "options").items()},
             comment,
             allow_unknown_options=allow_unknown_options,
         )
@@ -246,7 +247,7 @@ class Catalog(NotebookDisplay):
             self.engine,
             self.store.table_location(identifier.database, identifier.table),
             identifier,
-            {k: option_text(v) for k, v in (options or {}).items()},
+            {k: option_text(v) for k, v in check_mapping(options, "options").items()},
         )
 
     def drop_table(self, name: str, *, missing_ok: bool = False) -> None:

@@ -7,7 +7,7 @@ engine travels to other processes as the recipe that builds it (its location and
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +31,7 @@ from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.options.setting import option_text
+from paimon.domain.texts import check_mapping, check_path
 from paimon.operations.commit.after.callbacks import with_callbacks
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.catalogs import CatalogStore
@@ -165,7 +166,7 @@ def _open_at_path(
     callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback],
 ) -> Table | SystemTable:
     location, _ = place_of(path)
-    roots = tuple(location_of(root) for root in allowed_roots)
+    roots = _roots(allowed_roots)
     engine = _calling(engine_for(location, _storage_options(storage), {}, roots), callbacks)
     return open_with(engine, path, options, roots)
 
@@ -179,7 +180,7 @@ def open_with(
     """Like `open_table`, with the ports of an engine that exists already."""
     from paimon.table import open_at  # loaded when a table is first opened, so that connecting stays fast
 
-    text = {key: option_text(value) for key, value in (options or {}).items()}
+    text = {key: option_text(value) for key, value in check_mapping(options, "options").items()}
     location, identifier = place_of(path)
     return open_at(engine, location, identifier, text, tuple(allowed_roots))
 
@@ -228,13 +229,29 @@ def _calling(engine: Engine, callbacks: Sequence[CommitCallback] | Mapping[str, 
 
 
 def location_of(path: str | os.PathLike[str]) -> str:
-    """A path or URL in the form that the adapters take: local paths absolute, no slash at the end."""
-    text = os.fspath(path)
+    """A path or URL in the form that the adapters take: local paths absolute, no slash at the end.
+
+    InvalidRequest for what is no path: not a text, not valid Unicode, with a NUL.
+    """
+    try:
+        text = check_path(os.fspath(path), "path")
+    except TypeError as error:
+        hint = "give a str or a pathlib.Path"
+        raise InvalidRequest(f"a {type(path).__name__} is no path", subject="path", hint=hint) from error
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     if "://" in text:
         return text.rstrip("/")
-    return os.path.abspath(Path(text).expanduser())  # noqa: PTH100  (links stay as they are named)
+    try:
+        return os.path.abspath(Path(text).expanduser())  # noqa: PTH100  (links stay as they are named)
+    except RuntimeError as error:  # the home directory of a user that does not exist
+        raise InvalidRequest(f"path {text!r} cannot be resolved: {error}", subject="path") from error
+
+
+def _roots(given: object) -> tuple[str, ...]:
+    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
+        raise InvalidRequest(f"allowed_roots {given!r} is no list of paths", subject="allowed_roots")
+    return tuple(location_of(root) for root in given)
 
 
 def _storage_options(storage: object) -> Mapping[str, object]:

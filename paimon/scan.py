@@ -17,6 +17,7 @@ from attrs import evolve
 
 from paimon.domain.changelog.between import Between
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import describe
 from paimon.domain.predicate.transform import columns_of, only_columns
@@ -24,6 +25,7 @@ from paimon.domain.scan.plan import Plan, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.scans import scanned_buckets
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.texts import check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import ROW_KIND, SEQUENCE_NUMBER
 from paimon.notebook import NotebookDisplay, given_arguments, read_or_explain
@@ -71,7 +73,7 @@ class Scan(NotebookDisplay, Results):
         self._table = table
         self._columns = columns
         self._where = where
-        self._limit = limit
+        self._limit = None if limit is None else min(limit, LARGEST_LONG)
         self._travel = (snapshot, tag, timestamp)
         self._view = view
         # Filled when first asked for. Not cached_property: before Python 3.12 that makes all scans wait for one.
@@ -255,6 +257,8 @@ def check_selection(columns: Sequence[str] | None, limit: int | None) -> None:
         raise InvalidRequest(f"limit {limit!r} is {wrong}", subject="limit", hint="give a count of rows, or None")
     if isinstance(columns, str):
         raise InvalidRequest(f"columns is the text {columns!r}", subject="columns", hint=f"write [{columns!r}]")
+    if columns is not None:
+        check_names(columns, "columns")
     strange = [c for c in columns or () if not isinstance(c, str)]
     if strange:
         raise InvalidRequest(f"{strange[0]!r} is no column name", subject="columns", hint="name columns by their text")

@@ -147,6 +147,6 @@ def refuse_plain_table(name: str) -> NoReturn:
 def open_system_table(engine: Engine, definition: TableDefinition, name: str) -> SystemTable:
     """The system table of this name; InvalidRequest with the nearest name where there is none."""
     known = SYSTEM_TABLES.keys() | DATA_VIEWS.keys()
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise InvalidRequest(f"there is no system table {name!r}", subject=name, hint=did_you_mean(name, known))
     return SystemTable(engine, definition, name)

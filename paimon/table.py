@@ -31,10 +31,12 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths, segment
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.schema.rules.merge import check_dynamic_columns
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from paimon.domain.texts import check_mapping
 from paimon.domain.types.arrow import arrow_schema
 from paimon.follow import Followed
 from paimon.notebook import NotebookDisplay, read_or_explain, table_text
@@ -123,10 +125,11 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
 
     def with_options(self, options: Mapping[str, object]) -> Table:
         """The same table with these dynamic options on top, for this handle alone."""
-        text = {key: option_text(value) for key, value in options.items()}
+        text = {key: option_text(value) for key, value in check_mapping(options, "options").items()}
         check_options(text)
         combined = self.definition.options.with_values(text)
         check_table_type(combined, self.name)
+        check_dynamic_columns(self.definition.schema, text)
         return evolve(self, definition=evolve(self.definition, options=combined))
 
     def scan(
@@ -298,7 +301,7 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
         """
         from paimon.operations.rows.change import expression_of, update_rows
 
-        values = {name: expression_of(value) for name, value in set.items()}
+        values = {name: expression_of(value) for name, value in check_mapping(set, "set").items()}
         user = _fresh_user(self)
         return _result(self, update_rows(self.engine, self.definition, values, predicate_of(where), user, properties))
 
@@ -381,6 +384,7 @@ def open_at(
         raise NotFound("table", location, hint="a table's directory holds schema/schema-0")
     combined = TableOptions.of(schema.options).with_values(options)
     check_table_type(combined, identifier.full_name)
+    check_dynamic_columns(schema, options)
     definition = TableDefinition(
         identifier=identifier.full_name,
         paths=paths,

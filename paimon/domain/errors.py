@@ -18,6 +18,8 @@ _LONGEST = 4_000
 
 
 def _cut(text: str) -> str:
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode()  # half a character could not be printed
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
 
 
@@ -224,7 +226,7 @@ def _revived(kind: type[PaimonError], told: tuple[object, ...], fields: dict[str
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The hint that names the nearest known name, or lists the known ones; None where nothing is known."""
-    names = sorted(known)
+    name, names = str(name), sorted(known)
     same = [candidate for candidate in names if candidate.lower() == name.lower()]
     near = same or get_close_matches(name, names, n=1, cutoff=0.6)
     if near:

@@ -30,6 +30,8 @@ class Identifier:
 
 def parse_identifier(name: str) -> Identifier:
     """The identifier that ``database.table[$branch_b][$system]`` names (InvalidRequest where it is none)."""
+    if not isinstance(name, str):
+        raise InvalidRequest(f"{name!r} names no table", subject=str(name), hint="write it as 'database.table'")
     database, dot, rest = name.partition(".")
     if not dot or not database or not rest:
         raise InvalidRequest(f"{name!r} names no table", subject=name, hint="write it as 'database.table'")

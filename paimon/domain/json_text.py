@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from attrs import frozen
 
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, InvalidRequest
 
 V = TypeVar("V")
 INT_MAX = 2**31 - 1
@@ -70,8 +70,15 @@ def dump_json(value: object, *, compact: bool = False) -> bytes:
     """The value as Jackson pretty-prints it: two blanks a level, arrays on one line, no final newline.
 
     Numbers with a fraction are Decimals, which keep their digits. `compact` leaves out line breaks and indentation.
+    InvalidRequest for text that is not valid Unicode.
     """
-    return (_dump(value, "", "") if compact else _dump(value, "\n", "  ")).encode()
+    text = _dump(value, "", "") if compact else _dump(value, "\n", "  ")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        near = text[max(0, error.start - 40) : error.end + 40]
+        hint = "remove the unpaired surrogates"
+        raise InvalidRequest(f"the text {near!r} is not valid Unicode", hint=hint) from error
 
 
 def _dump(value: object, newline: str, indent: str) -> str:

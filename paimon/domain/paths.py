@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.domain.texts import is_unicode
 
 MAIN_BRANCH = "main"
 _BAD_CHARACTER = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
@@ -24,9 +25,9 @@ def segment(name: str, what: str = "name") -> str:
 
     Refused: empty, ``.``, ``..``, a slash or backslash, control characters, a NUL, half a character.
     """
-    if not name or name in (".", "..") or _BAD_CHARACTER.search(name):
+    if not isinstance(name, str) or not name or name in (".", "..") or _BAD_CHARACTER.search(name):
         raise InvalidRequest(
-            f"{what} {name!r} is not a single path segment", subject=name, hint="use a name without path parts"
+            f"{what} {name!r} is not a single path segment", subject=str(name), hint="use a name without path parts"
         )
     return name
 
@@ -48,7 +49,7 @@ def join(*parts: str) -> str:
 def check_within(path: str, roots: Sequence[str], source: str) -> str:
     """The path itself, if it is normalised and lies under one of `roots`; else CorruptTable naming `source`."""
     scheme, rest = _split_scheme(path)
-    clean = posixpath.normpath(rest) == rest.rstrip("/")
+    clean = posixpath.normpath(rest) == rest.rstrip("/") and "\0" not in path and is_unicode(path)
     for root in roots:
         root_scheme, root_rest = _split_scheme(root)
         if clean and scheme == root_scheme and (rest + "/").startswith(root_rest.rstrip("/") + "/"):

@@ -24,6 +24,7 @@ from paimon.domain.schema.declare import declare
 from paimon.domain.schema.json import schema_to_json
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.texts import check_text
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.operations.read.schemas import latest_schema, load_schema
@@ -70,7 +71,8 @@ def alter_table(engine: Engine, table: TableDefinition, changes: Sequence[Schema
     InvalidRequest, NotFound, AlreadyExists, Unsupported
         A change that cannot be; nothing was written.
     """
-    check_options({c.key: c.value for c in changes if isinstance(c, SetOption)}, allow_unknown=True)
+    set_options = [c for c in changes if isinstance(c, SetOption)]
+    check_options({check_text(c.key, "option"): c.value for c in set_options}, allow_unknown=True)
     for _ in range(_ATTEMPTS):
         newest = latest_schema(engine, table.paths)
         if newest is None:

@@ -82,7 +82,11 @@ def test_a_zip_archive_of_one_file_is_written(table: paimon.Table, capsys: pytes
 
 
 @pytest.mark.parametrize("name", ["rows.csv.gz", "rows.csv.zip", "rows.csv.xz", "rows.csv.zst", "rows.parquet.gz"])
-@pytest.mark.parametrize("content", [b"this is not compressed", b"", gzip.compress(CSV * 1000, mtime=0)[:-30]], ids=["text", "empty", "cut"])
+@pytest.mark.parametrize(
+    "content",
+    [b"this is not compressed", b"", gzip.compress(CSV * 1000, mtime=0)[:-30]],
+    ids=["text", "empty", "cut"],
+)
 def test_damaged_archives_are_named(
     table: paimon.Table, capsys: pytest.CaptureFixture[str], name: str, content: bytes
 ) -> None:

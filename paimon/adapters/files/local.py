@@ -91,10 +91,10 @@ class LocalFiles:
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
         """Create the file with this content unless it is there; a StorageError means that nothing was created."""
-        final = self._place(path)
-        if os.path.lexists(final):
-            return PutOutcome.EXISTS
         with storage_errors(path, missing_is_error=True):
+            final = self._place(path)
+            if os.path.lexists(final):
+                return PutOutcome.EXISTS
             temporary = _written_temporary(final, data)
             try:
                 return _link(temporary, final, path)
@@ -103,8 +103,10 @@ class LocalFiles:
 
     def replace(self, path: str, data: bytes) -> None:
         """Create the file or replace its content, in one step; a crash may lose it."""
-        final = self._place(path)
-        with storage_errors(path, missing_is_error=True), LocalOutputFile(path, final, durable=False) as file:
+        with (
+            storage_errors(path, missing_is_error=True),
+            LocalOutputFile(path, self._place(path), durable=False) as file,
+        ):
             file.write(data)
 
     def list(self, path: str) -> Sequence[FileStatus]:

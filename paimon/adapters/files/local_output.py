@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from paimon.adapters.files.output import Output
-from paimon.domain.errors import NotFound, StorageError
+from paimon.domain.errors import NotFound, PaimonError, StorageError
 
 
 class LocalOutputFile(Output):
@@ -97,6 +97,10 @@ def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[Non
     """Turn the system's errors into NotFound and StorageError; with `missing_is_error` into StorageError only."""
     try:
         yield
+    except PaimonError:
+        raise
+    except ValueError as error:  # a NUL, or text that the file system cannot encode
+        raise StorageError(path, str(error), hint="give a path that the file system can hold") from error
     except OSError as error:
         if isinstance(error, FileNotFoundError | NotADirectoryError) and not missing_is_error:
             raise NotFound("file", path) from error

@@ -33,6 +33,7 @@ from paimon.domain.options.registry import (
     TABLE_DEFAULT_PREFIX,
     canonical_key,
 )
+from paimon.domain.texts import check_text
 
 _CHECKS = {
     Kind.BOOL: parse_bool,
@@ -61,6 +62,8 @@ def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> No
                 f"option {key!r} has the value {value!r}, which is no text", subject=str(key),
                 hint="give option names and values as str",
             )
+        check_text(key, "option")
+        check_text(value, f"the value of option {key!r}:")
         _check_option(key, value, allow_unknown)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.row.literals import literal
+from paimon.domain.texts import check_text
 from paimon.domain.types.data_types import DataField
 
 
@@ -26,8 +27,10 @@ def parse_spec(spec: Mapping[str, object], fields: Sequence[DataField], default_
     default_name : str
         `partition.default-name`: this text means null.
     """
+    spec = _mapping(spec)
     names = [f.name for f in fields]
     for name in spec:
+        check_text(name, "partition column")
         if name not in names:
             raise InvalidRequest(
                 f"{name!r} is no partition column",
@@ -39,3 +42,10 @@ def parse_spec(spec: Mapping[str, object], fields: Sequence[DataField], default_
         for f in fields
         if f.name in spec
     }
+
+
+def _mapping(spec: object) -> Mapping[Any, object]:
+    if not isinstance(spec, Mapping):
+        hint = "give a mapping of column to value, such as {'day': '2026-01-01'}"
+        raise InvalidRequest(f"{spec!r} names no partition", subject="partition", hint=hint)
+    return spec

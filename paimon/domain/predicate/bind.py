@@ -16,6 +16,7 @@ from paimon.domain.predicate.terms.fit import Beyond, Fit, fit
 from paimon.domain.predicate.terms.like import parts_of
 from paimon.domain.predicate.terms.paths import type_at
 from paimon.domain.predicate.transform import unknown_kind
+from paimon.domain.texts import check_text
 from paimon.domain.types.data_types import CHARACTER_TYPES, NESTED_TYPES, BlobType, DataField, DataType, VariantType
 
 _INCOMPARABLE = (*NESTED_TYPES, VariantType, BlobType)
@@ -104,5 +105,6 @@ def _like(predicate: Like, data_type: DataType) -> Predicate:
         )
     if not isinstance(predicate.pattern, str):
         raise InvalidRequest(f"LIKE {predicate.pattern!r} is no text", subject=predicate.column, hint="give a text")
+    check_text(predicate.pattern, "LIKE pattern")
     parts_of(predicate.pattern, predicate.escape)
     return predicate

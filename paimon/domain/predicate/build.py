@@ -21,6 +21,7 @@ from paimon.domain.predicate.expression import (
     Operator,
     Predicate,
 )
+from paimon.domain.texts import check_text
 
 _PARENTHESES = (
     "& and | bind tighter than ==, so put each condition in parentheses: (col('a') == 1) & (col('b') == 2); "
@@ -89,13 +90,19 @@ class Column:
             )
         return Compare(self.name, op, literal)
 
+    def _list(self, literals: object) -> tuple[Any, ...]:
+        if isinstance(literals, str | bytes) or not isinstance(literals, Iterable):
+            hint = "give a list of values"
+            raise InvalidRequest(f"column {self.name!r} is looked for in {literals!r}", subject=self.name, hint=hint)
+        return tuple(literals)
+
     def isin(self, literals: Iterable[Any]) -> Predicate:
         """Whether the value is one of these."""
-        return In(self.name, tuple(literals))
+        return In(self.name, self._list(literals))
 
     def not_in(self, literals: Iterable[Any]) -> Predicate:
         """Whether the value is none of these."""
-        return In(self.name, tuple(literals), negated=True)
+        return In(self.name, self._list(literals), negated=True)
 
     def is_null(self) -> Predicate:
         """Whether the value is null."""
@@ -132,4 +139,4 @@ def _quoted(text: str) -> str:
 
 def col(name: str) -> Column:
     """The column of this name, to be compared."""
-    return Column(name)
+    return Column(check_text(name, "column name"))

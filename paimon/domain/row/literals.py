@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.texts import is_unicode
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
     CHARACTER_TYPES,
@@ -236,9 +237,11 @@ def _clock_nanos(hour: int, minute: int, second: int, nanos: int) -> int:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise _Misfit("quote it")
+    if not isinstance(value, str):
+        raise _Misfit("quote it")
+    if not is_unicode(value):
+        raise _Misfit("remove the unpaired surrogates")
+    return value
 
 
 def _bytes(value: Any) -> bytes:

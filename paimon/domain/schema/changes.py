@@ -19,6 +19,7 @@ from paimon.domain.schema.change_options import check_option_changes, renamed_re
 from paimon.domain.schema.json import NEWEST_VERSION
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.validate import check_schema
+from paimon.domain.texts import check_names
 from paimon.domain.types.data_types import DataType
 from paimon.domain.types.text import parse_type
 
@@ -42,11 +43,15 @@ __all__ = [
 
 
 def _path(value: str | Sequence[str]) -> Path:
-    return (value,) if isinstance(value, str) else tuple(value)
+    return (value,) if isinstance(value, str) else check_names(value, "column path")
 
 
 def _type(value: DataType | str) -> DataType:
-    return parse_type(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return parse_type(value)
+    if not isinstance(value, DataType):
+        raise InvalidRequest(f"{value!r} is no data type", subject="type", hint="write it as SQL text, such as 'INT'")
+    return value
 
 
 @frozen

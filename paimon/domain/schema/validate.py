@@ -20,16 +20,18 @@ from paimon.domain.schema.rules.merge import check_merge
 from paimon.domain.schema.rules.scans import check_scan_options
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.texts import check_text
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system import is_system_name
 from paimon.domain.types.text import format_type
-from paimon.domain.types.walk import all_types
+from paimon.domain.types.walk import all_fields, all_types
 from paimon.domain.whitespace import is_blank
 
 
 def check_schema(schema: TableSchema) -> None:
     """Refuse a schema that no table can have (InvalidRequest, or Unsupported for what this library cannot do)."""
+    _check_texts(schema)
     _check_columns(schema.fields)
     for kind, keys in (("primary key", schema.primary_keys), ("partition", schema.partition_keys)):
         _check_key(schema, kind, keys)
@@ -46,6 +48,17 @@ def check_schema(schema: TableSchema) -> None:
     check_files(schema, options)
     check_scan_options(schema, options)
     check_read_defaults(schema, options)
+
+
+def _check_texts(schema: TableSchema) -> None:
+    """What is stored as text is text that can be stored."""
+    if schema.comment is not None:
+        check_text(schema.comment, "comment")
+    for column in all_fields(schema.fields):
+        check_text(column.name, "column name")
+        for what, text in (("description", column.description), ("default value", column.default_value)):
+            if text is not None:
+                check_text(text, f"the {what} of column {column.name!r}:")
 
 
 def _check_columns(fields: Sequence[DataField]) -> None:

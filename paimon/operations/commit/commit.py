@@ -23,7 +23,7 @@ from paimon.operations.commit.attempt import Attempts, ChangeOn, Published, Sign
 from paimon.operations.commit.checks.on_base import Fitting, appended, compacted_beside, overwritten
 from paimon.operations.commit.checks.strict import SafeSnapshot
 from paimon.operations.commit.history import committed, happened, made_by
-from paimon.operations.commit.request import CommitRequest, CommitResult
+from paimon.operations.commit.request import CommitRequest, CommitResult, check_request
 from paimon.ports.callbacks import CommitEvent
 from paimon.ports.engine import Engine
 
@@ -99,6 +99,7 @@ def commit(
     Unsupported
         The table wants callbacks that the engine does not have; nothing was published.
     """
+    check_request(request)
     check_places(request.messages, (table.location, *table.allowed_roots))
     check_callbacks(engine, table)
     if request.identifier != BATCH_COMMIT_IDENTIFIER and happened(

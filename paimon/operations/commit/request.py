@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from attrs import field, frozen
 
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import PaimonError
+from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.json_text import LONG_MAX, LONG_MIN
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.texts import check_mapping, check_text
 
 
 def _messages(values: Iterable[CommitMessage]) -> tuple[CommitMessage, ...]:
@@ -64,6 +66,36 @@ class CommitRequest:
     def replaces(self) -> bool:
         """Whether partitions are replaced, rather than files added."""
         return self.overwrite is not None or self.dynamic_overwrite or self.partitions is not None
+
+
+def check_request(request: CommitRequest) -> None:
+    """Refuse what would make a snapshot that no client can read.
+
+    Parameters
+    ----------
+    request : CommitRequest
+        What is to be committed.
+
+    Raises
+    ------
+    InvalidRequest
+        A commit user or a property that is no text, or is not valid Unicode; an identifier or a watermark that is no
+        whole number of 64 bits.
+    """
+    check_text(request.commit_user, "commit user")
+    for key, value in check_mapping(request.properties, "properties").items():
+        check_text(key, "property")
+        check_text(value, f"the value of property {key!r}:")
+    check_long(request.identifier, "commit identifier")
+    if request.watermark is not None:
+        check_long(request.watermark, "watermark")
+
+
+def check_long(value: object, what: str) -> int:
+    """Refuse what is no whole number of 64 bits (InvalidRequest)."""
+    if isinstance(value, bool) or not isinstance(value, int) or not LONG_MIN <= value <= LONG_MAX:
+        raise InvalidRequest(f"{what} {value!r} is no whole number of 64 bits", subject=what, hint="give an int")
+    return value
 
 
 @frozen(eq=False)

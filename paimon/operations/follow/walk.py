@@ -54,6 +54,10 @@ class Wanted:
     until: int | None = None
     idle_millis: int | None = None
 
+    def __attrs_post_init__(self) -> None:
+        if self.until is not None and not isinstance(self.until, int):
+            raise InvalidRequest(f"until {self.until!r} is no snapshot", subject="until", hint="give an int")
+
 
 @frozen(eq=False)
 class Arrival:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.row.values import literal, to_array
+from paimon.domain.texts import check_text
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
@@ -110,6 +111,8 @@ def _of_iterable(data: Iterable[Any], fields: tuple[DataField, ...], extra: tupl
 
 def _of_columns(columns: Mapping[str, Any], fields: tuple[DataField, ...], extra: tuple[str, ...]) -> pa.Table:
     types: dict[str, DataType] = {f.name: f.type for f in fields} | dict.fromkeys(extra, VarCharType())
+    for name in columns:
+        check_text(name, "column name")
     arrays = {name: _column(name, values, types.get(name)) for name, values in columns.items()}
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) > 1:
@@ -129,6 +132,13 @@ def _column(name: str, values: Any, data_type: DataType | None) -> pa.Array | pa
         return _of_arrow(values, data_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return _of_literals(name, values, data_type)
+    except UnicodeEncodeError as error:
+        raise _not_unicode(name) from error
+
+
+def _not_unicode(name: str) -> InvalidRequest:
+    hint = "remove the unpaired surrogates"
+    return InvalidRequest(f"column {name!r} holds text that is not valid Unicode", subject=name, hint=hint)
 
 
 def _of_arrow(values: Iterable[Any], data_type: DataType) -> pa.Array:
@@ -154,6 +164,8 @@ def _of_literals(name: str, values: Iterable[Any], data_type: DataType) -> pa.Ar
     """Values that Arrow does not take as they are: texts for dates, whole numbers for decimals and the like."""
     try:
         return to_array([literal(value, data_type) for value in values], data_type)
+    except UnicodeEncodeError as error:
+        raise _not_unicode(name) from error
     except InvalidRequest as error:
         raise InvalidRequest(f"column {name!r}: {error.message}", subject=name, hint=error.hint) from error
 
@@ -161,6 +173,8 @@ def _of_literals(name: str, values: Iterable[Any], data_type: DataType) -> pa.Ar
 def _inferred(name: str, values: Iterable[Any]) -> pa.Array:
     try:
         return pa.array(values)
+    except UnicodeEncodeError as error:
+        raise _not_unicode(name) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         raise InvalidRequest(f"column {name!r} holds values of no one type: {error}", subject=name) from error
 

@@ -148,7 +148,7 @@ class TableWriter:
         """The rows that are to be written, for keyed tables with their kinds."""
         options = self._table.options
         if kinds is None and options.rowkind_field is not None:
-            kinds = kinds_of(rows[options.rowkind_field], options.rowkind_field)
+            kinds = kinds_of(_kind_column(rows, options.rowkind_field), options.rowkind_field)
         if kinds is not None:
             rows, kinds = _filtered(rows, kinds, options.ignore_delete, options.ignore_update_before)
         if not self._keyed:
@@ -185,6 +185,13 @@ def _total_buckets(table: TableDefinition) -> int:
         what = "postponed buckets" if options.bucket == -2 else "dynamic buckets"
         raise Unsupported(f"writing {table.identifier} with {what}", hint="set the option bucket to a number above 0")
     return options.bucket
+
+
+def _kind_column(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    if name not in rows.column_names:
+        raise InvalidRequest(f"option 'rowkind.field' names {name!r}, which is no column", subject="rowkind.field",
+                             hint=did_you_mean(name, rows.column_names))  # fmt: skip
+    return rows[name]
 
 
 def _without_kinds(table: pa.Table, column: str) -> tuple[pa.Table, pa.Int8Array]:

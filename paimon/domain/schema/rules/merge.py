@@ -6,7 +6,7 @@ Law: one function a subject, one sentence a refusal; see `validate`. Source: `Sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.options.parse import parse_list
@@ -43,6 +43,27 @@ def _columns_of(schema: TableSchema, option: str, names: Sequence[str]) -> None:
     for name in names:
         if name not in schema.names:
             raise refuse(option, f"names {name!r}, which is no column", did_you_mean(name, schema.names))
+
+
+def check_dynamic_columns(schema: TableSchema, given: Mapping[str, str]) -> None:
+    """Refuse dynamic options that name a column which the table does not have.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema of the table.
+    given : mapping
+        The texts of the dynamic options by key.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming the option and the column.
+    """
+    for key in ("sequence.field", "record-level.time-field", "bucket-key"):
+        _columns_of(schema, key, parse_list(given.get(key, "")))
+    if "rowkind.field" in given:
+        _columns_of(schema, "rowkind.field", (given["rowkind.field"].strip(),))
 
 
 def field_options(options: TableOptions, *endings: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
@@ -106,7 +127,7 @@ def _check_deletion_vectors(options: TableOptions) -> None:
 
 def _check_special_columns(schema: TableSchema, options: TableOptions) -> None:
     kind = options.rowkind_field
-    if kind:
+    if kind is not None:
         _columns_of(schema, "rowkind.field", (kind,))
         if not isinstance(schema.field_of(kind).type, dt.CHARACTER_TYPES):
             raise refuse("rowkind.field", f"names {kind!r}, which is not a text column")

@@ -16,6 +16,7 @@ from paimon.domain.json_text import SCHEMA_FILE, SNAPSHOT_FILE
 from paimon.domain.paths import MAIN_BRANCH, TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import snapshot_to_json
+from paimon.domain.texts import check_text
 from paimon.domain.whitespace import is_blank
 from paimon.operations.file_deletion import delete_files
 from paimon.operations.maintain.refs.rollback import forget_after, forget_changelogs, without_changelog
@@ -251,7 +252,7 @@ def _copy(engine: Engine, source: str, target: str) -> None:
 
 
 def _check_name(name: str) -> None:
-    if is_blank(name) or name == MAIN_BRANCH or name.isdecimal():
+    if is_blank(check_text(name, "branch name")) or name == MAIN_BRANCH or name.isdecimal():
         raise InvalidRequest(
             f"branch cannot be called {name!r}", subject=name, hint="take a name that is neither main nor a number"
         )

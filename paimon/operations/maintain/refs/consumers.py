@@ -46,7 +46,7 @@ def reset_consumer(engine: Engine, paths: TablePaths, name: str, next_snapshot: 
     latest = latest_snapshot(engine, paths)
     last = latest.id + 1 if latest else 1
     first = earliest_snapshot_id(engine, paths) or 1
-    if not first <= next_snapshot <= last:
+    if not isinstance(next_snapshot, int) or not first <= next_snapshot <= last:
         raise InvalidRequest(
             f"consumer {name!r} cannot go on from snapshot {next_snapshot}",
             subject=name,

@@ -18,6 +18,7 @@ from paimon.domain.paths import TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import tag_to_json
 from paimon.domain.snapshot.snapshot import Snapshot, Tag
+from paimon.domain.texts import check_text
 from paimon.domain.whitespace import is_blank
 from paimon.operations.maintain.retention.holders import Holder, changelog_holders, near_holders
 from paimon.operations.maintain.retention.leavings import of_tag, remove
@@ -200,7 +201,7 @@ def _snapshot(engine: Engine, table: TableDefinition, snapshot_id: int) -> Snaps
 
 
 def _tag_path(paths: TablePaths, name: str) -> str:
-    if is_blank(name):
+    if is_blank(check_text(name, "tag name")):
         raise InvalidRequest("a tag needs a name", subject=name)
     if f"tag-{name}" == _SUCCESS_FILES:
         raise InvalidRequest(f"tag name {name!r} belongs to a directory of the format", subject=name)
