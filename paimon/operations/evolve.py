@@ -150,7 +150,7 @@ def plan_merged_schema(engine: Engine, table: TableDefinition, given: pa.Schema)
     InvalidRequest, Unsupported
         A column whose type no table can hold.
     """
-    fresh = fields_from_arrow(pa.schema([f for f in given if f.name not in table.schema.names]))
+    fresh = fields_from_arrow(pa.schema([f for f in given if f.name not in table.schema.fields_by_name]))
     changes = [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in fresh]
     return table.at_schema(_next_schema(engine, table, table.schema, changes)) if changes else table
 

@@ -38,8 +38,6 @@ from paimon.domain.types.arrow_arrays import make_array
 _BLOCK_RECORDS = 256
 _SLACK_BYTES = 8 * 1024 * 1024
 _MAX_RATIO = 200
-_MAX_BLOCK_BYTES = 64 * 1024 * 1024
-"""Blocks hold about 64 KB, or one record, which takes some megabytes where it describes a hundred thousand columns."""
 _MAX_RECORDS = 1 << 20
 """Most records of a file that is read record by record; as Python objects they take a kilobyte and more each."""
 _SPLIT_BYTES = 1024 * 1024
@@ -159,7 +157,7 @@ class AvroRecordIO:
 
     def _blocks(self, source: pa.NativeFile, header: Header, path: str, size: int) -> Iterator[Block]:
         limit, decoded = self._limit(size), 0
-        for block in read_blocks(source, header, path, min(limit, _MAX_BLOCK_BYTES)):
+        for block in read_blocks(source, header, path, limit):
             decoded += len(block.data)
             if decoded > limit:
                 raise CorruptTable(path, f"decompresses to more than {limit} bytes")

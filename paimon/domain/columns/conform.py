@@ -6,6 +6,7 @@ null (or their default), and whatever does not fit is one InvalidRequest that sh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -40,12 +41,13 @@ def conform(table: pa.Table, fields: Sequence[DataField], what: str) -> pa.Table
     _check_names(table.schema.names, fields, what)
     if not _fits(table.schema, fields):
         raise _mismatch(table.schema, fields, what)
-    columns = [_column(table, field) for field in fields]
+    given = dict(zip(table.schema.names, table.columns, strict=True))
+    columns = [_column(given.get(field.name), table.num_rows, field) for field in fields]
     return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
 
 
 def _check_names(names: Sequence[str], fields: Sequence[DataField], what: str) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise InvalidRequest(f"the data for {what} has column {repeated[0]!r} more than once", subject=repeated[0])
 
@@ -64,14 +66,13 @@ def _may_lack(field: DataField) -> bool:
     return field.type.nullable or field.default_value is not None
 
 
-def _column(table: pa.Table, field: DataField) -> pa.ChunkedArray:
+def _column(given: pa.ChunkedArray | None, rows: int, field: DataField) -> pa.ChunkedArray:
     target = arrow_type(field.type)
-    if field.name not in table.schema.names:
-        filled = _with_default(pa.nulls(table.num_rows, target), field)
+    if given is None:
+        filled = _with_default(pa.nulls(rows, target), field)
         return pa.chunked_array([converted(filled, field.type, field.name)], target)
-    chunks = table.column(field.name).chunks
     relaxed = field.type.with_nullable(field.default_value is not None or field.type.nullable)
-    made = (_with_default(converted(chunk, relaxed, field.name), field) for chunk in chunks)
+    made = (_with_default(converted(chunk, relaxed, field.name), field) for chunk in given.chunks)
     return pa.chunked_array(list(made), target)
 
 

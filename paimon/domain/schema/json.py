@@ -89,7 +89,7 @@ def _check_structure(schema: TableSchema, path: str) -> None:
         raise CorruptTable(path, f"has two fields of one name among {', '.join(names)}")
     for kind, keys in (("partitionKeys", schema.partition_keys), ("primaryKeys", schema.primary_keys)):
         for key in keys:
-            if key not in names:
+            if key not in schema.fields_by_name:
                 raise CorruptTable(path, f"member {kind!r} names {key!r}, which is no field")
         if len(set(keys)) < len(keys):
             raise CorruptTable(path, f"member {kind!r} names a field twice")

@@ -6,6 +6,7 @@ Law: a schema file is never changed; each change of a table makes the next versi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from attrs import field, frozen
@@ -43,17 +44,19 @@ class TableSchema:
     version: int = 3
     unknown: Mapping[str, Any] = field(converter=_frozen_map, factory=dict)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(f.name for f in self.fields)
 
+    @cached_property
+    def fields_by_name(self) -> Mapping[str, DataField]:
+        """Columns by name, in order."""
+        return {f.name: f for f in self.fields}
+
     def field_of(self, name: str) -> DataField:
         """The column of this name (KeyError where there is none)."""
-        for column in self.fields:
-            if column.name == name:
-                return column
-        raise KeyError(name)
+        return self.fields_by_name[name]
 
     @property
     def trimmed_primary_keys(self) -> tuple[str, ...]:

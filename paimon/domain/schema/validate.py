@@ -96,7 +96,7 @@ def duplicates(names: Iterable[str]) -> list[str]:
 
 def _check_key(schema: TableSchema, kind: str, keys: Sequence[str]) -> None:
     for name in keys:
-        if name not in schema.names:
+        if name not in schema.fields_by_name:
             raise InvalidRequest(
                 f"the {kind} column {name!r} is no column", subject=name, hint=did_you_mean(name, schema.names)
             )

@@ -8,7 +8,7 @@ Source: `ArrowFieldTypeConversion`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import pyarrow as pa
@@ -101,14 +101,17 @@ def _part(name: str, data_type: DataType) -> pa.Field:
     return pa.field(name, arrow_type(data_type), nullable=data_type.nullable)
 
 
-@lru_cache(maxsize=4096)  # asked for every file that is read
 def arrow_field(column: DataField) -> pa.Field:
     """The Arrow field of a column."""
-    plain = _part(column.name, column.type)
-    text = format_type(column.type.with_nullable(True))
-    if format_type(_data_type(plain.type, column.name)) == text:
-        return plain
-    return plain.with_metadata({TYPE_METADATA: text.encode()})
+    kind, metadata = _type_and_metadata(column.type)
+    return pa.field(column.name, kind, column.type.nullable, metadata)
+
+
+@lru_cache(maxsize=4096)  # asked for every column of every file that is read; columns are many, their types are few
+def _type_and_metadata(data_type: DataType) -> tuple[pa.DataType, Mapping[bytes, bytes] | None]:
+    """The Arrow type, and the metadata of fields where it does not tell the type."""
+    kind, text = arrow_type(data_type), format_type(data_type.with_nullable(True))
+    return kind, None if format_type(_data_type(kind, text)) == text else {TYPE_METADATA: text.encode()}
 
 
 def arrow_schema(fields: Iterable[DataField]) -> pa.Schema:

@@ -26,7 +26,7 @@ class DataType:
 
     def with_nullable(self: T, nullable: bool) -> T:
         """The same type, with this nullability."""
-        return evolve(self, nullable=nullable)
+        return self if self.nullable == nullable else evolve(self, nullable=nullable)
 
 
 @frozen

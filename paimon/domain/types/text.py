@@ -7,6 +7,7 @@ writes what Java writes. Source: `DataType.asSQLString`, `DataTypeJsonParser`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported, did_you_mean
 from paimon.domain.types import data_types as dt
@@ -38,6 +39,7 @@ _LENGTHS: dict[str, Callable[[int], DataType]] = {
 }
 _ALIASES = {"INTEGER": "INT", "BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
 _NESTED_NAMES = ("ARRAY", "MAP", "MULTISET", "ROW", "VECTOR")
+_SHORT_TEXT = 64
 _KNOWN = (*_PLAIN, *_LENGTHS, "STRING", "BYTES", "DECIMAL", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", *_NESTED_NAMES)
 
 
@@ -51,11 +53,18 @@ def parse_type(text: str) -> DataType:
     Unsupported
         A type of newer versions (GEOMETRY, GEOGRAPHY).
     """
+    return _parsed(text) if len(text) <= _SHORT_TEXT else _parse(text)
+
+
+def _parse(text: str) -> DataType:
     reader = TokenReader(text)
     parsed = read_type(reader)
     if reader.current.kind != "end":
         raise reader.error("there is more after the type")
     return assign_ids((DataField(0, "", parsed),), start=-1)[0][0].type
+
+
+_parsed = lru_cache(maxsize=1024)(_parse)  # a wide table has many columns of few types
 
 
 def read_type(reader: TokenReader, depth: int = 0) -> DataType:

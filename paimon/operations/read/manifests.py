@@ -7,6 +7,7 @@ CorruptTable naming it, and so is one of another size than is said of it. Source
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -35,8 +36,15 @@ _PLACE_BYTES = 600
 def read_manifest_list(
     engine: Engine, table: TableDefinition, name: str, size: int | None = None
 ) -> tuple[ManifestFileMeta, ...]:
-    """The manifests that a manifest list names, in its order; `size` is what a snapshot says of the file."""
-    return _decoded(engine, table, name, manifest_from_record, _META_BYTES, size)
+    """The manifests that a manifest list names, in its order; `size` is what a snapshot says of the file.
+
+    Each manifest is named once: a list of a few bytes for each entry could have one manifest read as often as it likes.
+    """
+    found = _decoded(engine, table, name, manifest_from_record, _META_BYTES, size)
+    if len({meta.file_name for meta in found}) < len(found):
+        twice = next(held for held, count in Counter(m.file_name for m in found).items() if count > 1)
+        raise CorruptTable(table.paths.manifest(name), f"names the manifest {twice!r} twice")
+    return found
 
 
 def remember_manifest_list(
@@ -109,7 +117,7 @@ def read_manifest_columns(
     told = {by_name[meta.file_name]: meta for meta in said if meta.file_name in by_name}
     paths = [by_name[name] for name in names]
     kept = {path: _kept(engine, path) for path in paths}
-    missing = [path for path in paths if kept[path] is None]
+    missing = [path for path in kept if kept[path] is None]
     if missing:
         files = [(path, _bytes_of(engine, path, told[path].file_size if path in told else None)) for path in missing]
         records, counts = engine.records.read_columns(files, ENTRY_TYPE)

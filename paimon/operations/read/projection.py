@@ -19,6 +19,7 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.defaults import over_stored
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.terms.paths import splits
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.schema.rules.defaults import read_defaults
 from paimon.domain.schema.table_definition import TableDefinition
@@ -100,17 +101,41 @@ def _shown(column: pa.Array, name: str, defaults: Defaults) -> pa.Array:
 def output_schema(table: TableDefinition, read: ReadPlan) -> pa.Schema:
     """The schema of what the read answers; InvalidRequest for a column that the table does not have."""
     fields = readable_fields(table, read.row_kinds, read.binlog)
-    return arrow_schema([_flat(resolve(fields, name), name) for name in read.columns])
+    paths = resolve_paths(fields, read.columns)
+    return arrow_schema([_flat(path, name) for path, name in zip(paths, read.columns, strict=True)])
 
 
-def resolve(fields: Sequence[DataField], name: str) -> tuple[DataField, ...]:
-    """The fields on the path that `name` says, outermost first."""
+def resolve_paths(fields: Sequence[DataField], names: Iterable[str]) -> list[tuple[DataField, ...]]:
+    """Find the fields on the path of each name.
+
+    Parameters
+    ----------
+    fields : sequence of DataField
+        The columns that names may begin with.
+    names : iterable of str
+        Names of columns, and of fields in nested rows (`"a.b"`).
+
+    Returns
+    -------
+    list of tuple
+        For each name its fields, outermost first.
+
+    Raises
+    ------
+    InvalidRequest
+        There is no such column.
+    """
     by_name = {f.name: f for f in fields}
+    return [_resolve(by_name, name) for name in names]
+
+
+def _resolve(by_name: Mapping[str, DataField], name: str) -> tuple[DataField, ...]:
     if name in by_name:
         return (by_name[name],)
-    for root, column in by_name.items():
-        if name.startswith(root + ".") and isinstance(column.type, RowType):
-            return (column, *resolve(column.type.fields, name[len(root) + 1 :]))
+    for first, rest in splits(name):
+        column = by_name.get(first)
+        if column is not None and isinstance(column.type, RowType):
+            return (column, *_resolve({f.name: f for f in column.type.fields}, rest))
     raise InvalidRequest(f"there is no column {name!r}", subject=name, hint=did_you_mean(name, by_name))
 
 
@@ -124,7 +149,7 @@ def _flat(path: tuple[DataField, ...], name: str) -> DataField:
 def wanted_fields(fields: Sequence[DataField], names: Iterable[str]) -> tuple[DataField, ...]:
     """The columns that hold all of `names`, in the order of `fields`; nested rows only with the fields wanted."""
     trees: dict[str, list[tuple[DataField, ...]]] = {}
-    for path in (resolve(fields, name) for name in names):
+    for path in resolve_paths(fields, names):
         trees.setdefault(path[0].name, []).append(path[1:])
     return tuple(_cut(f, trees[f.name]) for f in fields if f.name in trees)
 
@@ -148,7 +173,7 @@ class Projection:
     def of(cls, table: TableDefinition, read: ReadPlan) -> Projection:
         """The projection that a read ends with."""
         fields = readable_fields(table, read.row_kinds, read.binlog)
-        resolved = [resolve(fields, name) for name in read.columns]
+        resolved = resolve_paths(fields, read.columns)
         schema = pa.schema([arrow_field(_flat(p, n)) for p, n in zip(resolved, read.columns, strict=True)])
         paths = tuple(tuple(f.name for f in path) for path in resolved)
         return cls(schema, paths, {} if read.binlog else defaults_of(table))

@@ -23,6 +23,9 @@ _MAX_HEADER_BYTES = 16 * 1024 * 1024
 _SLACK_BYTES = 4 * 1024 * 1024
 _MAX_RATIO = 200
 """A block of more than the slack, 60 times of what writers make, may not be packed tighter than this."""
+_LARGE_BYTES = 64 * 1024 * 1024
+_LARGE_RATIO = 16
+"""A block beyond so many bytes may not be packed tighter than this: writers make blocks of 64 KB, or of one record."""
 _MAX_BLOCK_RECORDS = 1 << 20
 
 
@@ -101,7 +104,7 @@ def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) ->
             packed = _exactly(source, size, path)
             if _exactly(source, SYNC_BYTES, path) != header.sync:
                 raise CorruptTable(path, "has an Avro block without the file's sync marker")
-            data = decompress(codec, packed, min(limit, _SLACK_BYTES + _MAX_RATIO * size))
+            data = decompress(codec, packed, min(limit, _most_bytes(size)))
             if count > min(len(data), _MAX_BLOCK_RECORDS):
                 raise CorruptTable(path, f"has an Avro block of {count} records in {len(data)} bytes")
             yield Block(count, data)
@@ -109,6 +112,11 @@ def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) ->
         raise CorruptTable(path, f"has a damaged or oversized Avro block: {error}") from error
     except Unsupported as error:
         raise error.within(path) from None
+
+
+def _most_bytes(packed: int) -> int:
+    """What a block of so many bytes may decompress to."""
+    return min(_SLACK_BYTES + _MAX_RATIO * packed, max(_LARGE_BYTES, _LARGE_RATIO * packed))
 
 
 def header_bytes(schema: str, codec: str) -> bytes:

@@ -41,7 +41,7 @@ class RecordExpiry:
         age, name = options.record_expire_millis, options.record_time_field
         if age is None:
             return None
-        if name is None or name not in schema.names:
+        if name is None or name not in schema.fields_by_name:
             raise InvalidRequest(
                 "option 'record-level.expire-time' needs a column that tells a record's time",
                 subject="record-level.expire-time", hint="set 'record-level.time-field'",
@@ -51,7 +51,8 @@ class RecordExpiry:
     def touches(self, file: DataFileMeta, schema: TableSchema) -> bool:
         """Whether the statistics of a file, written under `schema`, say that it holds expired records."""
         names = file.value_stats_cols if file.value_stats_cols is not None else file.write_cols
-        stored = schema.fields if names is None else tuple(schema.field_of(n) for n in names if n in schema.names)
+        known = schema.fields_by_name
+        stored = schema.fields if names is None else tuple(known[n] for n in names if n in known)
         (mapping,) = map_fields((self.column,), stored)
         if mapping.source is None:
             return False

@@ -27,13 +27,13 @@ def check_read_defaults(schema: TableSchema, options: TableOptions) -> None:
         for kind, keys in (("primary-key", schema.primary_keys), ("partition", schema.partition_keys)):
             if column in keys:
                 raise refuse(key, f"is set, but {column!r} is a {kind} column", "leave it out: keys are never shown so")
-        if column in schema.names:
+        if column in schema.fields_by_name:
             _value(schema, column, text)
 
 
 def read_defaults(schema: TableSchema, options: TableOptions) -> Mapping[str, Any]:
     """The internal value by column; columns that the schema does not have (time travel) are left out."""
-    return {c: _value(schema, c, text) for c, text in _texts(options).items() if c in schema.names}
+    return {c: _value(schema, c, text) for c, text in _texts(options).items() if c in schema.fields_by_name}
 
 
 def _texts(options: TableOptions) -> Mapping[str, str]:

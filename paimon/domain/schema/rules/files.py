@@ -80,7 +80,7 @@ def _check_file_indexes(schema: TableSchema, options: TableOptions) -> None:
         if key.startswith("file-index.") and key.endswith(".columns"):
             for name in parse_list(value):
                 column = name.partition("[")[0]
-                if column not in schema.names:
+                if column not in schema.fields_by_name:
                     raise refuse(key, f"names {column!r}, which is no column", did_you_mean(column, schema.names))
 
 

@@ -69,7 +69,7 @@ def _check_bucket_key(schema: TableSchema, options: TableOptions) -> None:
     if keys and options.bucket == UNAWARE:
         raise refuse("bucket-key", "needs a number of buckets", "set 'bucket', or leave out 'bucket-key'")
     for name in keys:
-        if name not in schema.names:
+        if name not in schema.fields_by_name:
             raise refuse("bucket-key", f"names {name!r}, which is no column", did_you_mean(name, schema.names))
         if schema.primary_keys and name not in schema.primary_keys:
             raise refuse("bucket-key", f"names {name!r}, which is not in the primary key")
@@ -114,7 +114,7 @@ def _check_blobs(schema: TableSchema, options: TableOptions) -> None:
 
 def _check_clustering(schema: TableSchema, options: TableOptions) -> None:
     for name in options.clustering_columns:
-        if name not in schema.names:
+        if name not in schema.fields_by_name:
             raise refuse("clustering.columns", f"names {name!r}, which is no column", did_you_mean(name, schema.names))
     if flag(options, "clustering.incremental"):
         if schema.primary_keys:

@@ -41,7 +41,7 @@ def check_merge(schema: TableSchema, options: TableOptions) -> None:
 
 def _columns_of(schema: TableSchema, option: str, names: Sequence[str]) -> None:
     for name in names:
-        if name not in schema.names:
+        if name not in schema.fields_by_name:
             raise refuse(option, f"names {name!r}, which is no column", did_you_mean(name, schema.names))
 
 

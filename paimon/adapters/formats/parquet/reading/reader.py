@@ -138,9 +138,9 @@ def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _canonical(batch: pa.RecordBatch, fields: Sequence[DataField], schema: pa.Schema) -> pa.RecordBatch:
     if not fields:
         return _bare(batch.num_rows)
-    names = batch.schema.names
+    given = dict(zip(batch.schema.names, batch.columns, strict=True))
     arrays = [
-        _column(batch.column(names.index(f.name)), f.type) if f.name in names else pa.nulls(batch.num_rows, kind.type)
+        _column(given[f.name], f.type) if f.name in given else pa.nulls(batch.num_rows, kind.type)
         for f, kind in zip(fields, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
