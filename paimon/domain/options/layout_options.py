@@ -16,6 +16,8 @@ LAYOUT = (
     Option("bucket-append-ordered", Kind.BOOL, "true", "keep the order of rows inside append buckets"),
     Option("primary-key", Kind.NAMES, None, "primary key; moved into the schema", True),
     Option("primary-key.nullable", Kind.BOOL, "false", "allow null in primary keys", True),
+    Option("primary-key.allow-floating", Kind.BOOL, "false", "allow FLOAT and DOUBLE in new primary keys (not in Java)",
+           True),
     Option("partition", Kind.NAMES, None, "partition keys; moved into the schema", True),
     Option("path", Kind.TEXT, None, "location of the table"),
     Option("branch", Kind.TEXT, "main", "branch that is read and written"),

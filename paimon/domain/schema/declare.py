@@ -26,6 +26,8 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ids import assign_ids
 from paimon.domain.types.text import format_type
 
+ALLOW_FLOATING = "primary-key.allow-floating"
+"""Our own option: Java keeps it, and does not read it."""
 _TRIMMED = (Kind.BOOL, Kind.INT, Kind.LONG, Kind.DOUBLE, Kind.CHOICE)
 _AGGREGATE_OPTIONS = (".aggregate-function", ".default-aggregate-function")
 _OLDER_FUNCTIONS = {"nested-update": "nested_update", "first_not_null_value": "first_non_null_value"}
@@ -52,6 +54,7 @@ def declare(
     for column in schema.fields:
         check_default(column)
     _check_writable(schema)
+    _check_floating_keys(schema)
     return schema
 
 
@@ -99,3 +102,22 @@ def _check_writable(schema: TableSchema) -> None:
         raise Unsupported("a primary-key table with dynamic buckets (no 'bucket' option, or -1)", hint=hint)
     if schema.primary_keys and bucket == POSTPONED:
         raise Unsupported("a primary-key table with postponed buckets ('bucket' = -2)", hint=hint)
+
+
+def _check_floating_keys(schema: TableSchema) -> None:
+    """Refuse FLOAT and DOUBLE in the primary key of a new table, unless its option `primary-key.allow-floating` is set.
+
+    Clients order NaN and the two zeros differently, so they merge such keys differently. Tables that exist are left
+    alone: neither opening, writing nor altering them asks here.
+    """
+    if flag(TableOptions.of(schema.options), ALLOW_FLOATING):
+        return
+    for name in schema.primary_keys:
+        held = schema.field_of(name).type
+        if isinstance(held, dt.FloatType | dt.DoubleType):
+            raise InvalidRequest(
+                f"Primary-key column {name!r} is of type {format_type(held.with_nullable(True))}. "
+                "Clients merge keys of NaN and -0.0 differently",
+                subject=name,
+                hint=f"use DECIMAL, BIGINT or STRING, or set {ALLOW_FLOATING!r} to true",
+            )

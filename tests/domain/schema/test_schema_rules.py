@@ -27,9 +27,10 @@ STRICTER = {
     "bool_bad", "dur_bad", "default_bad", "fi_missing", "bf_mod_str", "bf_mod_two", "bf_bogus", "bf_hive_ts",
     "ccols_missing", "type_fmt", "mf_bogus", "ff_changelog_bogus", "avro_level",
     "stats_bogus", "stats_trunc0", "fstats_bogus", "fdefault_bad", "fdefault_pk",
-    "rle_notime",
+    "rle_notime", "pk_float", "pk_double",
 }  # fmt: skip
-"""What Java makes, though writing to it fails; and defaults on reads, of which 1.4.2 no longer knows."""
+"""What Java makes, though writing to it fails; defaults on reads, of which 1.4.2 no longer knows; and floating primary
+keys, which it merges wrongly (see `docs/decisions/floating-keys.md`)."""
 NOT_WRITABLE = {name for name, case in CASES.items() if case.get("primaryKeys") and int(
     case.get("options", {}).get("bucket", "-1").strip() if case["accepted"] else 1) < 0}  # fmt: skip
 """Dynamic and postponed buckets, which this library does not fill yet."""

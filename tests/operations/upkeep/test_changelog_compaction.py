@@ -324,7 +324,7 @@ def test_keys_of_any_type_are_found_in_files_of_many_blocks(tmp_path: Path, key_
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")
     options = {"bucket": "1", "write-only": "true", "changelog-producer": "lookup", "file.block-size": "1 kb",
-               "file.format": file_format}  # fmt: skip
+               "file.format": file_format, "primary-key.allow-floating": "true"}  # fmt: skip
     ddl = f"k {key_type} NOT NULL, j INT NOT NULL, v STRING"
     table = catalog.create_table("db.t", ddl, primary_keys=["k", "j"], options=options)
     key = KEYS[key_type]

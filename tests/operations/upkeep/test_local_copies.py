@@ -35,7 +35,8 @@ def created(home: Path, options: dict[str, str]) -> paimon.Table:
     catalog = paimon.connect(home)
     catalog.create_database("db")
     ddl = "a STRING NOT NULL, b DOUBLE NOT NULL, n INT, v STRING"
-    table = catalog.create_table("db.t", ddl, primary_keys=["a", "b"], options={**SMALL, **options})
+    given = {**SMALL, "primary-key.allow-floating": "true", **options}
+    table = catalog.create_table("db.t", ddl, primary_keys=["a", "b"], options=given)
     engine = evolve(table.engine, observer=CountingObserver(), temp=LocalTempStore(str(home)))
     return type(table)(engine, table.definition)
 

@@ -164,7 +164,8 @@ EDGES = [math.nan, -0.0, 0.0, math.inf, -math.inf, 1.5]
 @pytest.mark.parametrize("data_format", ["parquet", "orc", "avro"])
 def test_floats_are_keys(tmp_path: Path, kind: str, data_format: str) -> None:
     """-0.0 and 0.0 are two keys, all NaN are one."""
-    table = created(tmp_path, f"k {kind} NOT NULL, v INT", file__format=data_format)
+    floating = {"primary-key.allow-floating": "true"}
+    table = created(tmp_path, f"k {kind} NOT NULL, v INT", file__format=data_format, **floating)
     for turn in range(3):
         table.write([{"k": k, "v": 10 * turn + i} for i, k in enumerate(EDGES)])
     table.write([{"k": 1.5, "v": None, "op": "-D"}, {"k": math.nan, "v": 99, "op": "+U"}], kind_column="op")

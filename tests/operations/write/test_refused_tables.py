@@ -13,9 +13,9 @@ from attrs import evolve
 from golden_tables import golden_directory
 
 import paimon
-from paimon.domain.errors import Unsupported
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.schema.changes import AddColumn, SetOption
-from paimon.domain.types.data_types import BlobType
+from paimon.domain.types.data_types import BlobType, IntType
 from paimon.operations.write.writer import TableWriter
 
 EVOLVING = {"row-tracking.enabled": True, "data-evolution.enabled": True}
@@ -150,3 +150,42 @@ def test_descriptors_are_not_read_as_values(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="column 'b' through BLOB descriptors"):
         described.scan().to_arrow()
     assert described.scan(columns=["id"]).count() == table.scan().count()
+
+
+# Floating primary keys
+
+
+@pytest.mark.parametrize("ddl", ["k DOUBLE, v INT", "k FLOAT NOT NULL, v INT", "a INT, k DOUBLE, v INT"])
+def test_floating_primary_keys_are_refused(catalog: paimon.Catalog, ddl: str) -> None:
+    keys = [name for name in ("a", "k") if f"{name} " in ddl.split("v ")[0]]
+    with pytest.raises(InvalidRequest, match=r"'k' is of type (DOUBLE|FLOAT)\..*primary-key\.allow-floating"):
+        catalog.create_table("d.t", ddl, primary_keys=keys, options={"bucket": 1})
+    with pytest.raises(InvalidRequest, match="'k' is of type"):
+        catalog.create_table("d.t", ddl, options={"bucket": 1, "primary-key": ",".join(keys)})
+    assert catalog.tables("d") == []
+
+
+def test_floating_primary_keys_are_made_where_the_option_says_so(catalog: paimon.Catalog) -> None:
+    options = {"bucket": 1, "primary-key.allow-floating": True}
+    table = catalog.create_table("d.t", "a INT, k DOUBLE, v INT", primary_keys=["a", "k"], options=options)
+    keys = [float("nan"), -0.0, 0.0, 1.5]
+    for turn in range(2):
+        table.write([{"a": 1, "k": k, "v": 10 * turn + n} for n, k in enumerate(keys)])
+    table.compact(full=True)
+    assert sorted(table.scan().to_arrow()["v"].to_pylist()) == [10, 11, 12, 13]
+
+
+def test_tables_with_floating_keys_that_exist_are_left_alone(catalog: paimon.Catalog) -> None:
+    options = {"bucket": 1, "primary-key.allow-floating": True}
+    made = catalog.create_table("d.t", "k FLOAT, v INT", primary_keys=["k"], options=options)
+    schema = Path(made.location, "schema", "schema-0")
+    schema.write_text(schema.read_text().replace('"primary-key.allow-floating"', '"owner"'))
+    table = catalog.table("d.t").alter(SetOption("num-levels", "3"), AddColumn("w", IntType()))
+    table.write([{"k": 1.5, "v": 1, "w": 2}])
+    assert table.scan().to_arrow().to_pylist() == [{"k": 1.5, "v": 1, "w": 2}]
+
+
+def test_floating_columns_outside_of_primary_keys_are_not_refused(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.t", "p DOUBLE, v INT", partition_keys=["p"])
+    table.write([{"p": 1.5, "v": 1}])
+    assert table.scan(where="p = 1.5").count() == 1
