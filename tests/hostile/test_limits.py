@@ -11,6 +11,8 @@ from typing import Any
 
 import cramjam
 import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
 import pytest
 
 from paimon.adapters.formats.avro import AvroFormat
@@ -227,6 +229,39 @@ def test_bytes_that_look_like_entries_take_no_more_than_their_share() -> None:
     packed_entries = bytes(cramjam.zstd.compress(LIKE_ENTRIES, 3))
     data = avro(MANIFEST_ENTRY, [(len(LIKE_ENTRIES) // 24, packed_entries)])
     refused(lambda: RECORDS.read_columns([("f-7", data)], ENTRY_TYPE), "f-7")
+
+
+def repeated_text(file_format: str) -> bytes:
+    """A file of some kilobytes of 1,536 rows, each of which holds the same megabyte."""
+    sink = pa.BufferOutputStream()
+    table = pa.table({"_FILE_NAME": pa.chunked_array([pa.array(["x" * MILLION])] * 1536)})
+    if file_format == "orc":
+        orc.write_table(table, sink, compression="zstd", dictionary_key_size_threshold=1.0, stripe_size=1 << 31)
+    else:
+        with pq.ParquetWriter(
+            sink, table.schema, compression="zstd", dictionary_pagesize_limit=8 * MILLION, store_schema=False
+        ) as writer:
+            writer.write_table(table, row_group_size=1536)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_manifests_in_parquet_and_orc_have_limits(file_format: str) -> None:
+    data = repeated_text(file_format)
+    assert len(data) < MILLION
+    before = pa.default_memory_pool().max_memory()
+    said = refused(lambda: RECORDS.read_records(data, "f-7"), "f-7")
+    assert "decode" in said or "decompress" in said
+    assert pa.default_memory_pool().max_memory() - before < 64 * MILLION
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_manifests_in_parquet_and_orc_of_many_entries_are_read(file_format: str) -> None:
+    records = [{"_VERSION": 2, "_FILE_NAME": f"data-{i:032x}", "_ROW_COUNT": 7} for i in range(20_000)]
+    fields = [("_VERSION", "int"), ("_FILE_NAME", "string"), ("_ROW_COUNT", "long")]
+    schema = {"type": "record", "name": "r", "fields": [{"name": n, "type": t} for n, t in fields]}
+    data = RECORDS.write_records(records, schema, "zstd", file_format)
+    assert list(RECORDS.read_records(data, "f")) == records
 
 
 def test_orc_tails_have_limits() -> None:

@@ -25,7 +25,7 @@ def _load_parquet(memory_bytes: int) -> FormatIO:
 def _load_orc(memory_bytes: int) -> FormatIO:
     from paimon.adapters.formats.orc import OrcFormat
 
-    return OrcFormat()
+    return OrcFormat(memory_bytes)
 
 
 def _load_avro(memory_bytes: int) -> FormatIO:

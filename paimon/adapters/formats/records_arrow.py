@@ -5,6 +5,7 @@ Law: the same dicts as from Avro: times as their numbers, maps never occur. Sour
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,10 +13,16 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
-from paimon.domain.errors import CorruptTable
+from paimon.adapters.formats.orc.checks import check_stripe, check_types
+from paimon.adapters.formats.orc.tail import read_tail
+from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
+from paimon.adapters.formats.parquet.reading.stored import Stored
+from paimon.adapters.formats.parquet.reading.weights import Leaf, fitting_rows
+from paimon.domain.errors import CorruptTable, Unsupported
 
 _TINY = frozenset(("_KIND", "_FILE_SOURCE"))
 _MIN_RECORD_BYTES = 4
+_BATCH_ROWS = 65_536
 _PRIMITIVES: Mapping[str, pa.DataType] = {
     "int": pa.int32(),
     "long": pa.int64(),
@@ -31,7 +38,9 @@ def read_arrow_records(data: bytes, path: str, limit: int) -> list[dict[str, Any
     """All records of a Parquet or ORC file, which may not decode to more than about `limit` bytes."""
     try:
         table = _parquet(data, limit) if data[:4] == b"PAR1" else _orc(data, limit)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except Unsupported as error:
+        raise error.within(path) from None
+    except (pa.ArrowException, OSError, ValueError, IndexError, KeyError, OverflowError, zlib.error) as error:
         raise CorruptTable(path, f"is a damaged or oversized manifest: {error}") from error
     millis = table.cast(_mapped(table.schema, pa.timestamp("ms")))
     return list(millis.cast(_mapped(table.schema, pa.int64())).to_pylist())
@@ -53,19 +62,35 @@ def write_arrow_records(
 
 
 def _parquet(data: bytes, limit: int) -> pa.Table:
-    file = pq.ParquetFile(pa.BufferReader(data))
-    metadata = file.metadata
-    size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    if max(size, metadata.num_rows * _MIN_RECORD_BYTES) > limit:
+    """All rows. Neither pages nor batches take more than the limit, whatever the footer tells of sizes."""
+    source = pa.BufferReader(data)
+    file = pq.ParquetFile(source)
+    footer = file.metadata
+    size = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+    if max(size, footer.num_rows * _MIN_RECORD_BYTES) > limit:
         raise ValueError(f"it decodes to more than {limit} bytes")
-    return file.read()
+    leaves = [Leaf.of(file.schema, index) for index in range(len(file.schema))]
+    piece = GroupRange(tuple(range(footer.num_row_groups)), 0, footer.num_rows)
+    rows = fitting_rows(footer, Stored(source), piece, leaves, _BATCH_ROWS, limit)
+    batches, decoded = [], 0
+    for batch in file.iter_batches(rows):
+        decoded += batch.nbytes
+        if decoded > limit:
+            raise ValueError(f"it decodes to more than {limit} bytes")
+        batches.append(batch)
+    return pa.Table.from_batches(batches, schema=file.schema_arrow)
 
 
 def _orc(data: bytes, limit: int) -> pa.Table:
-    file = orc.ORCFile(pa.BufferReader(data))
-    if file.nrows * _MIN_RECORD_BYTES > limit:
+    """All rows, where all that the stripes claim to hold is within the limit."""
+    source = pa.BufferReader(data)
+    tail = read_tail(source)
+    check_types(tail)
+    kinds = dict(enumerate(tail.kinds))
+    weights = (check_stripe(source, n, told, tail.compression, 1, kinds) for n, told in enumerate(tail.stripes))
+    if max(sum(w.decoded_bytes for w in weights), tail.rows * _MIN_RECORD_BYTES) > limit:
         raise ValueError(f"it decodes to more than {limit} bytes")
-    return file.read()
+    return orc.ORCFile(source).read()
 
 
 def _mapped(schema: pa.Schema, timestamp: pa.DataType) -> pa.Schema:

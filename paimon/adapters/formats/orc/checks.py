@@ -12,6 +12,7 @@ from types import MappingProxyType
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.adapters.formats.orc.heavy import StripeWeight
 from paimon.adapters.formats.orc.lengths import check_lengths
 from paimon.adapters.formats.orc.protobuf import Malformed, Part, decode, number
 from paimon.adapters.formats.orc.tail import OrcTail, packed, unframe
@@ -25,6 +26,8 @@ _STRIPE_OFFSET, _STRIPE_INDEX_BYTES, _STRIPE_DATA_BYTES, _STRIPE_FOOTER_BYTES, _
 _STREAMS, _ENCODINGS, _DICTIONARY_SIZE = 1, 2, 2
 _STREAM_KIND, _STREAM_COLUMN, _STREAM_BYTES, _LENGTHS = 1, 2, 3, 2
 _ENCODING_KIND, _SECOND_VERSION = 1, 2
+_DICTIONARIES = (1, 3)
+"""The encodings by a dictionary, whose entries may stand in any row."""
 _MOST_ENTRIES_PER_BYTE = 256
 _MAX_NESTING = 200
 _NOTHING: Mapping[int, int] = MappingProxyType({})
@@ -81,8 +84,8 @@ def check_stripe(
     compression: int,
     columns: int,
     kinds: Mapping[int, int] = _NOTHING,
-) -> None:
-    """Malformed, unless what a stripe claims may fit into it: rows, dictionaries, strings, lists and maps.
+) -> StripeWeight:
+    """Check that what a stripe claims may fit into it: rows, dictionaries, strings, lists and maps.
 
     Parameters
     ----------
@@ -98,6 +101,16 @@ def check_stripe(
         How many columns are to be read.
     kinds : mapping of int to int
         The kinds of these and of all columns within them, by number.
+
+    Returns
+    -------
+    StripeWeight
+        What the columns take in memory at most.
+
+    Raises
+    ------
+    Malformed
+        The stripe claims more.
     """
     data_bytes, rows = number(told, _STRIPE_DATA_BYTES), number(told, _STRIPE_ROWS)
     most = _SLACK_BYTES + _MAX_RATIO * data_bytes
@@ -107,13 +120,21 @@ def check_stripe(
     entries = max(rows, data_bytes * _MOST_ENTRIES_PER_BYTE)
     if any(number(encoding, _DICTIONARY_SIZE) > entries for encoding in encodings):
         raise Malformed(f"stripe {stripe} has a dictionary that is larger than the stripe")
-    for stream in streams:
+    values, decoded, row = max(rows, 1), rows * columns * _CELL_BYTES, float(columns * _CELL_BYTES)
+    for stream in sorted(streams, key=lambda s: s.column):  # lists before what is in them
         if stream.holds_lengths and stream.column in kinds and stream.column < len(encodings):
             source.seek(stream.at)
-            lengths = unframe(bytes(source.read(stream.size)), compression)
-            second_version = number(encodings[stream.column], _ENCODING_KIND) >= _SECOND_VERSION
-            each = _CELL_BYTES if kinds[stream.column] in _PARTS else 1
-            check_lengths(lengths, most // each, second_version=second_version)
+            data = unframe(bytes(source.read(stream.size)), compression)
+            encoding = number(encodings[stream.column], _ENCODING_KIND)
+            is_list = kinds[stream.column] in _PARTS
+            each = _CELL_BYTES if is_list else 1
+            lengths = check_lengths(data, most // each, second_version=encoding >= _SECOND_VERSION)
+            if is_list:
+                values = max(values, lengths.total)
+            total = lengths.longest * values if encoding in _DICTIONARIES else lengths.total * each
+            decoded += total
+            row += total / max(rows, 1) if is_list else lengths.longest * values / max(rows, 1)
+    return StripeWeight(decoded, row)
 
 
 def stripe_streams(

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyorc
-from attrs import frozen
 
 from paimon.adapters.formats.nested import rebuild
 from paimon.adapters.formats.orc.bounds import column_bounds, holds_far_times
 from paimon.adapters.formats.orc.checks import check_stripe, check_types
 from paimon.adapters.formats.orc.far_times import read_column
+from paimon.adapters.formats.orc.heavy import MOST_BYTES, FileRows, StripeWeight
 from paimon.adapters.formats.orc.physical import from_physical
 from paimon.adapters.formats.orc.tail import TIMESTAMP_KINDS, OrcTail, read_tail
 from paimon.adapters.formats.orc.writer import OrcWriter
@@ -42,9 +42,17 @@ _ARROW_DAMAGES = (pa.ArrowException, OSError, MemoryError)
 _DAMAGES = (*_ARROW_DAMAGES, ValueError, TypeError, IndexError, KeyError, zlib.error, pyorc.ParseError)
 
 
-@frozen
 class OrcFormat:
-    """See `paimon.ports.formats.FormatIO`."""
+    """See `paimon.ports.formats.FormatIO`.
+
+    Parameters
+    ----------
+    most_bytes : int
+        The memory budget: stripes that are larger when decoded are read in batches (see `heavy`).
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = max(most_bytes, MOST_BYTES)
 
     @property
     def identifier(self) -> str:
@@ -54,7 +62,7 @@ class OrcFormat:
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         """Batches within stripes."""
         try:
-            yield from _read(source, request)
+            yield from _read(source, request, self._most_bytes)
         except _DAMAGES as error:
             raise CorruptTable(request.path, f"is not a readable ORC file: {error!r}") from error
 
@@ -63,30 +71,71 @@ class OrcFormat:
         return OrcWriter(sink, request)
 
 
-def _read(source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+def _read(source: pa.NativeFile, request: ReadRequest, most_bytes: int) -> Iterator[pa.RecordBatch]:
     tail = read_tail(source)
     check_types(tail)
-    file = orc.ORCFile(source)
-    stored = {f.name: f for f in file.schema}
-    places = {name: index for index, name in enumerate(tail.spans)}
-    far = {f.name: read_column(source, f, places[f.name], request.path) for f in _far_columns(tail, request)}
-    names = _selection(request.fields, stored, far)
+    stripes = _Stripes(source, tail, request, most_bytes)
     start, end = request.row_range or (0, sum(tail.stripe_rows))
     chosen = _stripes_that_match(tail, request)
-    stripes, rows_of_stripes, spans, kinds = tail.stripes, tail.stripe_rows, tail.spans, tail.kinds
-    read = {n: kinds[n] for f in request.fields for n in spans.get(f.name, ())}
     first = 0
-    for stripe, rows in enumerate(rows_of_stripes):
+    for stripe, rows in enumerate(tail.stripe_rows):
         low, high = max(start - first, 0), min(end - first, rows)
+        is_read = low < high and chosen[stripe]
+        slow = stripes.far_columns(stripe)
+        at = 0
+        for columns, count in stripes.columns(stripe, first, rows) if is_read else ():
+            batch = _canonical({k: v.slice(at, count) for k, v in slow.items()} | columns, request.fields, count)
+            stop = min(high - at, count)
+            for place in range(max(low - at, 0), stop, request.batch_rows):
+                yield batch.slice(place, min(request.batch_rows, stop - place))
+            at += count
         first += rows
-        if far or (low < high and chosen[stripe]):
-            check_stripe(source, stripe, stripes[stripe], tail.compression, len(request.fields), read)
-        slow = {name: next(column) for name, column in far.items()}
-        if low < high and chosen[stripe]:
-            columns = slow | (_arrow_columns(file, stripe, names, rows) if names else {})
-            batch = _canonical(columns, request.fields, rows)
-            for at in range(low, high, request.batch_rows):
-                yield batch.slice(at, min(request.batch_rows, high - at))
+
+
+class _Stripes:
+    """The stripes of an open file: each is checked before it is decoded, as a whole or, where it is heavy, in batches.
+
+    Times that Arrow cannot read are read by another reader, which goes through all stripes in order.
+    """
+
+    def __init__(self, source: pa.NativeFile, tail: OrcTail, request: ReadRequest, most_bytes: int) -> None:
+        self._source, self._tail, self._most_bytes = source, tail, most_bytes
+        self._batch_rows = request.batch_rows
+        self._told, self._count = tail.stripes, len(request.fields)
+        self._file = orc.ORCFile(source)
+        stored = {f.name: f for f in self._file.schema}
+        spans, kinds = tail.spans, tail.kinds
+        places = {name: index for index, name in enumerate(spans)}
+        far = _far_columns(tail, request)
+        self._far = {f.name: read_column(source, f, places[f.name], request.path) for f in far}
+        self._names = _selection(request.fields, stored, self._far)
+        self._roots = [f.name for f in request.fields if f.name in stored and f.name not in self._far]
+        self._kinds = {n: kinds[n] for f in request.fields for n in spans.get(f.name, ())}
+        self._rows: FileRows | None = None
+
+    def far_columns(self, stripe: int) -> dict[str, pa.Array]:
+        """The columns of the next stripe that Arrow cannot read."""
+        if self._far:
+            self._weight(stripe)
+        return {name: next(column) for name, column in self._far.items()}
+
+    def columns(self, stripe: int, first: int, rows: int) -> Iterator[tuple[dict[str, pa.Array], int]]:
+        """The other columns of a stripe that begins at the row `first`, in pieces of so many rows."""
+        weight = self._weight(stripe)
+        if not self._names:
+            yield {}, rows
+        elif weight.is_light(self._most_bytes):
+            yield _arrow_columns(self._file, stripe, self._names, rows), rows
+        else:
+            if self._rows is None:
+                fitting = min(self._weight(n).fitting_rows(self._most_bytes) for n in range(len(self._told)))
+                self._rows = FileRows(self._source, self._roots, min(fitting, self._batch_rows))
+            for batch in self._rows.take(first, rows):
+                yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
+
+    def _weight(self, stripe: int) -> StripeWeight:
+        told = self._told[stripe]
+        return check_stripe(self._source, stripe, told, self._tail.compression, self._count, self._kinds)
 
 
 def _stripes_that_match(tail: OrcTail, request: ReadRequest) -> list[bool]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from attrs import frozen
 
 from paimon.adapters.formats.orc.protobuf import Malformed, signed, varint
 
@@ -23,8 +24,16 @@ _LONGER_THAN_A_BYTE = 8
 _AT_ONCE, _WORTH_LOOKING = 1024, 16
 
 
-def check_lengths(data: bytes, most: int, *, second_version: bool = True) -> None:
-    """Malformed, unless the lengths of a stream are not negative and add up to at most `most`.
+@frozen
+class Lengths:
+    """What the lengths of a stream add up to, and the longest of them; both at most, where runs tell bounds only."""
+
+    total: int = 0
+    longest: int = 0
+
+
+def check_lengths(data: bytes, most: int, *, second_version: bool = True) -> Lengths:
+    """Check that the lengths of a stream are not negative and add up to at most `most`.
 
     Parameters
     ----------
@@ -34,21 +43,34 @@ def check_lengths(data: bytes, most: int, *, second_version: bool = True) -> Non
         The largest sum.
     second_version : bool
         Whether runs are encoded as RLEv2, which all but very old files have.
+
+    Returns
+    -------
+    Lengths
+        Their sum and the longest of them.
+
+    Raises
+    ------
+    Malformed
+        They are negative, or more.
     """
     if not second_version:
-        if _first_version_total(data) > most:
+        found = _first_version(data)
+        if found.total > most:
             raise Malformed(f"lengths add up to more than {most}")
-        return
-    loose = _total(data, most, exact=False)
-    if loose is None or loose > most:
-        total = _total(data, most, exact=True)
-        if total is None or total > most:
-            raise Malformed(f"lengths are negative, or add up to more than {most}")
+        return found
+    loose = _summed(data, most, exact=False)
+    if loose is not None and loose.total <= most:
+        return loose
+    exact = _summed(data, most, exact=True)
+    if exact is None or exact.total > most:
+        raise Malformed(f"lengths are negative, or add up to more than {most}")
+    return exact
 
 
-def _total(data: bytes, most: int, *, exact: bool) -> int | None:
+def _summed(data: bytes, most: int, *, exact: bool) -> Lengths | None:
     """The sum of all values, or a bound of it; None where one is, or without `exact` may be, negative."""
-    at, total = 0, 0
+    at = total = longest = 0
     try:
         while at < len(data):
             kind = data[at] >> 6
@@ -57,46 +79,49 @@ def _total(data: bytes, most: int, *, exact: bool) -> int | None:
                 count = ((data[at] & 1) << 8 | data[at + 1]) + 1
                 at += 2 + (count * width + 7 >> 3)
                 total += count << width
+                longest = max(longest, (1 << width) - 1)
             elif data[at] < _LONGER_THAN_A_BYTE:
-                values, at = _short_ones(data, at)
-                total += values
+                values, greatest, at = _short_ones(data, at)
+                total, longest = total + values, max(longest, greatest)
             else:
-                least, greatest, at = _RUNS[kind](data, at, exact)
+                least, greatest, values, at = _RUNS[kind](data, at, exact)
                 if least < 0:
                     return None
-                total += greatest
+                total, longest = total + values, max(longest, greatest)
             if total > most:
-                return total
+                return Lengths(total, longest)
     except IndexError:
         at = len(data) + 1
     if at > len(data):
         raise Malformed("a run of lengths ends after its stream")
-    return total
+    return Lengths(total, longest)
 
 
-def _short_ones(data: bytes, at: int) -> tuple[int, int]:
-    """The sum of short repeats of one byte each that follow each other, and where they end."""
+def _short_ones(data: bytes, at: int) -> tuple[int, int, int]:
+    """The sum of short repeats of one byte each that follow each other, the greatest value, and where they end."""
     value, later = data[at + 1], at + 2 * _WORTH_LOOKING
     if later >= len(data) or data[later] >= _LONGER_THAN_A_BYTE:
-        return value * (data[at] + _SHORTEST), at + 2
+        return value * (data[at] + _SHORTEST), value, at + 2
     pairs = np.frombuffer(data, np.uint8, min((len(data) - at) // 2, _AT_ONCE) * 2, at).reshape(-1, 2)
     others = np.flatnonzero(pairs[:, 0] >= _LONGER_THAN_A_BYTE)
     runs = pairs[: others[0]] if len(others) else pairs
-    return int(((runs[:, 0].astype(np.int64) + _SHORTEST) * runs[:, 1]).sum()), at + 2 * len(runs)
+    total = int(((runs[:, 0].astype(np.int64) + _SHORTEST) * runs[:, 1]).sum())
+    return total, int(runs[:, 1].max(initial=0)), at + 2 * len(runs)
 
 
-def _short(data: bytes, at: int, exact: bool) -> tuple[int, int, int]:
+def _short(data: bytes, at: int, exact: bool) -> tuple[int, int, int, int]:
+    """Like all readers of runs: the least value, the greatest, the sum, and where the run ends."""
     size = (data[at] >> 3 & 7) + 1
     value = int.from_bytes(data[at + 1 : at + 1 + size], "big")
-    return value, value * ((data[at] & 7) + _SHORTEST), at + 1 + size
+    return value, value, value * ((data[at] & 7) + _SHORTEST), at + 1 + size
 
 
-def _direct(data: bytes, at: int, exact: bool) -> tuple[int, int, int]:
+def _direct(data: bytes, at: int, exact: bool) -> tuple[int, int, int, int]:
     width, count = _WIDTHS[data[at] >> 1 & 31], _count(data, at)
     return _bounds(_unpacked(data, at + 2, count, width), at + 2 + _bytes(count * width))
 
 
-def _patched(data: bytes, at: int, exact: bool) -> tuple[int, int, int]:
+def _patched(data: bytes, at: int, exact: bool) -> tuple[int, int, int, int]:
     width, count = _WIDTHS[data[at] >> 1 & 31], _count(data, at)
     third, fourth = data[at + 2], data[at + 3]
     base_size, patch_width, patches = (third >> 5) + 1, _WIDTHS[third & 31], fourth & 31
@@ -111,7 +136,8 @@ def _patched(data: bytes, at: int, exact: bool) -> tuple[int, int, int]:
     entries_at = values_at + _bytes(count * width)
     end = entries_at + _bytes(patches * entry_width)
     if not exact:
-        return base, count * (max(base, 0) + (1 << width + patch_width)), end
+        greatest = max(base, 0) + (1 << width + patch_width)
+        return base, greatest, count * greatest, end
     values = _unpacked(data, values_at, count, width)
     place = 0
     for entry in _unpacked(data, entries_at, patches, entry_width):
@@ -122,7 +148,7 @@ def _patched(data: bytes, at: int, exact: bool) -> tuple[int, int, int]:
     return _bounds([base + value for value in values], end)
 
 
-def _delta(data: bytes, at: int, exact: bool) -> tuple[int, int, int]:
+def _delta(data: bytes, at: int, exact: bool) -> tuple[int, int, int, int]:
     code, count = data[at] >> 1 & 31, _count(data, at)
     width = _WIDTHS[code] if code else 0
     first, place = varint(data, at + 2)
@@ -131,10 +157,12 @@ def _delta(data: bytes, at: int, exact: bool) -> tuple[int, int, int]:
     rest = max(count - 2, 0)
     end = place + _bytes(rest * width)
     if not width:
-        return min(first, first + step * (count - 1)), first * count + step * count * (count - 1) // 2, end
+        last = first + step * (count - 1)
+        return min(first, last), max(first, last), first * count + step * count * (count - 1) // 2, end
     furthest = first + step + (-rest if step < 0 else rest) * ((1 << width) - 1)
     if not exact:
-        return min(first, furthest), count * max(first, furthest), end
+        greatest = max(first, furthest)
+        return min(first, furthest), greatest, count * greatest, end
     values = [first, first + step]
     for change in _unpacked(data, place, rest, width):
         values.append(values[-1] - change if step < 0 else values[-1] + change)
@@ -144,8 +172,8 @@ def _delta(data: bytes, at: int, exact: bool) -> tuple[int, int, int]:
 _RUNS = (_short, _direct, _patched, _delta)
 
 
-def _first_version_total(data: bytes) -> int:
-    at, total = 0, 0
+def _first_version(data: bytes) -> Lengths:
+    at = total = longest = 0
     while at < len(data):
         head, at = data[at], at + 1
         if head < 128:
@@ -157,11 +185,12 @@ def _first_version_total(data: bytes) -> int:
             if first + step * (count - 1) < 0:
                 raise Malformed("a length is negative")
             total += first * count + step * count * (count - 1) // 2
+            longest = max(longest, first, first + step * (count - 1))
         else:
             for _ in range(256 - head):
                 value, at = varint(data, at)
-                total += value
-    return total
+                total, longest = total + value, max(longest, value)
+    return Lengths(total, longest)
 
 
 def _count(data: bytes, at: int) -> int:
@@ -172,8 +201,8 @@ def _bytes(bits: int) -> int:
     return bits + 7 >> 3
 
 
-def _bounds(values: Sequence[int], end: int) -> tuple[int, int, int]:
-    return min(values), sum(values), end
+def _bounds(values: Sequence[int], end: int) -> tuple[int, int, int, int]:
+    return min(values), max(values), sum(values), end
 
 
 def _unpacked(data: bytes, at: int, count: int, width: int) -> list[int]:

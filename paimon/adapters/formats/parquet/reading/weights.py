@@ -20,6 +20,8 @@ from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
 from paimon.adapters.formats.parquet.reading.stored import Stored
 
 MOST_BYTES = 512 * 1024 * 1024
+_BATCH_SHARE = 4
+"""Two batches are in memory at once, the one handed out and the one being made, and what grows is copied."""
 _RATIO = 100
 _FREE_BYTES = 4 * 1024 * 1024
 """What the pages of each column may take besides."""
@@ -92,7 +94,7 @@ def fitting_rows(
     Parameters
     ----------
     most_bytes : int
-        What pages, and what a batch may take.
+        What pages may take; a batch may take a quarter of it.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def fitting_rows(
     if stored.ahead is not None:
         groups = [footer.row_group(group) for group in piece.groups]
         stored.ahead.load(_range(group.column(leaf.index)) for group in groups for leaf in leaves)
-    fitting = batch_rows
+    fitting, batch_bytes = batch_rows, most_bytes // _BATCH_SHARE
     left = piece.skip + piece.count
     for number in piece.groups:
         group = footer.row_group(number)
@@ -112,9 +114,9 @@ def fitting_rows(
         _check_pages(chunks, most_bytes)
         chunks = [_check_lists(stored, group, c, most_bytes) for c in chunks]
         row_bytes = sum(c.row_bytes() for c in chunks)
-        if row_bytes * min(fitting, rows) > most_bytes:
+        if row_bytes * min(fitting, rows) > batch_bytes:
             row_bytes = _looked_up(chunks, stored)
-            fitting = max(1, min(fitting, int(most_bytes / max(row_bytes, 1))))
+            fitting = max(1, min(fitting, int(batch_bytes / max(row_bytes, 1))))
     return fitting
 
 
