@@ -79,9 +79,11 @@ class Catalog(NotebookDisplay):
         """
         names = sorted(self.store.databases())
         is_directory = "://" not in self.warehouse and self.engine.tables is None
-        if not names and is_directory and self.engine.files.status(self.warehouse) is None:
-            hint = "check the path, or make the warehouse: create_database(name), or paimon init"
-            raise NotFound("warehouse", self.warehouse, hint=hint)
+        if not names and is_directory:
+            status = self.engine.files.status(self.warehouse)
+            if status is None or not status.is_directory:
+                hint = "check the path, or make the warehouse: create_database(name), or paimon init"
+                raise NotFound("warehouse", self.warehouse, hint=hint)
         return names
 
     def create_database(self, name: str, *, exist_ok: bool = False) -> None:

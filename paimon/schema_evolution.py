@@ -74,7 +74,10 @@ class SchemaEvolution:
         parsed: list[to.SchemaChange] = []
         for change in changes:
             parsed += parse_schema_changes(change) if isinstance(change, str) else [change]
-        check_options({c.key: c.value for c in parsed if isinstance(c, to.SetOption)}, allow_unknown_options)
+        for option in (c for c in parsed if isinstance(c, to.SetOption)):
+            if not isinstance(option.key, str):
+                raise InvalidRequest(f"Option name {option.key!r} is not a text.", subject="option", hint="give a str")
+            check_options({option.key: option.value}, allow_unknown_options)
         schema = alter_table(self.engine, self.definition, parsed)
         scope = explain_key_scope(schema)
         if scope is not None and explain_key_scope(self.definition.schema) is None:

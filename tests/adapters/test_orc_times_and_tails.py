@@ -45,7 +45,7 @@ def write(
 
 def read(data: bytes, kind: DataType, predicate: Predicate | None = None) -> list[Any]:
     fields = (DataField(0, "v", kind),)
-    request = ReadRequest(PATH, fields, predicate, fields if predicate else ())
+    request = ReadRequest(PATH, fields, predicate, () if predicate is None else fields)
     return [v for b in OrcFormat().read(pa.BufferReader(data), request) for v in to_values(b.column(0), kind)]
 
 
