@@ -23,3 +23,12 @@ def test_pages_show_their_diagram_and_their_links_resolve(name: str) -> None:
     assert f"]({name}.svg)" in page
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", page) if "://" not in link]
     assert [link for link in links if not (FOLDER / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_code_of_the_pages_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (FOLDER / f"{name}.md").read_text("utf8"), re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, f"{name}.md", "exec"), {})
