@@ -21,6 +21,10 @@ HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
 PAGES = [*HOW_TO, DOCS / "tutorial" / "index.md"]
 
 NOT_RUN = {
+    ("catalog-databases", "postgres"): "needs a PostgreSQL server; tests/adapters/test_jdbc_catalog.py starts one",
+    ("compact", "spark"): "needs a Spark session; tests/spark covers the call",
+    ("object-stores", "s3"): "needs a store; tests/adapters/test_store_files.py starts a server",
+    ("object-stores", "s3 with credentials"): "needs a store and its credentials",
     ("write-data-frames", "files of the reader"): "reads files that only the reader has, through a pipe",
 }
 """Blocks that no test runs, by page and marker, with the reason."""

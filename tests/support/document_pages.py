@@ -12,7 +12,7 @@ import io
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 from attrs import frozen
@@ -75,10 +75,9 @@ def run_page(page: Path, names: dict[str, object]) -> None:
 
 def run_python(code: str, page: Path, names: dict[str, object]) -> str:
     """What a block prints."""
-    output = io.StringIO()
-    with redirect_stdout(output):
+    with _captured() as output:
         exec(compile(code, str(page), "exec"), names)
-    return output.getvalue()
+    return output.getvalue().decode()
 
 
 def run_command(line: str, page: Path) -> str:
@@ -87,11 +86,20 @@ def run_command(line: str, page: Path) -> str:
     if not words:
         return ""
     assert words[0] == "paimon", f"{page}: {line!r} is not a paimon command; mark its block as not run"
-    output = io.StringIO()
-    with redirect_stdout(output):
+    with _captured() as output:
         code = main(words[1:])
-    assert code == 0, f"{page}: {line!r} ended with {code}\n{output.getvalue()}"
-    return output.getvalue()
+    assert code == 0, f"{page}: {line!r} ended with {code}\n{output.getvalue().decode()}"
+    return output.getvalue().decode()
+
+
+@contextmanager
+def _captured() -> Iterator[io.BytesIO]:
+    """The bytes of standard output; commands write to its buffer too."""
+    output = io.BytesIO()
+    stream = io.TextIOWrapper(output, "utf8", write_through=True)
+    with redirect_stdout(stream):
+        yield output
+    stream.detach()
 
 
 def broken_links(page: Path) -> Iterator[str]:
