@@ -25,6 +25,12 @@ NOT_RUN = {
     ("compact", "spark"): "needs a Spark session; tests/spark covers the call",
     ("object-stores", "s3"): "needs a store; tests/adapters/test_store_files.py starts a server",
     ("object-stores", "s3 with credentials"): "needs a store and its credentials",
+    ("run-on-spark", "read and write"): "needs a Spark session; tests/spark covers the calls",
+    ("run-on-spark", "data source"): "needs a Spark session; tests/spark covers the calls",
+    ("run-on-spark", "stream"): "needs a Spark session; tests/spark covers the calls",
+    ("test-with-the-kit", "stress a store"): "takes minutes; tests/operations/test_crowds.py runs it",
+    ("test-with-the-kit", "stress tests of the project"): "takes minutes to hours",
+    ("test-with-the-kit", "simulate many seeds"): "takes hours; tests/simulation runs a share",
     ("write-data-frames", "files of the reader"): "reads files that only the reader has, through a pipe",
 }
 """Blocks that no test runs, by page and marker, with the reason."""

@@ -38,17 +38,20 @@ class Block:
         The lines between the fences.
     marker : str, optional
         The name under which the page says that the block does not run.
+    line : int
+        How many lines of the page come before the code, for tracebacks.
     """
 
     language: str
     code: str
     marker: str | None = None
+    line: int = 0
 
 
 def read_blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     text = page.read_text("utf8")
-    found = [Block(m["language"], m["code"], m["marker"]) for m in _FENCE.finditer(text)]
+    found = [Block(m["language"], m["code"], m["marker"], text.count("\n", 0, m.start("code"))) for m in _FENCE.finditer(text)]
     assert len(found) * 2 == len(re.findall(r"^ *```", text, re.M)), f"{page}: a fence is not closed, or indented"
     assert len([b for b in found if b.marker]) == text.count("<!-- not run"), f"{page}: a marker without a block"
     return found
@@ -61,7 +64,7 @@ def run_page(page: Path, names: dict[str, object]) -> None:
         if block.marker is not None:
             printed = None
         elif block.language == "python":
-            printed = run_python(block.code, page, names)
+            printed = run_python(block, page, names)
         elif block.language == "sh":
             printed = "".join(run_command(line, page) for line in block.code.splitlines())
         elif block.language == "text":
@@ -73,10 +76,10 @@ def run_page(page: Path, names: dict[str, object]) -> None:
             raise AssertionError(f"{page}: blocks of {block.language!r} are not run")
 
 
-def run_python(code: str, page: Path, names: dict[str, object]) -> str:
+def run_python(block: Block, page: Path, names: dict[str, object]) -> str:
     """What a block prints."""
     with _captured() as output:
-        exec(compile(code, str(page), "exec"), names)
+        exec(compile("\n" * block.line + block.code, str(page), "exec"), names)
     return output.getvalue().decode()
 
 
