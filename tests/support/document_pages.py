@@ -51,7 +51,10 @@ class Block:
 def read_blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     text = page.read_text("utf8")
-    found = [Block(m["language"], m["code"], m["marker"], text.count("\n", 0, m.start("code"))) for m in _FENCE.finditer(text)]
+    found = [
+        Block(m["language"], m["code"], m["marker"], text.count("\n", 0, m.start("code")))
+        for m in _FENCE.finditer(text)
+    ]
     assert len(found) * 2 == len(re.findall(r"^ *```", text, re.M)), f"{page}: a fence is not closed, or indented"
     assert len([b for b in found if b.marker]) == text.count("<!-- not run"), f"{page}: a marker without a block"
     return found
