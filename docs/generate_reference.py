@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Write the generated pages of docs/reference.
+
+    python docs/generate_reference.py            write all pages
+    python docs/generate_reference.py --check    write nothing; list the pages that differ, and exit with 1 if any does
+
+Needs the package with the extras `spark` and `cli`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from reference_generator import command_line, options
+
+FOLDER = Path(__file__).resolve().parent / "reference"
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "command-line.md": command_line.generate_page,
+    "options.md": options.generate_page,
+}
+"""The function that generates each page."""
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with ``--check`` compare them; return the exit code."""
+    pages = {FOLDER / name: generate() for name, generate in PAGES.items()}
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text("utf8") != text]
+    for path in stale:
+        print(path.relative_to(FOLDER.parents[1]))
+        if "--check" not in arguments:
+            path.write_text(pages[path], "utf8")
+    return int("--check" in arguments and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Generators of the pages under docs/reference, one module a page."""

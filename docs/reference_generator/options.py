@@ -1,0 +1,109 @@
+"""The page of the options, from the registry that checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from paimon.domain.options import registry
+from paimon.domain.options.option import Kind, Option
+from reference_generator.markdown import code, page, prose, sentence, table
+
+_INTRODUCTION = """Set the options of a table with `catalog.create_table(…, options={…})` and `table.set_options({…})`,
+or for one handle with `table.with_options({…})`. Set the options of a catalog with `paimon.connect(…)`.
+
+An unknown key and a value of the wrong form are refused by name. `create_table(…, allow_unknown_options=True)` accepts
+unknown keys."""
+
+_TYPES = {
+    Kind.TEXT: "Any text.",
+    Kind.BOOL: "`true` or `false`.",
+    Kind.INT: "A whole number of 32 bits.",
+    Kind.LONG: "A whole number of 64 bits.",
+    Kind.DOUBLE: "A number with or without decimals.",
+    Kind.MEMORY: "A number with a unit, in powers of 1024: `128 mb`, `1 gb`. Without a unit: bytes.",
+    Kind.DURATION: "A number with a unit of time: `10 s`, `7 d`. Without a unit: milliseconds.",
+    Kind.CHOICE: "One of the values that the option's row lists.",
+    Kind.NAMES: "Names, separated by commas.",
+    Kind.LEVELS: "A value for each level: `0:avro,5:parquet`.",
+    Kind.STATS_MODE: "`none`, `counts`, `truncate(N)` or `full`.",
+    Kind.STATS_MODE_LEVELS: "A statistics mode for each level: `0:none,5:full`.",
+}
+
+
+def generate_page() -> str:
+    """Return the page."""
+    options = sorted(registry.OPTIONS.values(), key=lambda option: option.key)
+    return page(
+        "Options",
+        _INTRODUCTION,
+        "## Types of values",
+        table(("Type", "Form"), ([prose(kind.value), _TYPES[kind]] for kind in Kind)),
+        "In the tables below, *Changeable* says whether the option may change after the first snapshot.\n"
+        "A default of – means that there is none, or that the library computes it from other options.",
+        "## Table options",
+        _list_options([option for option in options if not option.catalog]),
+        "## Catalog options",
+        _list_options([option for option in options if option.catalog]),
+        "## Options of one column",
+        "Write these keys as `fields.<column>.<name>`. `fields.<column>,<column>.sequence-group` takes several "
+        "columns.",
+        _list_names(registry.FIELD_OPTIONS.items()),
+        "## Options of file indexes",
+        f"Write these keys as `file-index.<type>.<column>.<name>`, where the type is one of "
+        f"{', '.join(map(code, registry.FILE_INDEX_TYPES))}.\n`file-index.<type>.columns` lists the columns of that "
+        "type.",
+        _list_names(registry.FILE_INDEX_OPTIONS.items()),
+        "## Other keys",
+        table(("Key", "Meaning"), _list_prefixes()),
+    )
+
+
+def _list_options(options: list[Option]) -> str:
+    has_effect = any(_effect_of(option) for option in options)
+    is_catalog = all(option.catalog for option in options)
+    header = ["Option", "Type", "Default", *([] if is_catalog else ["Changeable"])]
+    header += [*(["Effect"] if has_effect else []), "Meaning"]
+    rows = []
+    for option in options:
+        row = [code(option.key), _type_of(option), "–" if option.default is None else code(option.default)]
+        row += [] if is_catalog else ["no" if option.immutable else "yes"]
+        row += [_effect_of(option)] if has_effect else []
+        rows.append([*row, _meaning_of(option)])
+    return table(header, rows)
+
+
+def _type_of(option: Option) -> str:
+    return ", ".join(map(code, option.choices)) if option.choices else prose(option.kind.value)
+
+
+def _meaning_of(option: Option) -> str:
+    aliases = f" Older key: {', '.join(map(code, option.aliases))}." if option.aliases else ""
+    return sentence(option.doc) + aliases
+
+
+def _effect_of(option: object) -> str:
+    """Return what the registry says about an option's effect: implemented, refused, or accepted without effect.
+
+    The attribute is a text, an enum, or a value with a class and a reason; a registry without it gives no text.
+    """
+    effect = getattr(option, "effect", None)
+    if effect is None:
+        return ""
+    kind = getattr(effect, "kind", effect)
+    reason = next((r for owner in (effect, option) for name in ("reason", "effect_reason")
+                   if isinstance(r := getattr(owner, name, None), str) and r), "")
+    text = prose(str(kind.value if isinstance(kind, Enum) else kind))
+    return f"{text}: {prose(reason)}" if reason else text
+
+
+def _list_names(names: Iterable[tuple[str, Kind]]) -> str:
+    return table(("Name", "Type"), ([code(name), prose(kind.value)] for name, kind in sorted(names)))
+
+
+def _list_prefixes() -> list[list[str]]:
+    formats = [[code(f"{prefix}…"), "A setting of the file format's writer."] for prefix in registry.FORMAT_PREFIXES]
+    calls = [[code(f"{prefix}<name>.param"), "A parameter of a callback; the callback reads it."]
+             for prefix in registry.CALLBACK_PREFIXES]
+    default = [code(f"{registry.TABLE_DEFAULT_PREFIX}<option>"), "A catalog option: a table option for new tables."]
+    return [*formats, *calls, default]
