@@ -13,13 +13,16 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reference_generator import command_line, options
+from reference_generator import command_line, errors, options, python_interface, system_tables
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "command-line.md": command_line.generate_page,
+    "errors.md": errors.generate_page,
     "options.md": options.generate_page,
+    "python.md": python_interface.generate_page,
+    "system-tables.md": system_tables.generate_page,
 }
 """The function that generates each page."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from unittest.mock import patch
 
-from reference_generator.markdown import block, code, page, prose, sentence, table
+from reference_generator.markdown import block, code, page, paragraph, prose, sentence, table
 
 _INTRODUCTION = """The package installs the command `paimon`. `paimon-lake` is the same command under a second name, for
 environments where another package installs a command `paimon`.
@@ -82,7 +82,7 @@ def _describe_command(command: argparse.ArgumentParser, depth: int) -> str:
     usage += [_usage(action) for action in options if action.required]
     parts = [
         f"{'#' * (3 + depth)} {command.prog}",
-        sentence(command.description or ""),
+        paragraph(sentence(command.description or "")),
         block(" ".join(usage)),
         table(("Argument", "Meaning"), ([code(_usage(a)), _meaning(command, a)] for a in positional)),
         table(("Option", "Meaning"), ([_spelling(a), _meaning(command, a)] for a in options)),

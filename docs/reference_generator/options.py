@@ -50,7 +50,7 @@ def generate_page() -> str:
         "columns.",
         _list_names(registry.FIELD_OPTIONS.items()),
         "## Options of file indexes",
-        f"Write these keys as `file-index.<type>.<column>.<name>`, where the type is one of "
+        "Write these keys as `file-index.<type>.<column>.<name>`. The type is one of\n"
         f"{', '.join(map(code, registry.FILE_INDEX_TYPES))}.\n`file-index.<type>.columns` lists the columns of that "
         "type.",
         _list_names(registry.FILE_INDEX_OPTIONS.items()),

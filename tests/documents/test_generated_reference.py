@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from generate_reference import FOLDER, PAGES
-from reference_generator import command_line, options
+from reference_generator import command_line, errors, options, python_interface, system_tables
 
+import paimon
 from paimon.domain.options.registry import OPTIONS
 
 
@@ -48,3 +49,30 @@ def test_effects_of_options_are_shown_where_the_registry_has_them() -> None:
     assert options._effect_of(Effects("refused")) == "refused"
     assert options._effect_of(Effects("no effect", "Compaction is complete.")) == "no effect: Compaction is complete."
     assert options._effect_of(object()) == ""
+
+
+def test_every_public_name_is_listed() -> None:
+    text = python_interface.generate_page()
+    missing = [name for name in paimon.__all__
+               if f"paimon.{name}" not in text and f"## {name}\n" not in text]
+    assert not missing
+
+
+def test_every_public_method_of_a_table_has_a_heading() -> None:
+    text = python_interface.generate_page()
+    methods = [name for name in dir(paimon.Table) if not name.startswith("_") and callable(getattr(paimon.Table, name))]
+    assert len(methods) > 20
+    assert [name for name in methods if f"### Table.{name}\n" not in text] == []
+
+
+def test_fields_of_errors_are_those_of_an_instance() -> None:
+    error = paimon.InvalidRequest("wrong", subject="bucket")
+    assert {name for name, _ in errors.list_fields(paimon.InvalidRequest)} == error.__dict__.keys()
+    overwritten = paimon.CommitOverwritten(1, "user", 2, "other")
+    assert {name for name, _ in errors.list_fields(paimon.CommitOverwritten)} == overwritten.__dict__.keys()
+
+
+def test_every_system_table_is_listed() -> None:
+    with pytest.raises(paimon.InvalidRequest) as refused, system_tables.open_sample() as orders:
+        orders.system_table("no such table")
+    assert str(refused.value.hint).removeprefix("known are: ").split(", ") == system_tables.list_names()

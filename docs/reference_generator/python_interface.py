@@ -1,0 +1,118 @@
+"""The page of the Python interface, from the signatures and docstrings of the public names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from typing import get_args
+
+import attrs
+
+import paimon
+from reference_generator.docstrings import describe, signature
+from reference_generator.markdown import block, code, page, table
+from reference_generator.sample import open_sample
+
+_INTRODUCTION = """The names of the module `paimon` are the public interface, with the classes that its functions and
+methods return. Names that begin with an underscore may change at any time.
+
+Each class lists its properties, then its methods, in alphabetical order. [Errors](errors.md) and
+[options](options.md) have pages of their own."""
+
+_FUNCTIONS = ("connect", "open_table", "open_system_table")
+_VALUES = ("WriteResult", "Snapshot", "CommitEvent")
+
+
+def generate_page() -> str:
+    """Return the page."""
+    spark = import_module("paimon.spark")
+    return page(
+        "Python interface",
+        _INTRODUCTION,
+        "## Functions",
+        *(_describe_function(f"paimon.{name}", getattr(paimon, name)) for name in _FUNCTIONS),
+        *(_describe_class(name, kind) for name, kind in list_classes().items()),
+        "## Conditions",
+        _describe_function("paimon.col", paimon.col),
+        "Combine conditions with `&`, `|` and `~`, each in parentheses.",
+        *_describe_members("Column", type(paimon.col("name"))),
+        "## Schema changes",
+        "`Table.alter` takes these values. `paimon.SchemaChange` is the type of any of them.",
+        *(_describe_value(kind.__name__, kind) for kind in (*get_args(paimon.SchemaChange), paimon.Position)),
+        "## Values",
+        *(_describe_value(name, getattr(paimon, name)) for name in _VALUES),
+        "## Module paimon.spark",
+        "Needs the extra `spark`.",
+        *(_describe_function(f"paimon.spark.{name}", getattr(spark, name)) for name in sorted(spark.__all__)),
+        "## Other names",
+        table(("Name", "Meaning"), [
+            [code("paimon.__version__"), "The version of the library."],
+            *([code(f"paimon.{name}"), "See [errors](errors.md)."] for name in error_names()),
+        ]),
+    )  # fmt: skip
+
+
+def error_names() -> list[str]:
+    """Return the public names of errors and warnings, in alphabetical order."""
+    named = ((name, getattr(paimon, name)) for name in sorted(paimon.__all__))
+    return [name for name, value in named if isinstance(value, type) and issubclass(value, Exception)]
+
+
+def list_classes() -> dict[str, type]:
+    """Return the classes with methods, by name, from the catalog down to a commit."""
+    with open_sample() as table:
+        reading, batch, stream = (table.new_read_builder(), table.new_batch_write_builder(),
+                                  table.new_stream_write_builder())
+        planning = reading.new_scan()
+        with batch.new_write() as writer:
+            values: list[object] = [
+                table.tags, table.branches, table.consumers, table.maintain, table.changes(), table.follow(),
+                reading, planning, planning.plan(), reading.new_read(),
+                batch, stream, writer, batch.new_commit(), stream.new_commit(),
+            ]  # fmt: skip
+    classes = [paimon.Catalog, paimon.Table, paimon.Scan, paimon.SystemTable, *map(type, values)]
+    return {kind.__name__: kind for kind in classes}
+
+
+def _describe_function(name: str, function: object) -> str:
+    assert callable(function)
+    return f"### {name}\n\n{block(signature(name, function), 'python')}\n\n{describe(function)}"
+
+
+def _describe_class(name: str, kind: type) -> str:
+    return "\n\n".join([f"## {name}", describe(kind), *_describe_members(name, kind)])
+
+
+def _describe_value(name: str, kind: type) -> str:
+    parts = [f"### paimon.{name}", block(signature(f"paimon.{name}", kind), "python"), describe(kind)]
+    if attrs.has(kind):
+        parts += [f"`{name}.{member}`: {describe(value, _find_doc(kind, member))}"
+                  for member, value in iterate_members(kind) if isinstance(value, property)]
+    return "\n\n".join(parts)
+
+
+def _describe_members(name: str, kind: type) -> Iterator[str]:
+    for member, value in iterate_members(kind):
+        text = describe(value, _find_doc(kind, member))
+        if isinstance(value, property):
+            annotation = getattr(value.fget, "__annotations__", {}).get("return", "")
+            call = f"{name}.{member}: {annotation}" if annotation else f"{name}.{member}"
+        else:
+            call = signature(f"{name}.{member}", value)
+        yield f"### {name}.{member}\n\n{block(call, 'python')}" + (f"\n\n{text}" if text else "")
+
+
+def iterate_members(kind: type) -> Iterator[tuple[str, object]]:
+    """Yield the public properties of a class, then its public methods, each in alphabetical order."""
+    members = [(name, value) for name, value in inspect.getmembers(kind) if not name.startswith("_")]
+    yield from ((name, value) for name, value in members if isinstance(value, property))
+    for name, value in members:
+        if inspect.isroutine(value) and (getattr(value, "__module__", None) or "").startswith("paimon"):
+            yield name, value
+
+
+def _find_doc(kind: type, member: str) -> str:
+    """Return the docstring of a member, or that of the method that it overrides."""
+    docs = (getattr(base.__dict__.get(member), "__doc__", None) for base in kind.__mro__)
+    return next((doc for doc in docs if doc), "")
