@@ -28,7 +28,7 @@ def _describe_body(text: str) -> str:
     parts = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         if paragraph.lstrip().startswith(">>>"):
-            parts.append(block(inspect.cleandoc(paragraph), "python"))
+            parts.append(block(inspect.cleandoc(paragraph), "py"))
         elif paragraph.startswith("    "):
             parts.append(block(inspect.cleandoc(paragraph)))
         else:

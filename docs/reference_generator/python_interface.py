@@ -77,7 +77,7 @@ def list_classes() -> dict[str, type]:
 
 def _describe_function(name: str, function: object) -> str:
     assert callable(function)
-    return f"### {name}\n\n{block(signature(name, function), 'python')}\n\n{describe(function)}"
+    return f"### {name}\n\n{block(signature(name, function), 'py')}\n\n{describe(function)}"
 
 
 def _describe_class(name: str, kind: type) -> str:
@@ -85,7 +85,7 @@ def _describe_class(name: str, kind: type) -> str:
 
 
 def _describe_value(name: str, kind: type) -> str:
-    parts = [f"### paimon.{name}", block(signature(f"paimon.{name}", kind), "python"), describe(kind)]
+    parts = [f"### paimon.{name}", block(signature(f"paimon.{name}", kind), "py"), describe(kind)]
     if attrs.has(kind):
         parts += [f"`{name}.{member}`: {describe(value, _find_doc(kind, member))}"
                   for member, value in iterate_members(kind) if isinstance(value, property)]
@@ -100,7 +100,7 @@ def _describe_members(name: str, kind: type) -> Iterator[str]:
             call = f"{name}.{member}: {annotation}" if annotation else f"{name}.{member}"
         else:
             call = signature(f"{name}.{member}", value)
-        yield f"### {name}.{member}\n\n{block(call, 'python')}" + (f"\n\n{text}" if text else "")
+        yield f"### {name}.{member}\n\n{block(call, 'py')}" + (f"\n\n{text}" if text else "")
 
 
 def iterate_members(kind: type) -> Iterator[tuple[str, object]]:

@@ -1,0 +1,63 @@
+"""What the hand-written reference pages say agrees with the code and with the tables of the tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+VARIABLE = re.compile(r"[A-Z]+(_[A-Z]+)+|PATH")
+
+
+def environment_variables(path: Path) -> set[str]:
+    """The names of environment variables in a module that uses the environment."""
+    text = path.read_text("utf8")
+    if "os.environ" not in text and "getenv" not in text:
+        return set()
+    constants = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+    return {value for value in constants if isinstance(value, str) and VARIABLE.fullmatch(value)}
+
+
+def test_every_environment_variable_is_listed() -> None:
+    used = set().union(*map(environment_variables, [*(ROOT / "paimon").rglob("*.py"), ROOT / "dev.py"]))
+    assert {"PAIMON_WAREHOUSE", "JAVA_HOME"} <= used
+    text = (REFERENCE / "environment.md").read_text("utf8")
+    assert [name for name in sorted(used) if f"`{name}`" not in text] == []
+
+
+def golden_notes() -> str:
+    """What the golden tables say of the versions that wrote them, read in one pass over the archive."""
+    notes = []
+    with tarfile.open(ROOT / "tests" / "data" / "golden.tar.xz") as archive:
+        for member in archive:
+            is_of_old_version = "/v0" in member.name and member.name.endswith("/README")
+            if is_of_old_version or member.name.endswith("README.md"):
+                file = archive.extractfile(member)
+                notes.append(file.read().decode() if file is not None else "")
+    return " ".join(notes)
+
+
+def test_versions_said_to_be_tested_are_those_of_the_golden_tables() -> None:
+    written = set(re.findall(r"(?:Java Paimon|\(Java, release) (\d[\d.]*\d(?:-incubating)?)", golden_notes()))
+    page = (REFERENCE / "compatibility.md").read_text("utf8")
+    assert set(re.findall(r"^\| (\S+) \| yes, tested with tables", page, re.M)) == written
+
+
+def test_code_of_the_reference_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for page in sorted(REFERENCE.glob("*.md")):
+        for block in re.findall(r"```python\n(.*?)```", page.read_text("utf8"), re.S):
+            exec(compile(block, page.name, "exec"), {})
+    assert "set option 'bucket'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.md")), ids=lambda path: path.name)
+def test_lines_outside_tables_have_at_most_120_columns(path: Path) -> None:
+    assert [line for line in path.read_text("utf8").splitlines() if len(line) > 120 and line[0] != "|"] == []
