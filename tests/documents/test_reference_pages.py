@@ -1,4 +1,4 @@
-"""What the hand-written reference pages say agrees with the code and with the tables of the tests."""
+"""What the first page and the hand-written reference pages say agrees with the code and the golden tables."""
 
 from __future__ import annotations
 
@@ -52,10 +52,12 @@ def test_code_of_the_reference_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for page in sorted(REFERENCE.glob("*.md")):
+    for page in (ROOT / "docs" / "index.md", *sorted(REFERENCE.glob("*.md"))):
         for block in re.findall(r"```python\n(.*?)```", page.read_text("utf8"), re.S):
             exec(compile(block, page.name, "exec"), {})
-    assert "set option 'bucket'" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "11.50" in printed and "20.00" in printed and "9.99" not in printed
+    assert "set option 'bucket'" in printed
 
 
 @pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.md")), ids=lambda path: path.name)
