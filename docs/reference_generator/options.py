@@ -31,6 +31,15 @@ _TYPES = {
 }
 
 
+_EFFECTS = """The *Effect* of an option is one of these:
+
+| Effect | Meaning |
+|---|---|
+| implemented | The value changes what the library does. A limit follows, if there is one. |
+| refused | A value other than the default is refused with an error that names the option. What to do instead follows. |
+| no effect | The option is accepted, and its value changes nothing. The reason follows. |"""
+
+
 def generate_page() -> str:
     """Return the page."""
     options = sorted(registry.OPTIONS.values(), key=lambda option: option.key)
@@ -41,6 +50,7 @@ def generate_page() -> str:
         table(("Type", "Form"), ([prose(kind.value), _TYPES[kind]] for kind in Kind)),
         "In the tables below, *Changeable* says whether the option may change after the first snapshot.\n"
         "A default of – means that there is none, or that the library computes it from other options.",
+        _EFFECTS if any(_effect_of(option) for option in options) else "",
         "## Table options",
         _list_options([option for option in options if not option.catalog]),
         "## Catalog options",
@@ -56,6 +66,7 @@ def generate_page() -> str:
         _list_names(registry.FILE_INDEX_OPTIONS.items()),
         "## Other keys",
         table(("Key", "Meaning"), _list_prefixes()),
+        *_describe_families(),
     )
 
 
@@ -99,6 +110,13 @@ def _effect_of(option: object) -> str:
 
 def _list_names(names: Iterable[tuple[str, Kind]]) -> str:
     return table(("Name", "Type"), ([code(name), prose(kind.value)] for name, kind in sorted(names)))
+
+
+def _describe_families() -> list[str]:
+    """Return the options whose keys hold a name and which have an effect of their own, if the registry lists them."""
+    families = getattr(registry, "FAMILIES", ())
+    rows = [[code(option.key), _effect_of(option), _meaning_of(option)] for option in families]
+    return ["These keys are not implemented:", table(("Key", "Effect", "Meaning"), rows)] if rows else []
 
 
 def _list_prefixes() -> list[list[str]]:
