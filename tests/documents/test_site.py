@@ -44,6 +44,8 @@ def build_with_page(folder: Path, text: str) -> subprocess.CompletedProcess[str]
     shutil.copytree(DOCS, folder / "docs")
     for name in ("mkdocs.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
+    for name in ("benchmarks", "examples", "paimon/ports"):  # documents link to files in them
+        shutil.copytree(ROOT / name, folder / name)
     page = folder / "docs" / "section-of-a-test" / "page.md"
     page.parent.mkdir()
     page.write_text(f"# A page\n\n{text}\n")
