@@ -27,6 +27,14 @@ class Kind(Enum):
     STATS_MODE_LEVELS = "statistics modes by level"
 
 
+class Effect(Enum):
+    """What this library does with an option."""
+
+    IMPLEMENTED = "implemented"
+    REFUSED = "refused"
+    NO_EFFECT = "no effect"
+
+
 @frozen
 class Option:
     """One option.
@@ -49,6 +57,12 @@ class Option:
         Older keys that are read where this one is absent.
     catalog : bool
         Whether it belongs to catalogs, not to tables.
+    effect : Effect
+        What the library does with it. Of a REFUSED option, only the default is accepted from a caller; a table of
+        another writer that carries the option still opens.
+    reason : str
+        Of a NO_EFFECT option, why its value changes nothing that a caller relies on. Of a REFUSED option, the hint of
+        the error: what is missing, and what to do. Of an IMPLEMENTED option, a limit, if there is one.
     """
 
     key: str
@@ -59,10 +73,20 @@ class Option:
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     catalog: bool = False
+    effect: Effect = Effect.IMPLEMENTED
+    reason: str = ""
 
 
 def choice(
-    key: str, choices: str, default: str | None, doc: str, immutable: bool = False, aliases: tuple[str, ...] = ()
+    key: str,
+    choices: str,
+    default: str | None,
+    doc: str,
+    immutable: bool = False,
+    aliases: tuple[str, ...] = (),
+    effect: Effect = Effect.IMPLEMENTED,
+    reason: str = "",
 ) -> Option:
-    """A CHOICE whose values are given as one text, separated by blanks."""
-    return Option(key, Kind.CHOICE, default, doc, immutable, tuple(choices.split()), aliases)
+    """Return a CHOICE whose values are given as one text, separated by blanks."""
+    values = tuple(choices.split())
+    return Option(key, Kind.CHOICE, default, doc, immutable, values, aliases, effect=effect, reason=reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paimon.domain.options.layout_options import FILES, LAYOUT, STATISTICS
-from paimon.domain.options.option import Kind, Option
+from paimon.domain.options.option import Effect, Kind, Option
 from paimon.domain.options.read_options import CATALOG, READING, RETENTION
 from paimon.domain.options.write_options import COMMIT, COMPACTION, MERGE, WRITE
 
@@ -19,6 +19,26 @@ OPTIONS: Mapping[str, Option] = {
 }
 ALIASES: Mapping[str, str] = {alias: option.key for option in OPTIONS.values() for alias in option.aliases}
 """Older keys and the keys that replaced them."""
+
+FILE_INDEXES = Option(
+    "file-index.<type>.<...>", Kind.TEXT, None, "columns of file indexes and their settings",
+    effect=Effect.REFUSED, reason="File indexes are not written. Leave the option out, or create the table with Java.",
+)  # fmt: skip
+"""The options of indexes inside data files."""
+TAG_CALLBACK_PARAMETERS = Option(
+    "tag.callback.<name>.param", Kind.TEXT, None, "parameter of a callback for tags",
+    effect=Effect.REFUSED, reason="No callback is called for tags. Call your function after create_tag.",
+)  # fmt: skip
+COMMIT_CALLBACK_PARAMETERS = Option(
+    "commit.callback.<name>.param", Kind.TEXT, None, "parameter of a callback for commits",
+    effect=Effect.NO_EFFECT, reason="only the callback itself reads its parameter",
+)  # fmt: skip
+GENERATED_VALUES = Option(
+    "fields.<column>.<kind, min, max or length>", Kind.TEXT, None, "values that a generator of test data draws",
+    effect=Effect.NO_EFFECT, reason="only Flink's generator of test data reads it",
+)  # fmt: skip
+FAMILIES = (FILE_INDEXES, TAG_CALLBACK_PARAMETERS, COMMIT_CALLBACK_PARAMETERS, GENERATED_VALUES)
+"""Options whose keys hold a name and which are not implemented."""
 
 FORMAT_PREFIXES = ("parquet.", "orc.", "avro.")
 """Options that are handed to the file writer."""

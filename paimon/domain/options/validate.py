@@ -1,15 +1,16 @@
-"""Whether options are known and their values of the right form.
+"""Whether options are known, followed by this library, and their values of the right form.
 
-Law: an unknown key or a wrong value is refused with one sentence and, for keys, the nearest known one. Values are only
-checked one by one here; what they mean together with a schema is checked with the schema.
+Law: an unknown key or a wrong value is refused with one sentence and, for keys, the nearest known one. An option that
+this library does not follow is refused when a caller gives it. Values are only checked one by one here; what they mean
+together with a schema is checked with the schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from paimon.domain.errors import InvalidRequest, did_you_mean
-from paimon.domain.options.option import Kind
+from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.options.option import Effect, Kind, Option
 from paimon.domain.options.parse import (
     parse_bool,
     parse_double,
@@ -28,9 +29,11 @@ from paimon.domain.options.registry import (
     FIELD_OPTIONS,
     FILE_INDEX_OPTIONS,
     FILE_INDEX_TYPES,
+    FILE_INDEXES,
     FORMAT_PREFIXES,
     OPTIONS,
     TABLE_DEFAULT_PREFIX,
+    TAG_CALLBACK_PARAMETERS,
     canonical_key,
 )
 from paimon.domain.texts import check_text
@@ -55,6 +58,8 @@ def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> No
     ------
     InvalidRequest
         Naming the option at fault.
+    Unsupported
+        Naming an option that this library does not follow, with another value than its default.
     """
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
@@ -73,6 +78,9 @@ def _check_option(key: str, value: str, allow_unknown: bool) -> None:
         if option.kind is Kind.CHOICE and value.strip().lower() not in option.choices:
             raise refused(key, value, "one of " + ", ".join(option.choices))
         check_form(key, value, option.kind)
+        if option.catalog:
+            raise Unsupported(f"option {key!r} of a table", hint="It is an option of catalogs: see paimon.connect.")
+        _check_follows(key, value, option)
     elif key.startswith("fields."):
         _check_field_option(key, value, allow_unknown)
     elif key.startswith("file-index."):
@@ -83,6 +91,49 @@ def _check_option(key: str, value: str, allow_unknown: bool) -> None:
         raise InvalidRequest(
             f"option {key!r} is unknown", subject=key, hint=did_you_mean(key, [*OPTIONS, *ALIASES])
         )
+    elif key.startswith("tag.callback."):
+        _refuse(key, value, TAG_CALLBACK_PARAMETERS)
+
+
+def check_stored_options(options: Mapping[str, str], keys: Iterable[str]) -> None:
+    """Refuse options that a table of another writer carries and that this library does not follow.
+
+    Parameters
+    ----------
+    options : mapping
+        The options of the table.
+    keys : iterable of str
+        The REFUSED options that matter to what is done.
+
+    Raises
+    ------
+    Unsupported
+        Naming the option.
+    """
+    for key in keys:
+        if key in options:
+            _check_follows(key, options[key], OPTIONS[key])
+
+
+def is_default(option: Option, value: str) -> bool:
+    """Return whether a well-formed text means the same as the default of the option, which may be none."""
+    if option.default is None:
+        return not value.strip()
+    parse = _CHECKS.get(option.kind)
+    if parse is not None:
+        return bool(parse(value, option.key) == parse(option.default, option.key))
+    if option.kind is Kind.CHOICE:
+        return value.strip().lower() == option.default
+    return value.strip() == option.default
+
+
+def _check_follows(key: str, value: str, option: Option) -> None:
+    if option.effect is Effect.REFUSED and not is_default(option, value):
+        _refuse(key, value, option)
+
+
+def _refuse(key: str, value: str, option: Option) -> None:
+    raise Unsupported(f"option {key!r} with the value {value!r}", hint=option.reason)
 
 
 def _is_callback_parameter(key: str) -> bool:
@@ -111,9 +162,10 @@ def _check_index_option(key: str, value: str, allow_unknown: bool) -> None:
     kind, _, rest = key.removeprefix("file-index.").partition(".")
     column, _, name = rest.rpartition(".")
     if kind in FILE_INDEX_TYPES and rest == "columns":
-        return
-    if kind in FILE_INDEX_TYPES and column and name in FILE_INDEX_OPTIONS:
+        _refuse(key, value, FILE_INDEXES)
+    elif kind in FILE_INDEX_TYPES and column and name in FILE_INDEX_OPTIONS:
         check_form(key, value, FILE_INDEX_OPTIONS[name])
+        _refuse(key, value, FILE_INDEXES)
     elif not allow_unknown:
         known = [f"file-index.{t}.columns" for t in FILE_INDEX_TYPES]
         known += [f"file-index.{t}.{column or '<column>'}.{n}" for t in FILE_INDEX_TYPES for n in FILE_INDEX_OPTIONS]

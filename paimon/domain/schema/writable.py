@@ -7,10 +7,15 @@ Source: `BlobType`, `DedicatedFormatRollingFileWriter`.
 from __future__ import annotations
 
 from paimon.domain.errors import Unsupported
+from paimon.domain.options.validate import check_stored_options
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.types.data_types import BlobType
+from paimon.domain.types.data_types import BlobType, LocalZonedTimestampType
 from paimon.domain.types.walk import all_types
+
+_FORM_OF_TIMESTAMPS = "orc.timestamp-ltz.legacy.type"
+_SEQUENCE_OPTIONS = ("sequence.snapshot-ordering", "write.sequence-number-init-mode")
+"""Options by which other writers number rows differently."""
 
 
 def check_rows_writable(table: TableDefinition) -> None:
@@ -24,10 +29,15 @@ def check_rows_writable(table: TableDefinition) -> None:
     Raises
     ------
     Unsupported
-        The table is not an ordinary Paimon table, or has a BLOB column, at any depth.
+        The table is not an ordinary Paimon table, or has a BLOB column, at any depth, or an option that changes how
+        rows are stored and that this library does not follow.
     """
     check_table_type(table.options, table.identifier)
+    if table.schema.primary_keys:
+        check_stored_options(table.options.values, _SEQUENCE_OPTIONS)
     for column in table.schema.fields:
+        if any(isinstance(part, LocalZonedTimestampType) for part in all_types(column.type)):
+            check_stored_options(table.options.values, (_FORM_OF_TIMESTAMPS,))
         if any(isinstance(part, BlobType) for part in all_types(column.type)):
             raise Unsupported(
                 f"writing rows of table {table.identifier!r} with the BLOB column {column.name!r}",

@@ -9,6 +9,7 @@ from paimon.domain.errors import Unsupported
 from paimon.domain.merge.registry import engine_of
 from paimon.domain.merge.spec import MergeSpec
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.options.validate import check_stored_options
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.writable import check_rows_writable
@@ -17,6 +18,9 @@ from paimon.operations.read.deletion.index_manifest import deletion_files
 from paimon.ports.engine import Engine
 
 _HINT = "compact this table with Java's Paimon"
+_KEY_INDEXES = ("pk-btree.index.columns", "pk-bitmap.index.columns", "pk-vector.index.columns",
+                "pk-full-text.index.columns")  # fmt: skip
+"""Indexes that Java builds as it compacts."""
 
 
 def check_compactable(engine: Engine, table: TableDefinition, snapshot: Snapshot | None) -> None:
@@ -28,6 +32,7 @@ def check_compactable(engine: Engine, table: TableDefinition, snapshot: Snapshot
         Naming the option, the BLOB column, or the deletion vectors that the snapshot holds.
     """
     check_rows_writable(table)
+    check_stored_options(table.options.values, _KEY_INDEXES)
     asked = _keyed(table.options) if table.schema.primary_keys else ()
     for feature, used in (*_any(table.options), *asked):
         if used:

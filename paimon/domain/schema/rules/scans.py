@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from paimon.domain.errors import Unsupported
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.options.validate import check_stored_options
 from paimon.domain.schema.rules.layout import POSTPONED, flag, refuse
 from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.data_types import BlobType
+from paimon.domain.types.walk import all_types
 
 _CHAIN = "chain-table.enabled"
 _POSTPONED_ROWS = "postpone.merge-on-read"
@@ -46,6 +49,10 @@ def check_scan_options(schema: TableSchema, options: TableOptions) -> None:
     ):
         if used and options.data_evolution_enabled:
             raise Unsupported(f"option {option!r} of a table with data evolution", hint=f"reset {option!r}")
+    if schema.primary_keys:
+        check_stored_options(options.values, ("sequence.snapshot-ordering",))
+    if any(isinstance(part, BlobType) for column in schema.fields for part in all_types(column.type)):
+        check_stored_options(options.values, ("blob-as-descriptor",))
     if options.bucket == POSTPONED and flag(options, _POSTPONED_ROWS):
         raise Unsupported(f"option {_POSTPONED_ROWS!r}", hint="reset it, or compact the table with Java's Paimon")
     if flag(options, _CHAIN):

@@ -14,6 +14,7 @@ from attrs import evolve
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, StorageError
 from paimon.domain.json_text import DETAIL_FILE, SNAPSHOT_FILE, dump_json, load_object
 from paimon.domain.maintenance.retention.tags import AutoTags, expired_tags, local_iso
+from paimon.domain.options.validate import check_stored_options
 from paimon.domain.paths import TablePaths, join
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.json import tag_to_json
@@ -66,6 +67,8 @@ def create_tag(
         No such snapshot (any more).
     InvalidRequest
         The name cannot be one.
+    Unsupported
+        The table names callbacks for tags.
     """
     path = _tag_path(table.paths, name)
     if engine.files.status(path) is not None:
@@ -73,6 +76,7 @@ def create_tag(
             return load_tag(engine, table.paths, name)
         raise AlreadyExists("tag", name, hint="replace it, or take another name")
     tag = _new_tag(engine, table, name, snapshot_id, retained_millis)
+    check_stored_options(table.options.values, ("tag.callbacks",))
     _check_auto(engine, table, tag)
     data = tag_to_json(tag)
     if engine.files.put_if_absent(path, data) is not PutOutcome.CREATED and _content(engine, path) != data:
