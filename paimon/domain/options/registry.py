@@ -27,7 +27,7 @@ FILE_INDEXES = Option(
 """The options of indexes inside data files."""
 TAG_CALLBACK_PARAMETERS = Option(
     "tag.callback.<name>.param", Kind.TEXT, None, "parameter of a callback for tags",
-    effect=Effect.REFUSED, reason="No callback is called for tags. Call your function after create_tag.",
+    effect=Effect.REFUSED, reason="No callback is called for tags. Call your function after you create a tag.",
 )  # fmt: skip
 COMMIT_CALLBACK_PARAMETERS = Option(
     "commit.callback.<name>.param", Kind.TEXT, None, "parameter of a callback for commits",

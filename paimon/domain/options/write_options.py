@@ -39,7 +39,7 @@ COMMIT = (
     Option("commit.user-prefix", Kind.TEXT, None, "prefix of commit users"),
     Option("commit.callbacks", Kind.TEXT, "", "callbacks after a commit"),
     Option("tag.callbacks", Kind.TEXT, "", "callbacks after a tag",
-           effect=REFUSED, reason="No callback is called for tags. Call your function after create_tag."),
+           effect=REFUSED, reason="No callback is called for tags. Call your function after you create a tag."),
     Option("dynamic-partition-overwrite", Kind.BOOL, "true", "overwrite only the partitions written"),
     Option("overwrite-upgrade", Kind.BOOL, "true", "put overwritten files straight on the top level",
            effect=NO_EFFECT, reason="overwritten rows go to level 0, and compaction moves them up"),
