@@ -158,6 +158,7 @@ def test_tags_and_compactions_that_java_would_follow_up_are_refused(tmp_path: Pa
         tagged.tags.create("t")
     tagged.with_options({"tag.callbacks": ""}).tags.create("t")
     indexed = carrying(tmp_path / "b", "k INT NOT NULL", ["k"], "pk-btree.index.columns", "k")
+    indexed.with_options({"write-only": True}).write([{"k": 1}])
     with pytest.raises(Unsupported, match=r"pk-btree\.index\.columns"):
         indexed.compact(full=True)
 
