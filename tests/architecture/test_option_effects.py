@@ -184,10 +184,8 @@ def test_options_of_catalogs_are_refused(option: Option, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("file-index.bloom-filter.columns", "k"),
-        ("file-index.bloom-filter.k.items", "100"),
-        ("table-default.file-index.bitmap.columns", "k"),
         ("tag.callback.x.param", "y"),
+        ("table-default.tag.callback.x.param", "y"),
     ],
 )
 def test_families_of_options_are_refused_too(key: str, value: str) -> None:

@@ -204,6 +204,7 @@ _TESTS_BY_FILE = {
         ),
     },
     "operations/write/test_refused_tables.py": {
+        "primary-key.allow-floating": "test_floating_primary_keys_are_made_where_the_option_says_so",
         "type": "test_tables_of_other_types_are_neither_opened_nor_written",
         "blob-descriptor-field": "test_descriptors_are_not_read_as_values",
     },

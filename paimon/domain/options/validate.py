@@ -29,7 +29,6 @@ from paimon.domain.options.registry import (
     FIELD_OPTIONS,
     FILE_INDEX_OPTIONS,
     FILE_INDEX_TYPES,
-    FILE_INDEXES,
     FORMAT_PREFIXES,
     OPTIONS,
     TABLE_DEFAULT_PREFIX,
@@ -162,10 +161,9 @@ def _check_index_option(key: str, value: str, allow_unknown: bool) -> None:
     kind, _, rest = key.removeprefix("file-index.").partition(".")
     column, _, name = rest.rpartition(".")
     if kind in FILE_INDEX_TYPES and rest == "columns":
-        _refuse(key, value, FILE_INDEXES)
-    elif kind in FILE_INDEX_TYPES and column and name in FILE_INDEX_OPTIONS:
+        return
+    if kind in FILE_INDEX_TYPES and column and name in FILE_INDEX_OPTIONS:
         check_form(key, value, FILE_INDEX_OPTIONS[name])
-        _refuse(key, value, FILE_INDEXES)
     elif not allow_unknown:
         known = [f"file-index.{t}.columns" for t in FILE_INDEX_TYPES]
         known += [f"file-index.{t}.{column or '<column>'}.{n}" for t in FILE_INDEX_TYPES for n in FILE_INDEX_OPTIONS]

@@ -79,7 +79,7 @@ def _change(c: dict[str, Any]) -> SchemaChange:
     return made
 
 
-NOT_FOLLOWED = {"set_path=/x", "set_dynamic-bucket.initial-buckets=3", "rename_seq_group"}
+NOT_FOLLOWED = {"set_path=/x", "set_dynamic-bucket.initial-buckets=3"}
 """Options that only Java follows; where Java has set them, changes treat them as Java does."""
 
 

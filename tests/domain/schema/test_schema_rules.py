@@ -37,7 +37,7 @@ NOT_WRITABLE = {name for name, case in CASES.items() if case.get("primaryKeys") 
 WIDER = {"bkey_spaces", "bucket_blank", "fn_count", "fn_nested-update"}
 """Blanks and names of functions that are stored as Java knows them, and a function of newer versions."""
 
-NOT_FOLLOWED = {"fi_ok", "fi_nested", "ext_nopaths", "ext_fs", "cincr", "blobf", "sn_order"}
+NOT_FOLLOWED = {"ext_nopaths", "ext_fs", "cincr", "blobf", "sn_order"}
 """Options that only Java follows: see the effects of options."""
 
 

@@ -83,6 +83,7 @@ def test_known_families_of_options() -> None:
         {
             "fields.a,b.sequence-group": "c",
             "fields.x.y.stats-mode": "none",
+            "file-index.bloom-filter.m[a].items": "10",
             "parquet.page.size": "1000",
             "table-default.bucket": "2",
             "first-row.ignore-delete": "true",

@@ -17,7 +17,7 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.adapters.formats.avro.container import BlockData
-from paimon.adapters.formats.avro.cursor import PADDING, Cursors, Integers, Mask, Rows
+from paimon.adapters.formats.avro.cursor import PADDING, Cursors, Integers, Mask, Rows, span_array
 from paimon.domain.manifest.records.columns import HeldColumns, RecordColumns
 
 Values = npt.NDArray[np.signedinteger[Any]]
@@ -68,18 +68,7 @@ class _Spans:
         return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
     def arrow(self, data: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
-        # Places ascend from value to value, so the values and the gaps between them are one array over the data itself.
-        starts = self.starts if self.valid is None else np.maximum.accumulate(self.starts)
-        offsets = np.empty(2 * len(starts), dtype=np.int32)
-        offsets[::2] = starts
-        np.add(starts, self.lengths, out=offsets[1::2], casting="unsafe")
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        pieces = pa.Array.from_buffers(kind, max(len(offsets) - 1, 0), buffers)
-        even = pa.array(np.arange(0, len(offsets), 2), mask=None if self.valid is None else ~self.valid)
-        array = pieces.take(even)
-        if pa.types.is_string(kind):
-            array.validate(full=True)
-        return array
+        return span_array(data, self.starts, self.lengths, self.valid, kind)
 
 
 @frozen(eq=False)

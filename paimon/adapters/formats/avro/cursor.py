@@ -6,8 +6,11 @@ stays so, and what is read there means nothing. Source: Avro specification, "Bin
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from attrs import mutable
 
 Integers = npt.NDArray[np.int64]
@@ -110,6 +113,13 @@ class Cursors:
         self._advance(rows, after)
         return starts, lengths
 
+    def fixed(self, rows: Rows, width: int) -> npt.NDArray[np.uint64]:
+        """Return the `width` bytes, 8 at most, at the places of these rows, as unsigned little-endian numbers."""
+        places = self.places if rows is None else self.places[rows]
+        words = self.words[places]
+        self._advance(rows, places + width)
+        return words if width == 8 else words & np.uint64((1 << 8 * width) - 1)
+
     def kill(self, rows: Integers) -> None:
         """Mark rows whose bytes make no sense."""
         if len(rows):
@@ -126,6 +136,32 @@ class Cursors:
             self.places = places
         else:
             self.places[rows] = places
+
+
+def span_array(
+    data: npt.NDArray[np.uint8], starts: Integers, lengths: npt.NDArray[Any], valid: Mask | None, kind: pa.DataType
+) -> pa.Array:
+    """Return byte strings or texts of the data as an Arrow array; `valid` None: none is null.
+
+    Places must ascend from value to value, but for nulls, whose start and length are 0.
+
+    Raises
+    ------
+    pa.ArrowException
+        A text is not UTF-8.
+    """
+    # Places ascend from value to value, so the values and the gaps between them are one array over the data itself.
+    ascending = starts if valid is None else np.maximum.accumulate(starts)
+    offsets = np.empty(2 * len(starts), dtype=np.int32)
+    offsets[::2] = ascending
+    np.add(ascending, lengths, out=offsets[1::2], casting="unsafe")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    pieces = pa.Array.from_buffers(kind, max(len(offsets) - 1, 0), buffers)
+    even = pa.array(np.arange(0, len(offsets), 2), mask=None if valid is None else ~valid)
+    array = pieces.take(even)
+    if pa.types.is_string(kind):
+        array.validate(full=True)
+    return array
 
 
 def _packed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
