@@ -120,6 +120,10 @@ def engines_and_producers() -> list[tuple[str, str]]:
 FULL = "full-compaction"
 
 
+def without_negative_zero(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "w": None if row["w"] is None else row["w"] + 0.0}
+
+
 @pytest.mark.parametrize(("engine", "producer"), engines_and_producers())
 @settings(max_examples=4, deadline=None)
 @given(data=st.data(), steps=STEPS, budget=st.sampled_from([600, 3_000, 1 << 20]))
@@ -129,6 +133,8 @@ def test_what_is_told_leads_from_state_to_state(
     merging = data.draw(st.sampled_from(OTHERS.get(engine, DEDUPLICATE)))
     options = {"merge-engine": engine, "changelog-producer": producer, **merging, **data.draw(st.sampled_from(TREES))}
     options["changelog-producer.row-deduplicate"] = data.draw(st.sampled_from(["true", "false"]))
+    if any("orc" in value for value in options.values()):  # as Java's, our ORC reader gives 0.0 for -0.0
+        steps = [step if isinstance(step, bool) else [without_negative_zero(row) for row in step] for step in steps]
     with tempfile.TemporaryDirectory() as home:
         table = created(home, **options)
         uncompacted = created(f"{home}/plain", **{"merge-engine": engine, **merging, "changelog-producer": "none"})
