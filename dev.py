@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Set-up and commands of this repository, with nothing but Python 3.11 or newer.
+"""Set up this repository and run its commands; needs nothing but Python 3.11 or newer.
 
     python3 dev.py flights [OPTIONS]     run the flights pipeline on local Spark (see --help)
-    python3 dev.py tests [PYTEST ARGS]   run all tests and fences
+    python3 dev.py tests [PYTEST ARGS]   run all tests and architecture checks
 
-Each makes its own virtual environment in `.venv` (another place: PAIMON_VENV), installs what it needs by pip with
-pip's own settings, and installs again only when pyproject.toml has changed.
+Both commands create a virtual environment in `.venv` (or in PAIMON_VENV) and install what they need with pip, with
+pip's own settings. They install again only after a change of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -24,40 +24,41 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 HOME = Path(os.environ.get("PAIMON_VENV", ROOT / ".venv"))
-EXTRAS = {"flights": "demo", "tests": "test"}
+EXTRAS = {"flights": "examples", "tests": "test"}
+FLIGHTS = ROOT / "examples" / "flights"
 WIPE = "\r\x1b[K"
 LAST_LINES = 20
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command; its exit code is answered."""
+    """Run a command and return its exit code."""
     if sys.version_info < (3, 11):  # noqa: UP036  (this file is what an older Python runs first)
-        print(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}", file=sys.stderr)
+        print(f"Python {sys.version.split()[0]} is too old. Use Python 3.11 or newer.", file=sys.stderr)
         return 2
     if not arguments or arguments[0] not in EXTRAS:
         print(__doc__.strip())
         return 0 if arguments and arguments[0] in ("-h", "--help") else 2
     command, rest = arguments[0], arguments[1:]
-    python = environment(EXTRAS[command])
+    python = prepare_environment(EXTRAS[command])
     if command == "flights":
-        return subprocess.call([python, "-m", "paimon", "demo", "flights", *rest])  # its tables go where it is called
+        return subprocess.call([python, str(FLIGHTS), *rest])  # in the directory of the caller, which gets the tables
     return subprocess.call([python, "-m", "pytest", *(rest or default_test_arguments())], cwd=ROOT)
 
 
 def default_test_arguments() -> list[str]:
-    """In parallel on all cores; tests of one file stay together, as they share a Spark or a Java process."""
+    """Return arguments for a parallel run on all cores; tests of one file share a Spark or a Java process."""
     return ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "-q"]
 
 
-def environment(extra: str) -> str:
-    """The python of the environment, made and filled where that has not been done for this pyproject.toml."""
+def prepare_environment(extra: str) -> str:
+    """Return the Python of the environment; create and fill it if this pyproject.toml is not installed yet."""
     python = HOME / "bin" / "python"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + sys.version.encode()).hexdigest()
     stamp = HOME / f"installed-{extra}"
     if stamp.exists() and stamp.read_text() == wanted:
         return str(python)
     if not python.exists():
-        print(f"Making a virtual environment in {HOME}", flush=True)
+        print(f"Creating a virtual environment in {HOME}", flush=True)
         venv.create(HOME, with_pip=True)
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar", "off"]
     print(f"Installing paimon-lake[{extra}], which takes a minute or two the first time", flush=True)
@@ -67,44 +68,59 @@ def environment(extra: str) -> str:
 
 
 def run_with_progress(command: list[str], log: Path) -> None:
-    """Run a pip command: one line that moves on a terminal, its output in a file.
+    """Run a pip command, and show its progress as one line on a terminal.
 
     Parameters
     ----------
     command : list of str
         The program and its arguments.
     log : Path
-        The file that takes the output; its last lines are printed if the command fails, which ends this program.
+        The file for the whole output. If the command fails, its last lines are printed.
+
+    Raises
+    ------
+    SystemExit
+        The command failed; its exit code is passed on.
     """
-    moves, start, lines = sys.stdout.isatty(), time.monotonic(), list[str]()
+    is_terminal, start, lines = sys.stdout.isatty(), time.monotonic(), list[str]()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
-        reader = threading.Thread(target=keep_lines, args=(process.stdout, log, lines), daemon=True)
+        reader = threading.Thread(target=collect_lines, args=(process.stdout, log, lines), daemon=True)
         reader.start()
         while reader.is_alive():
             reader.join(0.2)
-            if moves:
-                progress = f"{time.monotonic() - start:4.0f} s  {shorten(lines[-1]) if lines else 'starting pip'}"
+            if is_terminal:
+                progress = f"{time.monotonic() - start:4.0f} s  {shorten_line(lines[-1]) if lines else 'starting pip'}"
                 print(WIPE + progress[: shutil.get_terminal_size().columns - 1], end="", flush=True)
-    wipe = WIPE if moves else ""
+    wipe = WIPE if is_terminal else ""
     if process.returncode:
-        print(f"{wipe}The installation failed. Its whole output is in {log}, its last lines are:", file=sys.stderr)
+        print(f"{wipe}The installation failed. The whole output is in {log}. Its last lines are:", file=sys.stderr)
         print("\n".join(lines[-LAST_LINES:]), file=sys.stderr)
         sys.exit(process.returncode)
     print(f"{wipe}Installed {count_packages(lines)} packages in {time.monotonic() - start:.0f} s", flush=True)
 
 
-def keep_lines(output: Iterable[str], log: Path, lines: list[str]) -> None:
-    """Collect the lines of an output, in a list and in a file."""
+def collect_lines(output: Iterable[str], log: Path, lines: list[str]) -> None:
+    """Collect the lines of an output in a list and in a file.
+
+    Parameters
+    ----------
+    output : iterable of str
+        The lines, as they arrive.
+    log : Path
+        The file, which is replaced.
+    lines : list of str
+        The list that the lines are added to, without newlines.
+    """
     with log.open("w", encoding="utf8") as file:
         for line in output:
             lines.append(line.rstrip())
             print(lines[-1], file=file, flush=True)
 
 
-def shorten(line: str) -> str:
-    """What a line of pip says, in a few words: ``"downloading pyspark"``."""
+def shorten_line(line: str) -> str:
+    """Shorten a line of pip to a few words, such as ``"downloading pyspark"``."""
     words = line.split()
     if line.startswith("Installing collected packages"):
         return f"unpacking {len(words) - 3} packages"
@@ -114,7 +130,7 @@ def shorten(line: str) -> str:
 
 
 def count_packages(lines: list[str]) -> int:
-    """How many packages pip says that it installed."""
+    """Count the packages that pip reports as installed."""
     done = [line for line in lines if line.startswith("Successfully installed")]
     return len(done[-1].split()) - 2 if done else 0
 

@@ -8,72 +8,40 @@ its metadata and rows, and draws them as SVG. Random names of files become numbe
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from drawing import Drawing
+from stored_metadata import Metadata, read_metadata
 
 import paimon
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "explanation"
 
-STYLE = (
-    "svg{--back:#fff;--ink:#1f2328;--soft:#59636e;--line:#8c959f;--box:#f3f5f7;--blue:#0072b2;--orange:#c75000;"
-    "--pale:#cfe6f5;--warm:#fde3cf}"
-    "@media(prefers-color-scheme:dark){svg{--back:#14181d;--ink:#e6edf3;--soft:#a3adb8;--line:#768390;--box:#232a32;"
-    "--blue:#56b4e9;--orange:#f0a04b;--pale:#173d57;--warm:#573312}}"
-    ".back{fill:var(--back)}text{font:12px sans-serif;fill:var(--ink)}.title{font-weight:bold}.soft{fill:var(--soft)}"
-    ".box{fill:var(--box);stroke:var(--line)}.new{fill:var(--pale);stroke:var(--blue);stroke-width:1.5}"
-    ".old{fill:var(--warm);stroke:var(--orange);stroke-width:1.5;stroke-dasharray:5 3}"
-    ".line{stroke:var(--line);fill:none}.add{stroke:var(--blue);stroke-width:2;fill:none}"
-    ".remove{stroke:var(--orange);stroke-width:2;stroke-dasharray:5 3;fill:none}"
-    ".dot{fill:var(--blue)}.cut{fill:var(--box);stroke:none}.alert{fill:var(--orange);font-weight:bold}"
-)
-
-
-class Drawing:
-    """The parts of one SVG picture, in the order in which they are painted."""
-
-    def __init__(self, width: int, height: int, title: str) -> None:
-        self._parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-            f'viewBox="0 0 {width} {height}" role="img">',
-            f"<title>{escape(title)}</title><style>{STYLE}</style>",
-            '<rect class="back" width="100%" height="100%"/>',
-        ]
-
-    def text(self, x: float, y: float, text: str, style: str = "", anchor: str = "start") -> None:
-        """Write one line of text; `y` is the base line."""
-        self._parts.append(f'<text x="{x:g}" y="{y:g}" class="{style}" text-anchor="{anchor}">{escape(text)}</text>')
-
-    def box(self, x: float, y: float, width: float, height: float, style: str, *lines: str) -> None:
-        """Draw a rectangle with centred lines of text."""
-        self._parts.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="3" class="{style}"/>')
-        top = y + height / 2 + 4 - 7.5 * (len(lines) - 1)
-        for place, line in enumerate(lines):
-            self.text(x + width / 2, top + 15 * place, line, "", "middle")
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, style: str = "line") -> None:
-        """Draw a straight line."""
-        self._parts.append(f'<path d="M{x1:g} {y1:g}L{x2:g} {y2:g}" class="{style}"/>')
-
-    def dot(self, x: float, y: float) -> None:
-        """Draw a small disc."""
-        self._parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4" class="dot"/>')
-
-    def svg(self) -> str:
-        """Return the picture as text."""
-        return "\n".join([*self._parts, "</svg>", ""])
-
 
 def create_table(folder: Path, columns: str, options: Mapping[str, str], **more: Any) -> paimon.Table:
-    """Create the primary-key table `shop.orders` in a folder of its own."""
+    """Create the table `shop.orders` in a warehouse of its own.
+
+    Parameters
+    ----------
+    folder : Path
+        Directory of the warehouses.
+    columns : str
+        Columns as SQL.
+    options : mapping of str to str
+        Table options in addition to one bucket.
+    **more : object
+        Further arguments of `Catalog.create_table`.
+
+    Returns
+    -------
+    paimon.Table
+        The empty table.
+    """
     catalog = paimon.connect(tempfile.mkdtemp(dir=folder))
     catalog.create_database("shop")
     return catalog.create_table("shop.orders", columns, options={"bucket": "1", **options}, **more)
@@ -107,38 +75,10 @@ def draw_table(folder: Path) -> str:
     columns = (20, 200, 430, 640)
     for x, head in zip(columns, heads, strict=True):
         drawing.text(x, 24, head, "title")
-    manifests: dict[str, int] = {}
-    data: dict[str, tuple[int, str]] = {}
-    edges: list[tuple[int, str, bool]] = []
-    lists: list[tuple[int, str, list[str]]] = []
-    for number in (1, 2, 3):
-        snapshot = json.loads((root / "snapshot" / f"snapshot-{number}").read_text("utf8"))
-        drawing.box(20, 50 + 140 * (number - 1), 130, 50, "box", f"snapshot-{number}", snapshot["commitKind"])
-        for kind in ("base", "delta"):
-            named = [row["_FILE_NAME"] for row in read_avro(root / "manifest" / snapshot[f"{kind}ManifestList"])]
-            lists.append((number, kind, named))
-            for name in named:
-                if name not in manifests:
-                    manifests[name] = len(manifests) + 1
-                    for entry in read_avro(root / "manifest" / name):
-                        file = entry["_FILE"]
-                        if file["_FILE_NAME"] not in data:
-                            (path,) = root.rglob(file["_FILE_NAME"])
-                            data[file["_FILE_NAME"]] = (len(data) + 1, str(path.relative_to(root).parent))
-                        edges.append((manifests[name], file["_FILE_NAME"], entry["_KIND"] == 0))
-    for number, kind, named in lists:
-        y = 50 + 140 * (number - 1) + (0 if kind == "base" else 44)
-        drawing.line(150, 75 + 140 * (number - 1), 200, y + 17)
-        for name in named:
-            drawing.line(330, y + 17, 430, manifest_y(manifests[name]))
-        text = f"{kind}: {len(named)} manifest" + ("s" if len(named) != 1 else "")
-        drawing.box(200, y, 130, 34, "box", text)
-    for manifest, name, added in edges:
-        drawing.line(530, manifest_y(manifest), 640, data_y(data[name][0]), "add" if added else "remove")
-    for number in manifests.values():
-        drawing.box(430, manifest_y(number) - 20, 100, 40, "box", f"manifest-{number}")
+    metadata = read_metadata(root)
+    draw_manifests(drawing, metadata)
     live = {Path(row["file_path"]).name for row in list_files(table)}
-    for name, (number, path) in data.items():
+    for name, (number, path) in metadata.data_files.items():
         style = "new" if name in live else "old"
         (row,) = pq.read_table(next(root.rglob(name)), columns=["id", "amount"], partitioning=None).to_pylist()
         lines = (f"{path}/data-{number}", f"id {row['id']}, amount {row['amount']}")
@@ -151,6 +91,24 @@ def draw_table(folder: Path) -> str:
     return drawing.svg()
 
 
+def draw_manifests(drawing: Drawing, metadata: Metadata) -> None:
+    """Draw the snapshots, manifest lists and manifests, with lines to the files that they name."""
+    for number, commit_kind in metadata.snapshots.items():
+        drawing.box(20, 50 + 140 * (number - 1), 130, 50, "box", f"snapshot-{number}", commit_kind)
+    for number, kind, named in metadata.lists:
+        y = 50 + 140 * (number - 1) + (0 if kind == "base" else 44)
+        drawing.line(150, 75 + 140 * (number - 1), 200, y + 17)
+        for name in named:
+            drawing.line(330, y + 17, 430, manifest_y(metadata.manifests[name]))
+        text = f"{kind}: {len(named)} manifest" + ("s" if len(named) != 1 else "")
+        drawing.box(200, y, 130, 34, "box", text)
+    for manifest, name, added in metadata.entries:
+        style = "add" if added else "remove"
+        drawing.line(530, manifest_y(manifest), 640, data_y(metadata.data_files[name][0]), style)
+    for number in metadata.manifests.values():
+        drawing.box(430, manifest_y(number) - 20, 100, 40, "box", f"manifest-{number}")
+
+
 def manifest_y(number: int) -> int:
     """Return the middle of a manifest's box."""
     return 111 + 140 * (number - 1)
@@ -161,12 +119,6 @@ def data_y(number: int) -> int:
     return 80 + 95 * (number - 1)
 
 
-def read_avro(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a manifest or manifest list."""
-    with path.open("rb") as file:
-        return list(fastavro.reader(file))
-
-
 # LSM tree and compaction
 
 
@@ -175,22 +127,18 @@ def draw_compaction(folder: Path) -> str:
     table = create_table(folder, "id INT NOT NULL, v INT", {"write-only": "true"}, primary_keys=["id"])
     states: list[tuple[str, list[dict[str, Any]]]] = []
 
-    def write(first: int, last: int, step: int) -> None:
-        table.write(
-            pa.table(
-                {"id": pa.array(range(first, last + 1, step), pa.int32()), "v": [0] * len(range(first, last + 1, step))}
-            )
-        )
+    def _write(first: int, last: int, step: int) -> None:
+        table.write({"id": range(first, last + 1, step), "v": [0] * len(range(first, last + 1, step))})
 
-    write(0, 99, 1)
+    _write(0, 99, 1)
     states.append(("1. The first write: one run on level 0.", list_files(table)))
     for first, last in ((10, 40), (5, 60), (30, 90), (50, 95)):
-        write(first, last, 5)
+        _write(first, last, 5)
     states.append(("2. Four more writes: five runs that overlap.", list_files(table)))
     table.compact()
     states.append(("3. compact(): the runs are merged to one run on the top level.", list_files(table)))
-    write(0, 20, 5)
-    write(70, 99, 5)
+    _write(0, 20, 5)
+    _write(70, 99, 5)
     states.append(("4. Two more writes: level 0 grows again.", list_files(table)))
     drawing = Drawing(900, 400, "Files of one bucket by level and key range")
     for place, (text, files) in enumerate(states):
@@ -205,7 +153,19 @@ def draw_compaction(folder: Path) -> str:
 
 
 def draw_levels(drawing: Drawing, x: int, y: int, text: str, files: Sequence[Mapping[str, Any]]) -> None:
-    """Draw the files of one state, level 0 on top."""
+    """Draw the files of one state, with level 0 on top.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        The picture.
+    x, y : int
+        Pixels of the top left corner.
+    text : str
+        Title of the state.
+    files : sequence of mapping
+        Rows of the system table `files`.
+    """
     drawing.text(x, y + 4, text, "title")
     row = y + 18
     for file in files:
@@ -256,7 +216,21 @@ def draw_engines(folder: Path) -> str:
 
 
 def draw_row(drawing: Drawing, x: int, y: int, row: Mapping[str, Any], style: str, keys: bool = False) -> None:
-    """Draw a row as cells, or the names of its columns."""
+    """Draw a row as cells, or the names of its columns.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        The picture.
+    x, y : int
+        Pixels of the top left corner.
+    row : mapping
+        Values by column.
+    style : str
+        Names of CSS classes.
+    keys : bool
+        Whether the cells show the names of the columns.
+    """
     for place, (name, value) in enumerate(row.items()):
         if keys:
             drawing.text(x + 83 * place + 40, y + 20, name, "soft", "middle")
@@ -278,6 +252,7 @@ def draw_commits(folder: Path) -> str:
     start = table.snapshot().id
     results = [(name, *publish(table, builder, messages)) for name, builder, messages in prepared]
     drawing = Drawing(900, 330, "Four processes that prepare on one snapshot and commit one after the other")
+    closing = "D replaces files that C replaced already: its commit is refused, and abort() deletes its files."
     drawing.text(20, 24, f"Prepare files, all on snapshot {start}", "title")
     drawing.text(360, 24, "Commit, in this order", "title")
     for place, (name, text, published) in enumerate(results):
@@ -293,12 +268,7 @@ def draw_commits(folder: Path) -> str:
     for place, snapshot in enumerate(table.snapshots()[start - 1 :]):
         x = 120 if place == 0 else 360 + 115 * (place - 1)
         drawing.box(x, 262, 110, 36, "box", f"snapshot {snapshot.id}", snapshot.commit_kind.value)
-    drawing.text(
-        20,
-        320,
-        "D replaces files that C replaced already: its commit is refused, and abort() deletes its files.",
-        "soft",
-    )
+    drawing.text(20, 320, closing, "soft")
     return drawing.svg()
 
 
@@ -315,7 +285,24 @@ def prepare(table: paimon.Table, ids: Sequence[int] | None) -> tuple[Any, list[A
 
 
 def publish(table: paimon.Table, builder: Any, messages: list[Any]) -> tuple[str, bool]:
-    """Commit and return the outcome as text, and whether a snapshot was published."""
+    """Commit messages that were prepared before.
+
+    Parameters
+    ----------
+    table : paimon.Table
+        The table.
+    builder : BatchWriteBuilder
+        Makes the commit.
+    messages : list of CommitMessage
+        The prepared messages.
+
+    Returns
+    -------
+    outcome : str
+        Text for the picture.
+    is_published : bool
+        Whether there is a new snapshot.
+    """
     commit = builder.new_commit()
     try:
         commit.commit(messages)
@@ -396,7 +383,7 @@ BATCH_ROWS = 4
 
 
 def draw_memory(folder: Path) -> str:
-    """Draw the keys of three sorted runs, and the windows in which a merge holds them."""
+    """Draw the keys of three sorted runs, and the windows in which a merge reads them."""
     table = create_table(folder, "id INT NOT NULL, v INT", {"write-only": "true"}, primary_keys=["id"])
     for ids in (range(0, 60, 3), range(0, 60, 4), [*range(5, 30, 5), *range(40, 60, 2)]):
         table.write(pa.table({"id": pa.array(ids, pa.int32()), "v": pa.array([0] * len(ids), pa.int32())}))
@@ -417,15 +404,12 @@ def draw_memory(folder: Path) -> str:
         for key in run:
             drawing.dot(80 + 13.4 * key, 68 + 40 * place)
     drawing.text(20, 184, "rows", "soft")
-    drawing.text(
-        20,
-        220,
+    lines = (
         "A dot is a row, placed by its key. A window ends at the smallest last key of the batches at hand.",
-        "soft",
+        f"The largest window has {most} of {total} rows. More rows make more windows, not larger ones.",
     )
-    drawing.text(
-        20, 244, f"The largest window has {most} of {total} rows. More rows make more windows, not larger ones.", "soft"
-    )
+    for place, line in enumerate(lines):
+        drawing.text(20, 220 + 24 * place, line, "soft")
     return drawing.svg()
 
 

@@ -1,10 +1,9 @@
-"""What compaction picks, as a picture: the table of `docs/compaction.md`, drawn.
+"""Draw the sorted runs that compaction picks, for each line of the table in `docs/compaction.md`.
 
-Each line of the table is a merge tree and some options; the unit is what the library's own picker takes of it, which
-our tests hold equal to the table, and to Java's picker. Calling the domain alone, it shows what can be done without a
-table:
+Each line describes an LSM tree and options. The picker of the library selects the runs; tests compare its choice with
+the table and with Java's picker. The script shows how to call the domain without a table:
 
-    python examples/draw_picks.py            # writes docs/compaction.svg anew
+    python examples/draw_picks.py            # writes docs/compaction.svg
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ PICTURE = DOCUMENT.with_suffix(".svg")
 
 NOON = 12
 NOW = 1_000_000
-"""`made=` in the options is the creation time of all files; they are looked at at this time, at noon."""
+"""Time of the compaction in milliseconds, at noon; `made=` in the options is the creation time of all files."""
 
-WORDS = {
+RULES_BY_WORD = {
     "trigger": "trigger", "levels": "levels", "ratio": "size_ratio", "amplification": "max_amplification_percent",
     "total": "total_size_bytes", "incremental": "incremental_bytes", "interval": "optimization_interval_millis",
 }  # fmt: skip
@@ -42,15 +41,17 @@ class Case:
     Parameters
     ----------
     name : str
-        What it shows.
+        Title of the case.
     runs : tuple of (int, int)
-        Level and size of each sorted run, newest first.
+        Level and size in bytes of each sorted run, newest first.
+    options : str
+        The options as the table has them.
     rules : CompactionRules
-        What the options say.
+        The options in their parsed form.
     made : int
-        Creation time of all files.
+        Creation time of all files in milliseconds.
     taken, level : int
-        How many runs are taken, and the level they go to; 0, 0 for none.
+        Number of runs that compaction picks, and the level of its output; 0 and 0 for none.
     """
 
     name: str
@@ -63,23 +64,23 @@ class Case:
 
     @property
     def tree(self) -> MergeTree:
-        """The merge tree."""
-        return tree_of(self.runs, self.rules, self.made)
+        """The LSM tree of the case."""
+        return make_tree(self.runs, self.rules, self.made)
 
-    def picked(self) -> tuple[int, int]:
-        """How many runs the picker takes, and the level they go to."""
+    def pick_runs(self) -> tuple[int, int]:
+        """Return the number of runs that the picker selects, and the level of the output."""
         tree = self.tree
-        return taken_of(tree, pick(tree, self.rules, NOW, NOON))
+        return count_picked_runs(tree, pick(tree, self.rules, NOW, NOON))
 
 
-def cases(text: str) -> Iterator[Case]:
-    """The lines of a table as `docs/compaction.md` has it."""
+def parse_cases(text: str) -> Iterator[Case]:
+    """Parse the lines of a table in the form of `docs/compaction.md`."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if not line.startswith("|") or len(cells) != 5 or cells[0] in ("case", "") or set(cells[0]) <= {"-"}:
             continue
         name, newest, above, options, result = cells
-        rules, made = rules_of(options)
+        rules, made = parse_rules(options)
         words = [(0, word) for word in newest.split()] + [(int(n), s) for n, s in re.findall(r"L(\d+) (\d+)", above)]
         runs = tuple((level, int(word.strip("[]"))) for level, word in words)
         marked = sum(len(part.replace("L", " L").split()) for part in re.findall(r"\[([^]]*)]", newest))
@@ -87,8 +88,23 @@ def cases(text: str) -> Iterator[Case]:
         yield Case(name, runs, options, rules, made, marked, int(result.removeprefix("→ L")) if marked else 0)
 
 
-def tree_of(runs: tuple[tuple[int, int], ...], rules: CompactionRules, made: int = 0) -> MergeTree:
-    """A tree of runs given newest first."""
+def make_tree(runs: tuple[tuple[int, int], ...], rules: CompactionRules, made: int = 0) -> MergeTree:
+    """Make an LSM tree.
+
+    Parameters
+    ----------
+    runs : tuple of (int, int)
+        Level and size in bytes of each sorted run, newest first.
+    rules : CompactionRules
+        Rules with the number of levels.
+    made : int
+        Creation time of all files in milliseconds.
+
+    Returns
+    -------
+    MergeTree
+        One file per run.
+    """
     files = [
         DataFileMeta(
             f"f{place}", size, 1, min_sequence_number=-place, max_sequence_number=-place, level=level,
@@ -99,8 +115,8 @@ def tree_of(runs: tuple[tuple[int, int], ...], rules: CompactionRules, made: int
     return MergeTree.of(reversed(files), rules.levels)
 
 
-def rules_of(text: str) -> tuple[CompactionRules, int]:
-    """The rules that the words of a line say, and the creation time of the files."""
+def parse_rules(text: str) -> tuple[CompactionRules, int]:
+    """Parse the options of a line to rules and the creation time of the files."""
     rules, made = CompactionRules(), 0
     for word in text.split():
         name, _, value = word.partition("=")
@@ -113,17 +129,17 @@ def rules_of(text: str) -> tuple[CompactionRules, int]:
         elif name == "made":
             made = int(value)
         else:
-            rules = evolve(rules, **{WORDS[name]: int(value)})
+            rules = evolve(rules, **{RULES_BY_WORD[name]: int(value)})
     return rules, made
 
 
-def taken_of(tree: MergeTree, unit: CompactUnit | None) -> tuple[int, int]:
-    """A unit as the number of runs that it takes, newest first, and its level."""
+def count_picked_runs(tree: MergeTree, unit: CompactUnit | None) -> tuple[int, int]:
+    """Return the number of newest runs in a compaction unit, and its output level; 0 and 0 for None."""
     if unit is None:
         return 0, 0
     names = {f.file_name for f in unit.files}
     taken = [run for run in tree.runs if {f.file_name for f in run.files} <= names]
-    assert tuple(taken) == tree.runs[: len(taken)], "the newest runs, without a gap"
+    assert tuple(taken) == tree.runs[: len(taken)], "a unit contains the newest runs without a gap"
     return len(taken), unit.output_level
 
 
@@ -134,19 +150,19 @@ STYLE = (
 )
 
 
-def drawn(table: list[Case]) -> str:
-    """The picture: levels from top to bottom, runs as bars as wide as their size (logarithmic), those taken orange."""
+def draw_cases(table: list[Case]) -> str:
+    """Draw all cases: levels from top to bottom, runs as bars of logarithmic width, and picked runs in orange."""
     rows = -(-len(table) // COLUMNS)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE * COLUMNS}" height="{HIGH * rows}">']
     parts.append(f'<style>{STYLE}</style><rect width="100%" height="100%" fill="#fff"/>')
     for place, case in enumerate(table):
         x, y = WIDE * (place % COLUMNS) + 8, HIGH * (place // COLUMNS) + 14
-        parts += [f'<g transform="translate({x},{y})">', *_panel(case), "</g>"]
+        parts += [f'<g transform="translate({x},{y})">', *_draw_case(case), "</g>"]
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _panel(case: Case) -> Iterator[str]:
-    taken, output = case.picked()
+def _draw_case(case: Case) -> Iterator[str]:
+    taken, output = case.pick_runs()
     yield f'<text class="n">{escape(case.name)}</text><text class="o" y="12">{escape(case.options)}</text>'
     levels = sorted({level for level, _ in case.runs} | ({output} if taken else set()))
     for row, level in enumerate(levels):
@@ -160,14 +176,14 @@ def _panel(case: Case) -> Iterator[str]:
                 style = "t" if place < taken else "k"
                 yield f'<rect class="{style}" x="{x}" y="{y + 1}" width="{width}" height="{ROW - 5}"/>'
                 x += width + 3
-    said = f"{taken} of {len(case.runs)} runs → L{output}" if taken else "nothing is picked"
-    yield f'<text y="{30 + ROW * len(levels)}">{said}</text>'
+    summary = f"{taken} of {len(case.runs)} runs → L{output}" if taken else "nothing is picked"
+    yield f'<text y="{30 + ROW * len(levels)}">{summary}</text>'
 
 
 def main() -> None:
-    """Draw the table of the document."""
-    table = list(cases(DOCUMENT.read_text("utf8")))
-    PICTURE.write_text(drawn(table), "utf8")
+    """Draw the table of the document and write the picture."""
+    table = list(parse_cases(DOCUMENT.read_text("utf8")))
+    PICTURE.write_text(draw_cases(table), "utf8")
     print(f"{PICTURE.name}: {len(table)} trees")
 
 

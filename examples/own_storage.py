@@ -1,7 +1,6 @@
-"""Embedding: the library on a storage of one's own, by binding the FileIO port.
+"""Use the library on a storage of your own, by an implementation of the FileIO port.
 
-Here the storage is any FileIO behind a wrapper that counts what is asked of it: what a cache, a tracer or a retrying
-client would do.
+Here the storage is a FileIO in a wrapper that counts calls. A cache or a tracer has the same form.
 
     python examples/own_storage.py
 """
@@ -18,11 +17,12 @@ import paimon
 from paimon.domain.identifier import Identifier
 from paimon.engines import engine_for
 from paimon.ports.files import FileIO
-from paimon.table import Table, open_at
+from paimon.table import Table
+from paimon.table_location import open_at
 
 
 class CountingFiles:
-    """A FileIO that hands everything on and counts it."""
+    """A FileIO that counts each call and passes it on."""
 
     def __init__(self, files: FileIO) -> None:
         self._files = files
@@ -34,6 +34,7 @@ class CountingFiles:
 
 
 def main() -> None:
+    """Write a table, and read it through the wrapper."""
     warehouse = tempfile.mkdtemp(prefix="paimon-embedding-")
     catalog = paimon.connect(warehouse)
     catalog.create_database("db")
@@ -45,7 +46,7 @@ def main() -> None:
     mine = open_at(evolve(engine, files=counting), table.location, Identifier("db", "t"), {})
     assert isinstance(mine, Table)
     print(mine.scan(where="a >= 2").to_arrow().to_pylist())
-    print("storage was asked:", dict(counting.calls))
+    print("calls of the storage:", dict(counting.calls))
 
 
 if __name__ == "__main__":

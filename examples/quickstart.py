@@ -1,4 +1,4 @@
-"""A primary-key table from nothing: make it, write, upsert, delete, read, travel in time.
+"""Create a primary-key table, write, upsert, delete, read, and travel in time.
 
 python examples/quickstart.py [WAREHOUSE]
 """
@@ -12,6 +12,7 @@ import paimon
 
 
 def main(warehouse: str) -> None:
+    """Run the example in a warehouse that has no table `shop.orders`."""
     catalog = paimon.connect(warehouse)
     catalog.create_database("shop", exist_ok=True)
     orders = catalog.create_table(

@@ -1,7 +1,7 @@
 """The Apache Paimon table format in Python.
 
-Tables that Java Paimon reads, and Java's tables read: append tables, and primary-key tables that are an LSM tree per
-bucket, with snapshots on a file system or an object store.
+Read and write tables that are compatible with Java Paimon: append tables, and primary-key tables with one LSM tree per
+bucket. Their snapshots lie on a file system or an object store.
 
 >>> import paimon
 >>> catalog = paimon.connect("lake")                                                       # doctest: +SKIP
@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from paimon.adapters.huge_pages import ask_for_huge_pages
+from paimon.adapters.process_effects import request_huge_pages
 
 if TYPE_CHECKING:
     from paimon.catalog import Catalog
@@ -54,14 +54,16 @@ if TYPE_CHECKING:
     )
     from paimon.domain.snapshot.snapshot import Snapshot
     from paimon.engines import connect, open_system_table, open_table
+    from paimon.merge_builder import MergeBuilder, MergeResult
     from paimon.ports.callbacks import CommitEvent
     from paimon.scan import Scan
     from paimon.system_table import SystemTable
-    from paimon.table import Table, WriteResult
+    from paimon.table import Table
+    from paimon.table_write import WriteResult
 
 __version__ = "0.1.0"
 
-ask_for_huge_pages()
+request_huge_pages()
 
 _HOMES = {
     "AddColumn": "paimon.domain.schema.changes",
@@ -76,6 +78,8 @@ _HOMES = {
     "DropColumn": "paimon.domain.schema.changes",
     "DropPrimaryKey": "paimon.domain.schema.changes",
     "InvalidRequest": "paimon.domain.errors",
+    "MergeBuilder": "paimon.merge_builder",
+    "MergeResult": "paimon.merge_builder",
     "MissingExtra": "paimon.domain.extras",
     "MoveColumn": "paimon.domain.schema.changes",
     "NotFound": "paimon.domain.errors",
@@ -97,7 +101,7 @@ _HOMES = {
     "SystemTable": "paimon.system_table",
     "Table": "paimon.table",
     "Unsupported": "paimon.domain.errors",
-    "WriteResult": "paimon.table",
+    "WriteResult": "paimon.table_write",
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",
     "open_system_table": "paimon.engines",
@@ -117,6 +121,8 @@ __all__ = [
     "DropColumn",
     "DropPrimaryKey",
     "InvalidRequest",
+    "MergeBuilder",
+    "MergeResult",
     "MissingExtra",
     "MoveColumn",
     "NotFound",
@@ -147,7 +153,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # to a type checker, only the names above are there
+if not TYPE_CHECKING:  # a type checker must see only the names above
 
     def __getattr__(name: str) -> Any:
         if name in _HOMES:

@@ -1,4 +1,4 @@
-"""`python -m paimon` is the command line."""
+"""Run the command line with `python -m paimon`."""
 
 import sys
 

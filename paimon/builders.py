@@ -1,12 +1,14 @@
-"""The program API of the field: plan here, read there, write there, commit here.
+"""The program API for writing: write in many processes, commit in one.
 
-Law: splits and commit messages are plain values that may travel; each builder only binds arguments to operations. Names
-follow Java's and pypaimon's program API.
+Commit messages are plain values that can travel between processes. Each builder binds arguments and delegates to an
+operation.
+
+Source: the names follow the program APIs of Java and of pypaimon.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,197 +17,66 @@ from attrs import evolve, field, frozen
 
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.partition.spec import parse_spec
-from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.text import describe
+from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.row.binary_row import serialize
-from paimon.domain.scan.plan import Plan
-from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.domain.texts import check_mapping, check_names, check_text
-from paimon.notebook import NotebookDisplay, given_arguments
+from paimon.domain.text_checks import check_mapping, check_text
+from paimon.notebook import given_arguments
 from paimon.operations.commit.abort import abort
-from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, committed
+from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot
+from paimon.operations.commit.history import is_committed
 from paimon.operations.commit.request import check_long
-from paimon.operations.read.split import ReadPlan, output_schema, read_split
+from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written, repeat_commit
-from paimon.operations.write.source import tables_of
+from paimon.operations.write.source import to_arrow_tables
 from paimon.operations.write.writer import TableWriter
-from paimon.ports.engine import Engine
-from paimon.results import Results
-from paimon.scan import Scan, predicate_of
-from paimon.upkeep.retention import keep_up
+from paimon.read_builder import BuilderDisplay
+from paimon.references import run_after_commit
 
 
-class _BuilderDisplay(NotebookDisplay):
-    __slots__ = ()
-    _internals = NotebookDisplay._internals | {"table", "inner", "read_plan", "overwrite_spec", "overwrites"}
+class TableWrite(BuilderDisplay):
+    """Write rows of one job; `prepare_commit` returns the messages that a `TableCommit` takes.
 
+    A ``with`` block that ends with an exception deletes the files that no message names yet.
 
-@frozen(repr=False)
-class ReadBuilder(_BuilderDisplay):
-    """Collects what to read; immutable: each `with_…` answers a new builder."""
-
-    engine: Engine = field(eq=False)
-    table: TableDefinition
-    predicate: Predicate | str | None = None
-    columns: tuple[str, ...] | None = None
-    limit: int | None = None
-
-    def with_filter(self, predicate: Predicate | str) -> ReadBuilder:
-        """Rows where this is true; a second filter is joined by AND."""
-        if self.predicate is not None:
-            predicate = predicate_of(self.predicate) & predicate_of(predicate)
-        return evolve(self, predicate=predicate)
-
-    def with_projection(self, columns: Sequence[str]) -> ReadBuilder:
-        """These columns, in this order."""
-        return evolve(self, columns=check_names(columns, "columns"))
-
-    def with_limit(self, limit: int) -> ReadBuilder:
-        """At most so many rows of the splits that are read together."""
-        return evolve(self, limit=limit)
-
-    def new_scan(self) -> TableScan:
-        """Plans splits."""
-        return TableScan(self._scan())
-
-    def new_read(self) -> TableRead:
-        """Reads splits."""
-        return TableRead(self._scan())
-
-    def explain(self) -> str:
-        """What would be read, and what is pruned at each step."""
-        return self._scan().explain()
-
-    def _describe(self) -> tuple[str, Mapping[str, object]]:
-        return self._scan()._describe()
-
-    def _scan(self) -> Scan:
-        return Scan(self.engine, self.table, columns=self.columns, where=self.predicate, limit=self.limit)
-
-
-class TableScan(_BuilderDisplay):
-    """Answers the plan of a read."""
-
-    def __init__(self, scan: Scan) -> None:
-        self._scan = scan
-
-    def _describe(self) -> tuple[str, Mapping[str, object]]:
-        return self._scan._describe()
-
-    def plan(self) -> ScanPlan:
-        """What there is to read."""
-        return ScanPlan(self._scan.plan())
-
-
-@frozen(repr=False)
-class ScanPlan:
-    """The plan of a read, as those who distribute it ask for it."""
-
-    planned: Plan
-
-    def __repr__(self) -> str:
-        return f"Scan{self.planned!r}"
-
-    def _repr_html_(self) -> str:
-        return self.planned._repr_html_()
-
-    def splits(self) -> tuple[DataSplit, ...]:
-        """The units of work; they are picklable, and each may be read in another process."""
-        return self.planned.splits
-
-    def explain(self) -> str:
-        """What was pruned at each step."""
-        return self.planned.explain()
-
-
-class TableRead(_BuilderDisplay):
-    """Reads splits of a plan, here or in another process (it pickles with its builder's engine)."""
-
-    def __init__(self, scan: Scan) -> None:
-        self.engine = scan._engine
-        self.table = scan.pinned.table
-        self.read_plan: ReadPlan = scan.read_plan
-
-    def _describe(self) -> tuple[str, Mapping[str, object]]:
-        where = None if self.read_plan.predicate is None else describe(self.read_plan.predicate)
-        columns = list(self.read_plan.columns)
-        return self.table.identifier, given_arguments(columns=columns, where=where, limit=self.read_plan.limit)
-
-    @property
-    def arrow_schema(self) -> pa.Schema:
-        """The schema of the result."""
-        return output_schema(self.table, self.read_plan)
-
-    def to_batches(self, splits: Sequence[DataSplit]) -> Iterator[pa.RecordBatch]:
-        """Record batches of the splits, one split after the other."""
-        left = self.read_plan.limit
-        for split in splits:
-            if left is not None and left <= 0:
-                return
-            for batch in read_split(self.engine, self.table, split, self.read_plan):
-                yield batch if left is None else batch.slice(0, max(left, 0))
-                left = None if left is None else left - batch.num_rows
-
-    def read(self, splits: Sequence[DataSplit]) -> Results:
-        """The rows of the splits in any form: `read(splits).to_pandas()`."""
-        return _SplitRows(self, splits)
-
-    def to_arrow(self, splits: Sequence[DataSplit]) -> pa.Table:
-        """All rows of the splits as one Arrow table."""
-        return self.read(splits).to_arrow()
-
-    def to_arrow_batch_reader(self, splits: Sequence[DataSplit]) -> pa.RecordBatchReader:
-        """A reader over the splits."""
-        return self.read(splits).to_batches()
-
-    def to_pandas(self, splits: Sequence[DataSplit]) -> Any:
-        """All rows of the splits as a pandas frame."""
-        return self.read(splits).to_pandas()
-
-
-class _SplitRows(Results):
-    def __init__(self, read: TableRead, splits: Sequence[DataSplit]) -> None:
-        self._read = read
-        self._splits = splits
-
-    @property
-    def arrow_schema(self) -> pa.Schema:
-        return self._read.arrow_schema
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        return self._read.to_batches(self._splits)
-
-
-class TableWrite(_BuilderDisplay):
-    """Writes rows of one job; `prepare_commit` answers the messages that a TableCommit takes.
-
-    Leaving a ``with`` block by an exception removes the files that were written and not handed out.
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The name of the job that commits.
+    ignore_previous : bool
+        Do not read the existing files of a bucket, because the commit overwrites them.
+    streaming : bool
+        Several commits follow each other, each with its own commit identifier.
+    replaced : mapping of str to object, optional
+        For overwrites: the partition values to replace (``{}`` the whole table); None for the partitions written.
     """
 
     def __init__(
         self,
-        engine: Engine,
-        table: TableDefinition,
+        context: TableContext,
         commit_user: str,
         ignore_previous: bool = False,
         streaming: bool = False,
+        replaced: Mapping[str, object] | None = None,
     ) -> None:
-        self._table = table
+        self._table = context.table
         self._streaming = streaming
-        self._writer = TableWriter(engine, table, commit_user, ignore_previous=ignore_previous)
+        self._writer = TableWriter(
+            context, commit_user, ignore_previous=ignore_previous, replaced=replaced, streaming=streaming
+        )
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
-        return self._table.identifier, {"streaming": self._streaming}
+        return self._table.table_name, {"streaming": self._streaming}
 
     def write(self, data: Any, kind_column: str | None = None) -> None:
-        """Write anything tabular (see `Table.write`)."""
+        """Write rows in any form that `Table.write` takes; `kind_column` names the column that holds row kinds."""
         if kind_column is not None:
             check_text(kind_column, "kind_column")
         extra = (kind_column,) if kind_column else ()
-        for table in tables_of(data, self._table.schema.fields, extra):
+        for table in to_arrow_tables(data, self._table.schema.fields, extra):
             self._writer.write(table, kind_column)
 
     def write_arrow(self, table: pa.Table | pa.RecordBatch) -> None:
@@ -217,35 +88,55 @@ class TableWrite(_BuilderDisplay):
         self.write(batch)
 
     def write_pandas(self, frame: Any) -> None:
-        """Write a pandas frame."""
+        """Write a pandas DataFrame."""
         self.write(frame)
 
     def compact(self, partition: Mapping[str, object], bucket: int = 0, full: bool = False) -> None:
-        """Compact one bucket at the next `prepare_commit`: what the table's options ask for, or all into one run.
+        """Compact one bucket at the next `prepare_commit`.
 
-        `partition` names the values of all partition columns (``{}`` where there are none).
+        Parameters
+        ----------
+        partition : mapping of str to object
+            The values of all partition columns; ``{}`` for a table without partitions.
+        bucket : int
+            The bucket number, from 0.
+        full : bool
+            Write everything into one sorted run. By default the options of the table select what is compacted.
+
+        Raises
+        ------
+        InvalidRequest
+            A partition column has no value, or a name or value does not fit.
         """
-        self._writer.compact(_partition_row(self._table, partition), bucket, full)
+        self._writer.compact(_to_partition_row(self._table, partition), bucket, full)
 
     def flush(self) -> None:
-        """Write buffered rows to data files now; nothing is compacted, and nothing is visible before the commit."""
+        """Write buffered rows to data files; nothing is compacted, and nothing is visible before the commit."""
         self._writer.flush()
 
     def prepare_commit(self, identifier: int | None = None) -> list[CommitMessage]:
-        """Flush everything, and compact; the messages say what was written and what was replaced.
+        """Write buffered rows to data files, compact, and return one message for each bucket that changed.
 
-        `identifier` is the one that the messages will be committed under: `full-compaction.delta-commits` counts by it.
+        Parameters
+        ----------
+        identifier : int, optional
+            The commit identifier of the commit that follows; `full-compaction.delta-commits` counts by it.
+
+        Returns
+        -------
+        list of CommitMessage
+            The files that were added and replaced.
         """
         if identifier is None and not self._streaming:
             identifier = BATCH_COMMIT_IDENTIFIER
         return self._writer.prepare_commit(identifier)
 
     def abort(self) -> None:
-        """Remove the files written since the last `prepare_commit`."""
+        """Delete the files that were written since the last `prepare_commit`."""
         self._writer.abort()
 
     def close(self) -> None:
-        """Give buffers back; what was not prepared is removed."""
+        """Release buffers; files that no message names are deleted."""
         self._writer.close()
 
     def __enter__(self) -> Self:
@@ -260,11 +151,24 @@ class TableWrite(_BuilderDisplay):
 
 
 @frozen(repr=False)
-class TableCommit(_BuilderDisplay):
-    """Commits messages of writers as snapshots."""
+class TableCommit(BuilderDisplay):
+    """Commit the messages of writers as snapshots; made by `BatchWriteBuilder.new_commit`.
 
-    engine: Engine = field(eq=False)
-    table: TableDefinition
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The name of the job that commits; with the commit identifier it identifies a commit.
+    overwrite : mapping of str to object, optional
+        The partition values to replace; ``{}`` the whole table, None to replace nothing.
+    dynamic_overwrite : bool
+        Replace the partitions that the messages name.
+    ignore_empty : bool
+        Make no snapshot where there is nothing to commit.
+    """
+
+    context: TableContext
     commit_user: str
     overwrite: Mapping[str, object] | None = None
     dynamic_overwrite: bool = False
@@ -272,7 +176,7 @@ class TableCommit(_BuilderDisplay):
     _safe: SafeSnapshot = field(factory=SafeSnapshot, init=False, eq=False, repr=False)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
-        return self.table.identifier, given_arguments(commit_user=self.commit_user, overwrite=self.overwrite)
+        return self.context.table.table_name, given_arguments(commit_user=self.commit_user, overwrite=self.overwrite)
 
     def commit(
         self,
@@ -282,106 +186,156 @@ class TableCommit(_BuilderDisplay):
         identifier: int = BATCH_COMMIT_IDENTIFIER,
         watermark: int | None = None,
     ) -> CommitResult:
-        """Publish the messages; with an identifier of its own a commit of one user happens once.
+        """Publish the messages as one snapshot; with its own `identifier` a commit of one user is made once.
 
-        After a CommitConflict nothing was published and the files are still there: `abort` removes them. Where only
-        the compaction was lost (see `CommitResult.lost_compaction`), its files are gone already. Where reads skip
-        level 0 (deletion vectors, first-row), a lost compaction is planned again until reads show the rows.
+        After a CommitConflict nothing is published and the files still exist: `abort` deletes them. If only the
+        compaction is lost (see `CommitResult.lost_compaction`), its files are deleted already. Where reads skip level 0
+        (deletion vectors, first-row), a lost compaction is planned again until reads return the rows.
+
+        Parameters
+        ----------
+        messages : sequence of CommitMessage
+            What the writers prepared, in this or in other processes.
+        properties : mapping of str to str, optional
+            Text to store in the snapshot.
+        identifier : int
+            The commit identifier; by default that of batch commits.
+        watermark : int, optional
+            Event time in epoch milliseconds; the watermark of a table never decreases.
+
+        Returns
+        -------
+        CommitResult
+            The snapshots of the commit, and what they added.
 
         Raises
         ------
+        CommitConflict
+            Another commit replaced the same files.
+        CommitUncertain, CommitOverwritten
+            The commit status is unknown, or another commit replaced the snapshot; see `Table.resolve`.
         CommitNotVisible
             The rows are committed, but their compaction failed too often.
         """
         request = CommitRequest(
             messages=tuple(messages),
             commit_user=self.commit_user,
-            identifier=identifier,
+            commit_identifier=identifier,
             overwrite=self.overwrite,
             dynamic_overwrite=self.dynamic_overwrite,
             watermark=watermark,
             properties=dict(check_mapping(properties, "properties")),
             ignore_empty=self.ignore_empty,
         )
-        done = commit_written(self.engine, self.table, request, self._safe)
-        keep_up(self.engine, self.table, done.snapshot_ids, identifier)
+        done = commit_written(self.context, request, self._safe)
+        run_after_commit(self.context, done.snapshot_ids, identifier)
         return done
 
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
-        """Those identifiers that this user has not committed yet.
+        """Return the commit identifiers that this user has not committed yet.
 
-        For the others callbacks are called again, and rows that reads do not show yet are compacted.
+        For each of the others, callbacks are called again, and rows that reads do not return yet are compacted.
         """
         for identifier in identifiers:
             check_long(identifier, "commit identifier")
-        left = [i for i in identifiers if not committed(self.engine, self.table, self.commit_user, i)]
+        left = [i for i in identifiers if not is_committed(self.context, self.commit_user, i)]
         for identifier in identifiers:
             if identifier not in left:
-                repeat_commit(self.engine, self.table, CommitRequest((), self.commit_user, identifier))
+                repeat_commit(self.context, CommitRequest((), self.commit_user, identifier))
         return left
 
     def abort(self, messages: Sequence[CommitMessage], identifier: int = BATCH_COMMIT_IDENTIFIER) -> tuple[str, ...]:
-        """Remove the files of messages that will never be committed; what a snapshot holds stays. Answers the paths."""
-        return abort(self.engine, self.table, messages, self.commit_user, identifier)
+        """Delete the files of messages that are never committed, and return their paths; files of a snapshot stay."""
+        return abort(self.context, messages, self.commit_user, identifier)
 
 
 @frozen(repr=False)
-class BatchWriteBuilder(_BuilderDisplay):
-    """One job, one commit."""
+class BatchWriteBuilder(BuilderDisplay):
+    """Make the writers and the commit of one job; made by `Table.new_batch_write_builder`.
 
-    engine: Engine = field(eq=False)
-    table: TableDefinition
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The name of the job that commits.
+    overwrite_spec : mapping of str to object, optional
+        The partition values to replace; None for the partitions that are written.
+    overwrites : bool
+        The commit replaces rows.
+    """
+
+    context: TableContext
     commit_user: str
     overwrite_spec: Mapping[str, object] | None = None
     overwrites: bool = False
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         overwrite = (self.overwrite_spec or {}) if self.overwrites else None
-        return self.table.identifier, given_arguments(commit_user=self.commit_user, overwrite=overwrite)
+        return self.context.table.table_name, given_arguments(commit_user=self.commit_user, overwrite=overwrite)
 
     def overwrite(self, static_partition: Mapping[str, object] | None = None) -> BatchWriteBuilder:
-        """Replace what is there: these partitions, or (None) the partitions that are written."""
+        """Return a builder whose commit replaces partitions: those given, or (None) those that are written."""
         return evolve(self, overwrite_spec=static_partition, overwrites=True)
 
     def new_write(self) -> TableWrite:
-        """A writer, for this or another process."""
-        return TableWrite(self.engine, self.table, self.commit_user, ignore_previous=self.overwrites)
+        """Return a writer, for this or another process."""
+        return TableWrite(
+            self.context, self.commit_user, ignore_previous=self.overwrites, replaced=self.replaced_partitions
+        )
 
     def new_commit(self) -> TableCommit:
-        """The committer."""
-        spec = self.overwrite_spec
-        dynamic = self.overwrites and spec is None and self._dynamic()
-        if self.overwrites and spec is None and not dynamic:
-            spec = {}
-        return TableCommit(self.engine, self.table, self.commit_user, spec, dynamic)
+        """Return the object that commits the messages of all writers."""
+        spec = self.replaced_partitions
+        return TableCommit(self.context, self.commit_user, spec, self.overwrites and spec is None)
 
-    def _dynamic(self) -> bool:
-        return bool(self.table.schema.partition_keys) and self.table.options.dynamic_partition_overwrite
+    @property
+    def replaced_partitions(self) -> Mapping[str, object] | None:
+        """The partition values that the commit replaces; None for the partitions written, and without an overwrite."""
+        if not self.overwrites or self.overwrite_spec is not None:
+            return self.overwrite_spec
+        is_dynamic = bool(self.context.schema.partition_keys) and self.context.options.dynamic_partition_overwrite
+        return None if is_dynamic else {}
 
 
 @frozen(repr=False)
-class StreamWriteBuilder(_BuilderDisplay):
-    """Many commits of one user, with rising identifiers; empty commits are made, so that progress is seen."""
+class StreamWriteBuilder(BuilderDisplay):
+    """Make the writers and the commits of a stream; made by `Table.new_stream_write_builder`.
 
-    engine: Engine = field(eq=False)
-    table: TableDefinition
+    One user makes many commits with ascending identifiers. Empty commits make a snapshot too, which shows progress.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The name of the job that commits; the same after a restart.
+    """
+
+    context: TableContext
     commit_user: str
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
-        return self.table.identifier, {"commit_user": self.commit_user}
+        return self.context.table.table_name, {"commit_user": self.commit_user}
 
     def new_write(self) -> TableWrite:
-        """A writer that lives over many commits."""
-        return TableWrite(self.engine, self.table, self.commit_user, streaming=True)
+        """Return a writer for many commits."""
+        return TableWrite(self.context, self.commit_user, streaming=True)
 
     def new_commit(self) -> StreamTableCommit:
-        """The committer."""
-        return StreamTableCommit(TableCommit(self.engine, self.table, self.commit_user, ignore_empty=False))
+        """Return the object that commits with ascending identifiers."""
+        return StreamTableCommit(TableCommit(self.context, self.commit_user, ignore_empty=False))
 
 
 @frozen(repr=False)
-class StreamTableCommit(_BuilderDisplay):
-    """Commits with rising identifiers; what was committed before is skipped."""
+class StreamTableCommit(BuilderDisplay):
+    """Commit with ascending commit identifiers; what is committed already is skipped.
+
+    Parameters
+    ----------
+    inner : TableCommit
+        The commit of one set of messages.
+    """
 
     inner: TableCommit
 
@@ -394,25 +348,55 @@ class StreamTableCommit(_BuilderDisplay):
         messages: Sequence[CommitMessage],
         watermark: int | None = None,
     ) -> CommitResult:
-        """Publish the messages under this identifier."""
+        """Publish the messages under a commit identifier, unless it is committed already.
+
+        Parameters
+        ----------
+        identifier : int
+            The commit identifier, from 0; greater than that of the commit before.
+        messages : sequence of CommitMessage
+            What the writers prepared.
+        watermark : int, optional
+            Event time in epoch milliseconds.
+
+        Returns
+        -------
+        CommitResult
+            The snapshots of the commit; `already_committed` is true if an earlier call committed them.
+
+        Raises
+        ------
+        InvalidRequest
+            The identifier is negative, or not a 64-bit number.
+        CommitConflict, CommitUncertain, CommitOverwritten, CommitNotVisible
+            As in `TableCommit.commit`.
+        """
         if not 0 <= check_long(identifier, "commit identifier") < BATCH_COMMIT_IDENTIFIER:
-            raise InvalidRequest(f"commit identifier {identifier} is out of range", subject="identifier")
+            raise InvalidRequest(
+                f"Commit identifier {identifier} is out of range.",
+                subject="identifier",
+                hint=f"give 0 to {BATCH_COMMIT_IDENTIFIER - 1}",
+            )
         inner = self.inner
-        if committed(inner.engine, inner.table, inner.commit_user, identifier):
+        if is_committed(inner.context, inner.commit_user, identifier):
             request = CommitRequest(tuple(messages), inner.commit_user, identifier)
-            told = repeat_commit(inner.engine, inner.table, request)
-            return CommitResult(already_committed=True, failed_callbacks=told)
+            failed_callbacks = repeat_commit(inner.context, request)
+            return CommitResult(already_committed=True, failed_callbacks=failed_callbacks)
         return inner.commit(messages, identifier=identifier, watermark=watermark)
 
     def filter_committed(self, identifiers: Sequence[int]) -> list[int]:
-        """Those identifiers that this user has not committed yet."""
+        """Return the commit identifiers that this user has not committed yet; see `TableCommit.filter_committed`."""
         return self.inner.filter_committed(identifiers)
 
 
-def _partition_row(table: TableDefinition, partition: Mapping[str, object]) -> bytes:
+def _to_partition_row(table: TableDefinition, partition: Mapping[str, object]) -> bytes:
     fields = table.schema.partition_fields
-    values = parse_spec(partition, fields, table.options.partition_default_name)
+    values = parse_partition_spec(partition, fields, table.options.partition_default_name)
     missing = [f.name for f in fields if f.name not in values]
     if missing:
-        raise InvalidRequest(f"the partition lacks a value of {missing[0]!r}", subject=missing[0])
+        raise InvalidRequest(
+            f"Table {table.table_name!r}: the partition has no value for {missing[0]!r}.",
+            subject=missing[0],
+            hint="give a value for each partition column",
+        )
     return serialize([values[f.name] for f in fields], [f.type for f in fields])

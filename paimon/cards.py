@@ -1,6 +1,6 @@
-"""The cards that notebooks show of tables, scans, catalogs and arguments.
+"""Make the cards that notebooks show of tables, scans, catalogs and arguments.
 
-Invariant: a card is made of values that were read before; nothing here reads anything.
+Invariant: a card is made of values that were read before; nothing here reads files.
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from paimon.domain.markup import Column, count_of, fold, format_card, format_grid, format_note, shorten
-from paimon.domain.scan.plan import Plan
+from paimon.domain.markup import (
+    Column,
+    format_card,
+    format_count,
+    format_details,
+    format_grid,
+    format_note,
+    shorten_text,
+)
+from paimon.domain.scan.scan_plan import Plan
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.secrets import redact_option, redacted, without_password
+from paimon.domain.secrets import redact_option, redact_secrets, remove_password
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_text import format_type
 
 _OPTIONS = 6
-"""More options than these are behind a line that opens them."""
+"""More options than this are folded behind a line that opens them."""
 _COLUMNS = 16
-"""More columns than these are behind a line, too."""
+"""More columns than this are folded, too."""
 _MOST_COLUMNS = 1_000
 _TABLES = 12
 _CELL_LENGTH = 80
@@ -43,9 +51,9 @@ def table_card(definition: TableDefinition, snapshot: Snapshot | str | None) -> 
     """
     schema = definition.schema
     options = [(key, redact_option(key, value)) for key, value in sorted(definition.options.values.items())]
-    listed = "\n".join(f"{key} = {shorten(value, _CELL_LENGTH)}" for key, value in options)
+    listed = "\n".join(f"{key} = {shorten_text(value, _CELL_LENGTH)}" for key, value in options)
     facts = {
-        "location": without_password(definition.location),
+        "location": remove_password(definition.location),
         "snapshot": snapshot if isinstance(snapshot, str) else "none yet" if snapshot is None else snapshot.summary,
         "primary key": ", ".join(schema.primary_keys),
         "partitioned by": ", ".join(schema.partition_keys),
@@ -53,17 +61,19 @@ def table_card(definition: TableDefinition, snapshot: Snapshot | str | None) -> 
         "comment": schema.comment or "",
         "options": listed if len(options) <= _OPTIONS else "",
     }
-    folded = fold(count_of(len(options), "option"), format_grid([Column("option"), Column("value")], options))
+    folded = format_details(
+        format_count(len(options), "option"), format_grid([Column("option"), Column("value")], options)
+    )
     return format_card(
-        definition.identifier,
+        definition.table_name,
         "primary-key table" if schema.primary_keys else "append table",
         [(label, text) for label, text in facts.items() if text],
         folded if len(options) > _OPTIONS else "",
-        _columns_grid(definition),
+        _format_columns_grid(definition),
     )
 
 
-def _columns_grid(definition: TableDefinition) -> str:
+def _format_columns_grid(definition: TableDefinition) -> str:
     schema = definition.schema
     commented = any(f.description for f in schema.fields)
     rows = []
@@ -74,43 +84,67 @@ def _columns_grid(definition: TableDefinition) -> str:
         rows.append([*row, field.description or ""] if commented else row)
     heads = [Column("column"), Column("type"), Column(""), *([Column("comment")] if commented else [])]
     grid = format_grid(heads, rows)
-    return fold(count_of(len(rows), "column"), grid) if len(rows) > _COLUMNS else grid
+    return format_details(format_count(len(rows), "column"), grid) if len(rows) > _COLUMNS else grid
 
 
 def scan_card(
     title: str, arguments: Mapping[str, object], plan: Plan | str, preview: tuple[pa.Table, int] | str
 ) -> str:
-    """Make the card of a scan: what it asks for, what it reads, and its first rows.
+    """Make the card of a scan: its arguments, what it reads, and its first rows.
 
     Parameters
     ----------
     title : str
         The table's name.
     arguments : mapping
-        What was asked for, by argument.
+        The arguments of the scan, by name.
     plan : Plan or str
         What is read; a text says why it is not known.
     preview : (pyarrow.Table, int) or str
         The first rows, and how many columns were left out in their middle; a text says why there are none.
+
+    Returns
+    -------
+    str
+        HTML of one element.
     """
-    facts = [(name, _argument(value)) for name, value in arguments.items()]
+    facts = [(name, _format_argument(value)) for name, value in arguments.items()]
     if isinstance(plan, Plan):
         facts += [("snapshot", "none yet" if plan.snapshot is None else plan.snapshot.summary), ("reads", plan.summary)]
     else:
         facts += [("plan", plan)]
     if isinstance(preview, str):
         return format_card(title, "Scan", facts, *([format_note(f"preview: {preview}")] if preview != plan else []))
-    return format_card(title, "Scan", facts, _rows_grid(*preview))
+    return format_card(title, "Scan", facts, _format_rows_grid(*preview))
 
 
-def _rows_grid(rows: pa.Table, left_out: int) -> str:
+def result_card(title: str, rows: pa.Table | str) -> str:
+    """Make the card of the result of a statement.
+
+    Parameters
+    ----------
+    title : str
+        The statement.
+    rows : pyarrow.Table or str
+        The first rows; a text says why there are none.
+
+    Returns
+    -------
+    str
+        HTML of one element.
+    """
+    body = format_note(rows) if isinstance(rows, str) else _format_rows_grid(rows, 0)
+    return format_card(redact_secrets(title, {}), "Result", [], body)
+
+
+def _format_rows_grid(rows: pa.Table, left_out: int) -> str:
     columns = [Column(f.name, str(f.type), _is_number(f.type)) for f in rows.schema]
-    cells = [[_cell(value) for value in column] for column in rows.columns]
+    cells = [[_format_cell(value) for value in column] for column in rows.columns]
     if left_out:
         columns.insert(len(columns) // 2, Column("…"))
         cells.insert(len(cells) // 2, ["…"] * rows.num_rows)
-    notes = [f"the first {count_of(rows.num_rows, 'row')}, head(n) returns more" if rows.num_rows else "no rows"]
-    notes += [f"{count_of(left_out, 'column')} in the middle left out"] if left_out else []
+    notes = [f"the first {format_count(rows.num_rows, 'row')}, head(n) returns more" if rows.num_rows else "no rows"]
+    notes += [f"{format_count(left_out, 'column')} in the middle left out"] if left_out else []
     return format_grid(columns, list(zip(*cells, strict=True))) + format_note("; ".join(notes))
 
 
@@ -125,17 +159,22 @@ def catalog_card(warehouse: str, databases: Mapping[str, Sequence[str] | str] | 
         Names of tables by database; a text says why they are not known.
     left_out : int
         How many databases are not among them.
+
+    Returns
+    -------
+    str
+        HTML of one element.
     """
-    location = without_password(warehouse)
+    location = remove_password(warehouse)
     if isinstance(databases, str):
         return format_card(location, "Catalog", [("databases", databases)])
-    rows = [[name, *_table_names(tables)] for name, tables in databases.items()]
+    rows = [[name, *_format_table_names(tables)] for name, tables in databases.items()]
     grid = format_grid([Column("database"), Column("tables", is_number=True), Column("")], rows)
-    notes = format_note(f"and {count_of(left_out, 'more database')}") if left_out else ""
+    notes = format_note(f"and {format_count(left_out, 'more database')}") if left_out else ""
     return format_card(location, "Catalog", [], grid if rows else format_note("no databases yet"), notes)
 
 
-def _table_names(tables: Sequence[str] | str) -> list[str]:
+def _format_table_names(tables: Sequence[str] | str) -> list[str]:
     if isinstance(tables, str):
         return ["?", tables]
     more = [f"and {len(tables) - _TABLES:,} more"] if len(tables) > _TABLES else []
@@ -143,21 +182,36 @@ def _table_names(tables: Sequence[str] | str) -> list[str]:
 
 
 def arguments_card(kind: str, title: str, arguments: Mapping[str, object]) -> str:
-    """Make the card of an object that is its arguments, such as a builder."""
-    return format_card(title, kind, [(name, _argument(value)) for name, value in arguments.items()])
+    """Make the card of an object that only holds arguments, such as a builder.
+
+    Parameters
+    ----------
+    kind : str
+        The name of its class.
+    title : str
+        The table's name.
+    arguments : mapping
+        Its arguments, by name.
+
+    Returns
+    -------
+    str
+        HTML of one element.
+    """
+    return format_card(title, kind, [(name, _format_argument(value)) for name, value in arguments.items()])
 
 
-def _argument(value: object) -> str:
+def _format_argument(value: object) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return redacted(text, {})
+    return redact_secrets(text, {})
 
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _cell(value: Any) -> str | None:
-    """One value as a short text; what Python's own types cannot hold is shown as Arrow writes it."""
+def _format_cell(value: Any) -> str | None:
+    """Return a value as a short text. A value that Python types cannot hold is shown as Arrow writes it."""
     if not value.is_valid:
         return None
     try:
@@ -167,5 +221,5 @@ def _cell(value: Any) -> str | None:
     except (pa.ArrowException, ValueError, OverflowError, UnicodeDecodeError):
         return "?"
     if isinstance(found, bytes):
-        return shorten(f"0x{found[:_CELL_LENGTH].hex()}", _CELL_LENGTH)
-    return shorten(str(found), _CELL_LENGTH)
+        return shorten_text(f"0x{found[:_CELL_LENGTH].hex()}", _CELL_LENGTH)
+    return shorten_text(str(found), _CELL_LENGTH)

@@ -1,6 +1,6 @@
-"""Catalog: databases and tables of one warehouse.
+"""Catalog: the databases and tables of one warehouse.
 
-Law: every name is checked before it becomes a path; a table is what its schema file says, read anew each time.
+Invariant: a name is checked before it becomes part of a path, and a table is opened with its newest schema file.
 """
 
 from __future__ import annotations
@@ -16,51 +16,67 @@ from attrs import field, frozen
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonWarning, did_you_mean
 from paimon.domain.identifier import Identifier, parse_identifier
 from paimon.domain.options.setting import option_text
-from paimon.domain.paths import TablePaths, segment
+from paimon.domain.paths import TablePaths, check_segment
 from paimon.domain.schema.rules.layout import explain_key_scope
-from paimon.domain.secrets import without_password
-from paimon.domain.texts import check_mapping, check_names
-from paimon.domain.types.arrow import fields_from_arrow
+from paimon.domain.secrets import remove_password
+from paimon.domain.text_checks import check_mapping, check_names
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.ddl import parse_columns
+from paimon.domain.types.ddl import to_fields
 from paimon.notebook import NotebookDisplay, read_or_explain
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
 if TYPE_CHECKING:
+    from paimon.operations.evolve import TableDeclaration
+    from paimon.sql.result import SqlResult
+    from paimon.sql.run import SqlSession
     from paimon.system_table import SystemTable
     from paimon.table import Table
 
 SYSTEM_DATABASE = "sys"
 _DATABASES_SHOWN = 8
 DEFAULT_OPTION = "table-default."
-"""What catalog options begin with that new tables take over."""
+"""The prefix of catalog options that are copied into new tables."""
 
 
 @frozen(eq=False, repr=False)
 class Catalog(NotebookDisplay):
-    """A warehouse.
+    """The databases and tables of a warehouse; made by `paimon.connect`.
 
     Parameters
     ----------
     engine : Engine
         The ports that all its tables use.
     store : CatalogStore
-        Where databases and tables are kept.
+        Where databases and tables are recorded.
     options : mapping
         Catalog options; ``table-default.X`` is copied into new tables as ``X``.
     recipe : tuple, optional
         A picklable function and its arguments that build such a catalog in another process, as for `Engine`.
+    connect : callable, optional
+        Opens the warehouse that CREATE CATALOG names; None refuses this statement.
+
+    Examples
+    --------
+    >>> import paimon
+    >>> catalog = paimon.connect("memory://lake")
+    >>> catalog.create_database("shop")
+    >>> catalog.databases()
+    ['shop']
     """
 
     engine: Engine
     store: CatalogStore
     options: Mapping[str, str] = field(repr=False)
     recipe: tuple[Callable[..., Catalog], tuple[Any, ...]] | None = field(default=None, repr=False)
+    connect: Callable[[str, Mapping[str, object]], Catalog] | None = field(default=None, repr=False)
+    _sessions: list[SqlSession] = field(factory=list, init=False, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., Catalog], tuple[Any, ...]]:
         if self.recipe is None:
-            raise InvalidRequest("this catalog cannot travel to another process", hint="give it a recipe")
+            raise InvalidRequest(
+                "This catalog has no recipe and cannot be pickled.", hint="create it with paimon.connect"
+            )
         return self.recipe
 
     @property
@@ -69,57 +85,95 @@ class Catalog(NotebookDisplay):
         return self.store.warehouse
 
     def databases(self) -> list[str]:
-        """Names of all databases, sorted.
+        """Return the names of all databases, sorted.
 
         Raises
         ------
         NotFound
-            The warehouse is a local directory that does not exist; its first database makes it. Under a URL an absent
-            warehouse is one without databases: object stores have no empty directories.
+            The warehouse is a local directory that does not exist; `create_database` creates it. A warehouse under a
+            URL that does not exist has no databases, because object stores have no empty directories.
         """
         names = sorted(self.store.databases())
         is_directory = "://" not in self.warehouse and self.engine.tables is None
         if not names and is_directory:
             status = self.engine.files.status(self.warehouse)
             if status is None or not status.is_directory:
-                hint = "check the path, or make the warehouse: create_database(name), or paimon init"
+                hint = "check the path, or create the warehouse with create_database(name) or 'paimon init'"
                 raise NotFound("warehouse", self.warehouse, hint=hint)
         return names
 
     def create_database(self, name: str, *, exist_ok: bool = False) -> None:
-        """Make a database (AlreadyExists unless `exist_ok`)."""
+        """Create a database.
+
+        Parameters
+        ----------
+        name : str
+            The name of the database.
+        exist_ok : bool
+            Accept an existing database of this name.
+
+        Raises
+        ------
+        AlreadyExists
+            There is a database of this name.
+        InvalidRequest
+            The name is not possible.
+        """
         _check_database(name)
         if not exist_ok or name not in self.store.databases():
             self.store.create_database(name)
 
     def drop_database(self, name: str, *, cascade: bool = False, missing_ok: bool = False) -> None:
-        """Remove a database; with tables in it only where `cascade` says so."""
+        """Delete a database.
+
+        Parameters
+        ----------
+        name : str
+            The name of the database.
+        cascade : bool
+            Also delete its tables with all their files.
+        missing_ok : bool
+            Accept a name without a database.
+
+        Raises
+        ------
+        NotFound
+            There is no such database.
+        InvalidRequest
+            The database contains tables, and `cascade` is false.
+        """
         _check_database(name)
         if name not in self.store.databases():
             if missing_ok:
                 return
             raise NotFound("database", name, hint=did_you_mean(name, self.databases()))
-        held = self.store.tables(name)
-        if held and not cascade:
-            raise InvalidRequest(
-                f"database {name!r} holds {len(held)} tables", subject=name, hint="pass cascade=True to drop them too"
-            )
+        if not cascade:
+            self._check_empty(name)
         self.store.drop_database(name)
 
+    def _check_empty(self, database: str) -> None:
+        tables = self.store.tables(database)
+        if tables:
+            raise InvalidRequest(
+                f"Database {database!r} is not empty (number of tables: {len(tables)}).",
+                subject=database,
+                hint="pass cascade=True to drop them too",
+            )
+
     def list_databases(self) -> list[str]:
-        """Names of all databases, sorted: another name of `databases`."""
+        """Return the names of all databases, sorted: another name of `databases`."""
         return self.databases()
 
     def list_tables(self, database: str) -> list[str]:
-        """Names of the tables of a database, sorted: another name of `tables`."""
+        """Return the names of the tables of a database, sorted: another name of `tables`."""
         return self.tables(database)
 
     def tables(self, database: str) -> list[str]:
-        """Names of the tables of a database, sorted."""
-        self._known_database(database)
+        """Return the names of the tables of a database, sorted."""
+        self._check_database_exists(database)
         return sorted(self.store.tables(database))
 
-    def create_table(
+    def create_table(  # noqa: PLR0913  (a public signature)
         self,
         name: str,
         schema: pa.Schema | str | Sequence[DataField],
@@ -131,7 +185,7 @@ class Catalog(NotebookDisplay):
         exist_ok: bool = False,
         allow_unknown_options: bool = False,
     ) -> Table:
-        """Make a table.
+        """Create a table.
 
         Parameters
         ----------
@@ -142,66 +196,107 @@ class Catalog(NotebookDisplay):
         primary_keys, partition_keys : sequence of str
             Column names.
         options : mapping
-            Table options; values are written as text.
+            Table options; values are stored as text.
+        comment : str, optional
+            What the table contains.
         exist_ok : bool
-            Answer the table that is there already.
+            Return an existing table of this name, whatever its schema.
         allow_unknown_options : bool
             Accept options that this library does not know.
+
+        Returns
+        -------
+        Table
+            The table at its newest schema.
 
         Raises
         ------
         InvalidRequest
-            A name, column, key or option that cannot be; nothing was made.
+            A name, column, key or option is not possible; nothing was created.
         AlreadyExists
-            The table is there already.
+            There is a table of this name.
 
         Warns
         -----
         PaimonWarning
             The primary key lacks a partition column, so keys are unique within a partition only.
-        """
-        from paimon.operations.evolve import create_table, properties_of  # and below: loaded when first used
 
-        identifier = self._plain(name)
-        self._known_database(identifier.database)
-        paths = self._paths(identifier)
-        if self._exists(identifier):
-            if exist_ok:
-                return self.table(name)
-            raise AlreadyExists("table", name, hint="pass exist_ok=True to take the one that is there")
-        defaults = {k.removeprefix(DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(DEFAULT_OPTION)}
-        schema_made = create_table(
-            self.engine,
-            paths,
-            _fields(schema),
-            check_names(primary_keys, "primary_keys"),
-            check_names(partition_keys, "partition_keys"),
-            defaults | {k: option_text(v) for k, v in check_mapping(options, "options").items()},
-            comment,
-            allow_unknown_options=allow_unknown_options,
-        )
-        self.store.register_table(identifier.database, identifier.table, properties_of(schema_made))
-        scope = explain_key_scope(schema_made)
-        if scope is not None:
-            warnings.warn(f"Table {name!r}: {scope}", PaimonWarning, stacklevel=2)
+        Examples
+        --------
+        >>> import paimon
+        >>> catalog = paimon.connect("memory://create-table")
+        >>> catalog.create_database("shop")
+        >>> catalog.create_table("shop.orders", "id BIGINT NOT NULL, amount INT").schema.names
+        ['id', 'amount']
+        """
+        if self._can_create(name, exist_ok):
+            declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
+            self._create(self._to_identifier(name), declaration, allow_unknown_options)
         return self.table(name)
 
-    def repair_table(self, name: str) -> Table:
-        """Take a table into the catalog whose files are in its place: its making was cut short, or they came so."""
-        from paimon.operations.evolve import properties_of
-        from paimon.operations.read.schemas import latest_schema
+    def _can_create(self, name: str, exist_ok: bool) -> bool:
+        """Return whether no such table exists; an existing one is an error unless `exist_ok`."""
+        identifier = self._to_identifier(name)
+        self._check_database_exists(identifier.database)
+        if not self._has_table(identifier):
+            return True
+        if not exist_ok:
+            hint = "pass exist_ok=True to open the existing table"
+            raise AlreadyExists("table", name, hint=hint)
+        return False
 
-        identifier = self._plain(name)
-        self._known_database(identifier.database)
+    def _declare(
+        self,
+        schema: pa.Schema | str | Sequence[DataField],
+        primary_keys: Sequence[str],
+        partition_keys: Sequence[str],
+        options: Mapping[str, object] | None,
+        comment: str | None,
+    ) -> TableDeclaration:
+        """Check the types of what a caller declares, and add the catalog's default options."""
+        from paimon.operations.evolve import TableDeclaration  # here and below: loaded when first used
+
+        defaults = {k.removeprefix(DEFAULT_OPTION): v for k, v in self.options.items() if k.startswith(DEFAULT_OPTION)}
+        return TableDeclaration(
+            to_fields(schema),
+            check_names(primary_keys, "primary_keys"),
+            check_names(partition_keys, "partition_keys"),
+            defaults | _to_option_texts(options),
+            comment,
+        )
+
+    def _create(self, identifier: Identifier, declaration: TableDeclaration, allow_unknown_options: bool) -> None:
+        """Write the first schema of a table, and register the table."""
+        from paimon.operations.evolve import build_catalog_properties, create_table
+
+        schema = create_table(self.engine, self._paths(identifier), declaration, allow_unknown_options)
+        self.store.register_table(identifier.database, identifier.table, build_catalog_properties(schema))
+        scope = explain_key_scope(schema)
+        if scope is not None:
+            warnings.warn(f"Table {identifier.full_name!r}: {scope}", PaimonWarning, stacklevel=3)
+
+    def repair_table(self, name: str) -> Table:
+        """Register a table whose files exist at its location, for instance because its creation was interrupted.
+
+        Raises
+        ------
+        NotFound
+            There is no table at the location.
+        """
+        from paimon.operations.evolve import build_catalog_properties
+        from paimon.operations.metadata.schemas import latest_schema
+
+        identifier = self._to_identifier(name)
+        self._check_database_exists(identifier.database)
         found = latest_schema(self.engine, self._paths(identifier))
         if found is None:
-            raise self._missing(identifier)
-        take_in = self.store.update_table if self._exists(identifier) else self.store.register_table
-        take_in(identifier.database, identifier.table, properties_of(found))
+            raise self._missing_error(identifier)
+        register = self.store.update_table if self._has_table(identifier) else self.store.register_table
+        register(identifier.database, identifier.table, build_catalog_properties(found))
         return self.table(name)
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
-        """The table of a name.
+        """Open a table.
 
         Parameters
         ----------
@@ -209,7 +304,7 @@ class Catalog(NotebookDisplay):
             ``"database.table"``, or ``"database.table$branch_b"`` for a branch. ``"database.table$snapshots"`` opens a
             `SystemTable`, which has the reading methods of a table; `system_table` is the same with that type.
         options : mapping
-            Dynamic options for this handle alone.
+            Dynamic options, for this handle alone.
 
         Returns
         -------
@@ -221,58 +316,134 @@ class Catalog(NotebookDisplay):
         NotFound
             There is no such database or table.
         """
-        return cast("Table", self._open(name, options))
+        return cast("Table", self._open_any(name, options))
 
     def open(self, name: str, options: Mapping[str, object] | None = None) -> Table:
-        """The table of a name: another name of `table`."""
+        """Open a table: another name of `table`."""
         return self.table(name, options)
 
     def load_table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
-        """The table of a name: another name of `table`."""
+        """Open a table: another name of `table`."""
         return self.table(name, options)
 
     def system_table(self, name: str, options: Mapping[str, object] | None = None) -> SystemTable:
-        """The system table ``"database.table$snapshots"``; InvalidRequest where the name is that of a table."""
+        """Open a system table such as ``"database.table$snapshots"``.
+
+        Raises
+        ------
+        InvalidRequest
+            The name is that of a table, or there is no such system table.
+        NotFound
+            There is no such database or table.
+        """
         from paimon.system_table import SystemTable, refuse_plain_table
 
-        opened = self._open(name, options)
+        opened = self._open_any(name, options)
         return opened if isinstance(opened, SystemTable) else refuse_plain_table(name)
 
-    def _open(self, name: str, options: Mapping[str, object] | None) -> Table | SystemTable:
-        from paimon.table import open_at
+    def _open_any(self, name: str, options: Mapping[str, object] | None) -> Table | SystemTable:
+        from paimon.table_location import open_at
 
         identifier = parse_identifier(name)
-        self._known_database(identifier.database)
-        if not self._exists(identifier):
-            raise self._missing(identifier)
+        self._check_database_exists(identifier.database)
+        if not self._has_table(identifier):
+            raise self._missing_error(identifier)
         return open_at(
             self.engine,
             self.store.table_location(identifier.database, identifier.table),
             identifier,
-            {k: option_text(v) for k, v in check_mapping(options, "options").items()},
+            _to_option_texts(options),
         )
 
     def drop_table(self, name: str, *, missing_ok: bool = False) -> None:
-        """Remove a table with all its files."""
-        identifier = self._plain(name)
-        if not self._exists(identifier):
+        """Delete a table with all its files.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        missing_ok : bool
+            Accept a name without a table.
+
+        Raises
+        ------
+        NotFound
+            There is no such table.
+        """
+        identifier = self._to_identifier(name)
+        if not self._has_table(identifier):
             if missing_ok:
                 return
-            raise self._missing(identifier)
+            raise self._missing_error(identifier)
         self.store.drop_table(identifier.database, identifier.table)
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Give a table another name, perhaps in another database."""
-        old, new = self._plain(name), self._plain(new_name)
-        self._known_database(new.database)
-        if not self._exists(old):
-            raise self._missing(old)
-        if self._exists(new):
+        """Give a table another name, in the same or in another database.
+
+        Parameters
+        ----------
+        name, new_name : str
+            ``"database.table"``.
+
+        Raises
+        ------
+        NotFound
+            There is no such table, or the database of the new name does not exist.
+        AlreadyExists
+            There is a table of the new name.
+        """
+        old, new = self._to_identifier(name), self._to_identifier(new_name)
+        self._check_database_exists(new.database)
+        if not self._has_table(old):
+            raise self._missing_error(old)
+        if self._has_table(new):
             raise AlreadyExists("table", new_name)
         self.store.rename_table(old.database, old.table, new.database, new.table)
 
+    def sql(self, text: str, **frames: Any) -> SqlResult:
+        """Run SQL statements in the session of this catalog; `docs/reference/sql.md` lists them.
+
+        ``USE``, ``SET`` and temporary views hold for the next call. Other threads use their own `sql_session`.
+
+        Parameters
+        ----------
+        text : str
+            One or more statements, separated by semicolons. Nothing runs if the syntax of one of them is wrong.
+        **frames : object
+            Arrow tables, data frames and other tabular data that queries read by name, like tables.
+
+        Returns
+        -------
+        SqlResult
+            The rows of the last statement.
+
+        Raises
+        ------
+        InvalidRequest, NotFound, AlreadyExists, Unsupported
+            A statement is not valid, names an unknown object, or is not supported. The statements before it have run.
+        MissingExtra
+            The extra ``sql`` is not installed, and a statement contains a query.
+
+        Examples
+        --------
+        >>> import paimon
+        >>> catalog = paimon.connect("memory://catalog-sql")
+        >>> created = catalog.sql("CREATE TABLE orders (id BIGINT, amount INT)")
+        >>> catalog.sql("INSERT INTO orders VALUES (1, 5), (2, 9)").to_arrow()["rows"].to_pylist()
+        [2]
+        """
+        if not self._sessions:
+            self._sessions.append(self.sql_session())
+        return self._sessions[0].sql(text, **frames)
+
+    def sql_session(self) -> SqlSession:
+        """Open a session of SQL statements, with its own current database, views and settings."""
+        from paimon.sql.run import open_session
+
+        return open_session(self, self.connect)
+
     def __repr__(self) -> str:
-        return f"Catalog({without_password(self.warehouse)!r})"
+        return f"Catalog({remove_password(self.warehouse)!r})"
 
     def _repr_html_(self) -> str:
         from paimon.cards import catalog_card
@@ -286,49 +457,44 @@ class Catalog(NotebookDisplay):
     def _paths(self, identifier: Identifier) -> TablePaths:
         return TablePaths(self.store.table_location(identifier.database, identifier.table))
 
-    def _exists(self, identifier: Identifier) -> bool:
+    def _has_table(self, identifier: Identifier) -> bool:
         return self.store.has_table(identifier.database, identifier.table)
 
-    def _missing(self, identifier: Identifier) -> NotFound:
+    def _missing_error(self, identifier: Identifier) -> NotFound:
         known = self.store.tables(identifier.database) if identifier.database in self.store.databases() else ()
         return NotFound("table", identifier.full_name, hint=did_you_mean(identifier.table, known))
 
-    def _known_database(self, database: str) -> None:
-        segment(database, "database name")
+    def _check_database_exists(self, database: str) -> None:
+        check_segment(database, "database name")
         if database not in self.store.databases():
-            hint = did_you_mean(database, self.databases()) or f"{self.warehouse} has no databases: make one first"
+            hint = (
+                did_you_mean(database, self.databases())
+                or f"warehouse {self.warehouse!r} has no databases: create one first"
+            )
             raise NotFound("database", database, hint=hint)
 
-    def _plain(self, name: str) -> Identifier:
+    def _to_identifier(self, name: str) -> Identifier:
         identifier = parse_identifier(name)
         if "$" in name:
-            raise InvalidRequest(f"{name!r} is not a plain table name", subject=name, hint="leave out the $ part")
+            raise InvalidRequest(f"{name!r} is not the name of a table.", subject=name, hint="leave out the $ part")
         _check_database(identifier.database)
-        _check_visible(identifier.table, "table")
+        _check_not_hidden(identifier.table, "table")
         return identifier
 
 
-def _check_visible(name: str, what: str) -> None:
+def _check_not_hidden(name: str, what: str) -> None:
     if name.startswith("."):
-        raise InvalidRequest(f"{what} name {name!r} is hidden by its dot", subject=name, hint="begin it with a letter")
+        raise InvalidRequest(
+            f"The {what} name {name!r} must not begin with a dot.", subject=name, hint="begin it with a letter"
+        )
 
 
 def _check_database(name: str) -> None:
-    segment(name, "database name")
-    _check_visible(name, "database")
+    check_segment(name, "database name")
+    _check_not_hidden(name, "database")
     if name == SYSTEM_DATABASE:
-        raise InvalidRequest(f"database {name!r} belongs to the system", subject=name)
+        raise InvalidRequest(f"Database name {name!r} is reserved for system tables.", subject=name)
 
 
-def _fields(schema: pa.Schema | str | Sequence[DataField]) -> tuple[DataField, ...]:
-    if isinstance(schema, str):
-        return parse_columns(schema)
-    if isinstance(schema, pa.Schema):
-        return fields_from_arrow(schema)
-    if isinstance(schema, Sequence) and all(isinstance(column, DataField) for column in schema):
-        return tuple(schema)
-    raise InvalidRequest(
-        f"a {type(schema).__name__} is no schema",
-        subject="schema",
-        hint="give a pyarrow.Schema, or text such as 'id BIGINT NOT NULL, name STRING'",
-    )
+def _to_option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    return {key: option_text(value) for key, value in check_mapping(options, "options").items()}

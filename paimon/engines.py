@@ -1,7 +1,7 @@
-"""The composition root: which adapters serve a location.
+"""Bind the adapters that a location needs: the composition root behind `paimon.connect` and `paimon.open_table`.
 
-Law: the only module that binds driven adapters; the facades get their Engine from here and never import it. An
-engine travels to other processes as the recipe that builds it (its location and options), never as live objects.
+Invariant: no other module binds driven adapters, and the public classes never import this one. A pickled engine is the
+recipe that builds it, with its location and options but without secrets.
 """
 
 from __future__ import annotations
@@ -13,17 +13,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 from attrs import evolve
 
-from paimon.adapters.arrow_memory import prefer_lean_memory
 from paimon.adapters.cache import LruCache
 from paimon.adapters.catalogs.filesystem import FileSystemCatalogStore
 from paimon.adapters.effects import RandomIds, SystemClock, SystemRandom
-from paimon.adapters.executors.serial import SerialExecutor
-from paimon.adapters.executors.threads import ThreadExecutor
-from paimon.adapters.files.opening import SINGLE_WRITER, files_at, travelling
+from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
+from paimon.adapters.expressions.duckdb_evaluator import DuckdbEvaluator
+from paimon.adapters.files.opening import files_at
+from paimon.adapters.files.store_options import SINGLE_WRITER
 from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
 from paimon.adapters.observers import SilentObserver
-from paimon.adapters.snapshots.queued import QueuedSnapshotCommit
-from paimon.adapters.snapshots.renaming import FileSnapshotCommit
+from paimon.adapters.process_effects import (
+    SystemProcessEffects,
+    choose_memory_pool,
+    release_free_memory,
+)
+from paimon.adapters.process_effects import set_environment as set_environment
+from paimon.adapters.queries.on_demand import QueriesOnDemand
+from paimon.adapters.snapshots.locked_commit import LockedSnapshotCommit
+from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog
 from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean
@@ -31,8 +38,9 @@ from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.options.setting import option_text
-from paimon.domain.texts import check_mapping, check_path
-from paimon.operations.commit.after.callbacks import with_callbacks
+from paimon.domain.secrets import remove_secrets
+from paimon.domain.text_checks import check_mapping, check_path
+from paimon.operations.commit.callbacks import with_callbacks
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine, MemoryBudget
@@ -47,8 +55,15 @@ _MEMORY = "memory-budget"
 _THREADS = "threads"
 _METASTORE = "metastore"
 _METASTORES = ("filesystem", "jdbc")
-_OF_JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep",
-            "sync-all-properties")  # fmt: skip
+_JDBC_OPTIONS = (
+    "uri",
+    "catalog-key",
+    "jdbc.user",
+    "jdbc.password",
+    "lock-acquire-timeout",
+    "lock-check-max-sleep",
+    "sync-all-properties",
+)
 
 
 def connect(
@@ -57,34 +72,35 @@ def connect(
     callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback] = (),
     **options: object,
 ) -> Catalog:
-    """The catalog of a warehouse at a path or URL.
+    """Open the catalog of a warehouse.
 
     Parameters
     ----------
     warehouse : str or path
         A local directory, or a URL of a file system that fsspec knows (``"memory://lake"``, ``"s3://bucket/lake"``).
-    callbacks
-        Called after each commit to its tables; see `Table.with_callbacks`.
-    **options
+    callbacks : sequence of callable, or mapping of str to callable
+        Called after each commit; see `Table.with_callbacks`.
+    **options : object
         Catalog options (``table-default.X``), storage options of the file system (``storage={…}``), ``memory-budget``
-        (such as ``"512 mb"``) and ``threads``. Underscores in option names may stand for dashes. With
+        (such as ``"512 mb"``) and ``threads``. Underscores in option names may replace dashes. With
         ``metastore="jdbc"`` databases and tables are rows of a database (`uri`, by default SQLite in a local warehouse;
         `catalog-key`, ``jdbc.user``, ``jdbc.password``), whose locks make commits safe on any storage.
 
     Returns
     -------
     Catalog
+        The catalog. The warehouse need not exist.
 
     Raises
     ------
     InvalidRequest
-        An option that is not known, or a value that cannot be.
+        An option is not known, or its value is not valid.
     """
-    storage = _storage_options(options.pop("storage", None))
+    storage = _check_storage(options.pop("storage", None))
     text = {_option_name(key): option_text(value) for key, value in options.items()}
     _check_options(text)
     catalog = catalog_for(location_of(warehouse), storage, text)
-    return evolve(catalog, engine=_calling(catalog.engine, callbacks))
+    return evolve(catalog, engine=_with_callbacks(catalog.engine, callbacks))
 
 
 def open_table(
@@ -95,31 +111,33 @@ def open_table(
     allowed_roots: Sequence[str] = (),
     callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback] = (),
 ) -> Table:
-    """The table at a path or URL, without a catalog.
+    """Open the table at a path or URL, without a catalog.
 
     Parameters
     ----------
     path : str or path
-        The table's directory, or ``"…/orders$branch_b"`` for a branch. ``"…/orders$snapshots"`` opens a `SystemTable`,
-        which has the reading methods of a table; `open_system_table` is the same with that type.
-    options : mapping
-        Dynamic options for this handle (``{"branch": "b", "scan.tag-name": "t"}``).
-    storage : mapping
+        The directory of the table, or ``"…/orders$branch_b"`` for a branch. ``"…/orders$snapshots"`` opens a
+        `SystemTable`, which has the reading methods of a table; `open_system_table` returns the same with that type.
+    options : mapping, optional
+        Dynamic options of this table object (``{"branch": "b", "scan.tag-name": "t"}``). They are not stored.
+    storage : mapping, optional
         Storage options of the file system.
     allowed_roots : sequence of str
-        Roots outside the table that its files may lie under.
-    callbacks
+        Directories outside the table that may contain its files.
+    callbacks : sequence of callable, or mapping of str to callable
         Called after each commit; see `Table.with_callbacks`.
 
     Returns
     -------
     Table
-        The table at its newest schema.
+        The table with its newest schema.
 
     Raises
     ------
     NotFound
-        There is no table at that path.
+        There is no table at this path.
+    InvalidRequest
+        An option or the path is not valid.
     """
     return cast("Table", _open_at_path(path, options, storage, allowed_roots, callbacks))
 
@@ -131,26 +149,30 @@ def open_system_table(
     storage: Mapping[str, object] | None = None,
     allowed_roots: Sequence[str] = (),
 ) -> SystemTable:
-    """The system table at a path or URL, without a catalog.
+    """Open a system table at a path or URL, without a catalog.
 
     Parameters
     ----------
     path : str or path
-        The table's directory and the name of the system table: ``"…/orders$snapshots"``.
-    options, storage, allowed_roots
-        See `open_table`.
+        The directory of the table and the name of the system table: ``"…/orders$snapshots"``.
+    options : mapping, optional
+        Dynamic options of this table object. They are not stored.
+    storage : mapping, optional
+        Storage options of the file system.
+    allowed_roots : sequence of str
+        Directories outside the table that may contain its files.
 
     Returns
     -------
     SystemTable
-        A read-only table about the table.
+        A read-only table with metadata.
 
     Raises
     ------
     InvalidRequest
-        The path names no system table.
+        The path does not name a system table.
     NotFound
-        There is no table at that path.
+        There is no table at this path.
     """
     from paimon.system_table import SystemTable, refuse_plain_table
 
@@ -165,28 +187,60 @@ def _open_at_path(
     allowed_roots: Sequence[str],
     callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback],
 ) -> Table | SystemTable:
-    location, _ = place_of(path)
-    roots = _roots(allowed_roots)
-    engine = _calling(engine_for(location, _storage_options(storage), {}, roots), callbacks)
-    return open_with(engine, path, options, roots)
+    location, _ = split_table_path(path)
+    roots = _to_locations(allowed_roots)
+    engine = _with_callbacks(engine_for(location, _check_storage(storage), {}, roots), callbacks)
+    return open_with_engine(engine, path, options, roots)
 
 
-def open_with(
+def open_with_engine(
     engine: Engine,
     path: str | os.PathLike[str],
     options: Mapping[str, object] | None = None,
     allowed_roots: Sequence[str] = (),
 ) -> Table | SystemTable:
-    """Like `open_table`, with the ports of an engine that exists already."""
-    from paimon.table import open_at  # loaded when a table is first opened, so that connecting stays fast
+    """Open a table or a system table with the ports of an existing engine.
+
+    Parameters
+    ----------
+    engine : Engine
+        The ports.
+    path : str or path
+        As for `open_table`.
+    options : mapping, optional
+        Dynamic options of this table object.
+    allowed_roots : sequence of str
+        Directories outside the table that may contain its files.
+
+    Returns
+    -------
+    Table or SystemTable
+        The table with its newest schema.
+
+    Raises
+    ------
+    NotFound
+        There is no table at this path.
+    InvalidRequest
+        An option or the path is not valid.
+    """
+    from paimon.table_location import open_at  # loaded with the first table, so that connecting is fast
 
     text = {key: option_text(value) for key, value in check_mapping(options, "options").items()}
-    location, identifier = place_of(path)
+    location, identifier = split_table_path(path)
     return open_at(engine, location, identifier, text, tuple(allowed_roots))
 
 
-def place_of(path: str | os.PathLike[str]) -> tuple[str, Identifier]:
-    """The directory of a table, and its name; system table and branch are parts of the name alone."""
+def split_table_path(path: str | os.PathLike[str]) -> tuple[str, Identifier]:
+    """Split the path of a table.
+
+    Returns
+    -------
+    str
+        The directory of the table, without the suffixes of a branch and a system table.
+    Identifier
+        The names. The database is empty if the parent directory does not end in ``.db``.
+    """
     parent, slash, name = location_of(path).rpartition("/")
     table, branch, system = split_suffixes(name)
     database = parent.rpartition("/")[2]
@@ -195,71 +249,119 @@ def place_of(path: str | os.PathLike[str]) -> tuple[str, Identifier]:
 
 
 def catalog_for(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> Catalog:
-    """The catalog of a warehouse by its checked options; it pickles as this call, without secrets."""
-    recipe = (catalog_for, (location, travelling(storage), travelling(options)))
-    return Catalog(engine_for(location, storage, options), _store(location, storage, options), options, recipe)
+    """Create the catalog of a warehouse from checked options. It is pickled as this call, without secrets.
+
+    Parameters
+    ----------
+    location : str
+        The warehouse, as `location_of` returns it.
+    storage : mapping
+        Storage options of the file system.
+    options : mapping of str to str
+        Checked catalog options.
+
+    Returns
+    -------
+    Catalog
+        The catalog with an engine of its own.
+    """
+    recipe = (catalog_for, (location, remove_secrets(storage), remove_secrets(options)))
+    engine, store = engine_for(location, storage, options), _catalog_store(location, storage, options)
+    return Catalog(engine, store, options, recipe, _connect_for_sql)
+
+
+def _connect_for_sql(warehouse: str, options: Mapping[str, object]) -> Catalog:
+    """Open the warehouse that CREATE CATALOG names."""
+    return connect(warehouse, **options)  # type: ignore[arg-type]
 
 
 def engine_for(
     location: str, storage: Mapping[str, object], options: Mapping[str, str], allowed_roots: Sequence[str] = ()
 ) -> Engine:
-    """An engine with the adapters that a location needs; it pickles as this call."""
-    prefer_lean_memory()
-    files = _files(location, storage, options, allowed_roots)
+    """Create an engine with the adapters that a location needs. It is pickled as this call, without secrets.
+
+    Parameters
+    ----------
+    location : str
+        A local path or a URL, as `location_of` returns it.
+    storage : mapping
+        Storage options of the file system.
+    options : mapping of str to str
+        Checked catalog options.
+    allowed_roots : sequence of str
+        Directories outside the location that may contain files.
+
+    Returns
+    -------
+    Engine
+        An engine with its own cache. Arrow's memory pool may change; see `docs/reference/environment.md`.
+    """
+    choose_memory_pool()
+    files = _catalog_files(location, storage, options, allowed_roots)
     return Engine(
         files=files,
         formats=FormatsOnDemand(_memory(options).bytes),
         records=RecordsOnDemand(),
-        snapshots=FileSnapshotCommit(files) if "://" in location else QueuedSnapshotCommit(files),
+        snapshots=PutIfAbsentSnapshotCommit(files) if "://" in location else LockedSnapshotCommit(files),
         clock=SystemClock(),
         ids=RandomIds(),
         random=SystemRandom(),
         executor=_executor(options),
         temp=LocalTempStore(),
         observer=SilentObserver(),
-        cache=LruCache(),
+        cache=LruCache(release=release_free_memory),
         memory=_memory(options),
-        tables=_store(location, storage, options) if options.get(_METASTORE) == "jdbc" else None,
-        recipe=(engine_for, (location, travelling(storage), travelling(options), tuple(allowed_roots))),
+        tables=_catalog_store(location, storage, options) if options.get(_METASTORE) == "jdbc" else None,
+        recipe=(engine_for, (location, remove_secrets(storage), remove_secrets(options), tuple(allowed_roots))),
+        process=SystemProcessEffects(),
+        expressions=DuckdbEvaluator(),
+        queries=QueriesOnDemand(_memory(options).bytes, _threads(options)),
     )
 
 
-def _calling(engine: Engine, callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback]) -> Engine:
+def _with_callbacks(engine: Engine, callbacks: Sequence[CommitCallback] | Mapping[str, CommitCallback]) -> Engine:
     return with_callbacks(engine, [callbacks] if isinstance(callbacks, Mapping) else callbacks)
 
 
 def location_of(path: str | os.PathLike[str]) -> str:
-    """A path or URL in the form that the adapters take: local paths absolute, no slash at the end.
+    """Convert a path or URL to an absolute local path or a URL without a slash at the end, as the adapters use it.
 
-    InvalidRequest for what is no path: not a text, not valid Unicode, with a NUL.
+    Raises
+    ------
+    InvalidRequest
+        The value is not text, not valid Unicode, contains a NUL, or cannot be resolved.
     """
     try:
         text = check_path(os.fspath(path), "path")
     except TypeError as error:
-        hint = "give a str or a pathlib.Path"
-        raise InvalidRequest(f"a {type(path).__name__} is no path", subject="path", hint=hint) from error
+        hint = "pass a str or a pathlib.Path"
+        raise InvalidRequest(f"Path must be text, not {type(path).__name__}", subject="path", hint=hint) from error
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     if "://" in text:
         return text.rstrip("/")
     try:
-        return os.path.abspath(Path(text).expanduser())  # noqa: PTH100  (links stay as they are named)
+        return os.path.abspath(Path(text).expanduser())  # noqa: PTH100  (symbolic links are not resolved)
     except RuntimeError as error:  # the home directory of a user that does not exist
-        raise InvalidRequest(f"path {text!r} cannot be resolved: {error}", subject="path") from error
+        raise InvalidRequest(f"Path {text!r} cannot be resolved: {error}", subject="path") from error
 
 
-def _roots(given: object) -> tuple[str, ...]:
+def _to_locations(given: object) -> tuple[str, ...]:
     if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
-        raise InvalidRequest(f"allowed_roots {given!r} is no list of paths", subject="allowed_roots")
+        raise InvalidRequest(
+            f"Argument 'allowed_roots' must be a list of paths, not {given!r}", subject="allowed_roots"
+        )
     return tuple(location_of(root) for root in given)
 
 
-def _storage_options(storage: object) -> Mapping[str, object]:
+def _check_storage(storage: object) -> Mapping[str, object]:
     if storage is None:
         return {}
     if not isinstance(storage, Mapping):
-        hint = 'write storage={"endpoint": "…"}'
-        raise InvalidRequest(f"storage is a {type(storage).__name__}, not a mapping", subject="storage", hint=hint)
+        hint = 'for example storage={"endpoint": "…"}'
+        raise InvalidRequest(
+            f"Argument 'storage' must be a mapping, not a {type(storage).__name__}", subject="storage", hint=hint
+        )
     return storage
 
 
@@ -271,26 +373,29 @@ def _option_name(key: str) -> str:
 def _check_options(options: Mapping[str, str]) -> None:
     metastore = options.get(_METASTORE, _METASTORES[0])
     if metastore not in _METASTORES:
-        raise InvalidRequest(f"there is no metastore {metastore!r}", subject=_METASTORE,
-                             hint=f"known are: {', '.join(_METASTORES)}")  # fmt: skip
-    known = (_MEMORY, _THREADS, _METASTORE, *(_OF_JDBC if metastore == "jdbc" else ()))
+        raise InvalidRequest(
+            f"Metastore {metastore!r} is not known", subject=_METASTORE, hint=f"known are: {', '.join(_METASTORES)}"
+        )
+    known = (_MEMORY, _THREADS, _METASTORE, *(_JDBC_OPTIONS if metastore == "jdbc" else ()))
     for key in options:
         if key not in known and not key.startswith(DEFAULT_OPTION):
             hint = did_you_mean(key, (*known, "storage", f"{DEFAULT_OPTION}X"))
-            if key in _OF_JDBC:
-                hint = 'pass metastore="jdbc" too'
-            raise InvalidRequest(f"there is no catalog option {key!r}", subject=key, hint=hint)
+            if key in _JDBC_OPTIONS:
+                hint = 'also pass metastore="jdbc"'
+            raise InvalidRequest(f"Catalog option {key!r} is not known", subject=key, hint=hint)
 
 
-def _store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
+def _catalog_store(location: str, storage: Mapping[str, object], options: Mapping[str, str]) -> CatalogStore:
     if options.get(_METASTORE) != "jdbc":
         return FileSystemCatalogStore(files_at(location, storage, _memory(options).bytes), location)
     from paimon.adapters.catalogs.jdbc_options import jdbc_store
 
-    return jdbc_store(files_at(location, _locked(location, storage), _memory(options).bytes), location, options)
+    return jdbc_store(
+        files_at(location, _trust_catalog_lock(location, storage), _memory(options).bytes), location, options
+    )
 
 
-def _files(
+def _catalog_files(
     location: str, storage: Mapping[str, object], options: Mapping[str, str], allowed_roots: Sequence[str]
 ) -> FileIO:
     if options.get(_METASTORE) != "jdbc":
@@ -301,12 +406,12 @@ def _files(
         if not is_optional(missing.name):
             raise
         raise missing_extra("a JDBC catalog", "sqlalchemy") from missing
-    inner = files_at(location, _locked(location, storage), _memory(options).bytes)
+    inner = files_at(location, _trust_catalog_lock(location, storage), _memory(options).bytes)
     return locked_files(inner, location, options)
 
 
-def _locked(location: str, storage: Mapping[str, object]) -> Mapping[str, object]:
-    """Under the catalog's lock, a storage that has no conditional create need not prove one."""
+def _trust_catalog_lock(location: str, storage: Mapping[str, object]) -> Mapping[str, object]:
+    """Allow a storage without a conditional create, because the lock of the catalog replaces it."""
     return {**storage, SINGLE_WRITER: True} if "://" in location else storage
 
 
@@ -315,22 +420,41 @@ def _memory(options: Mapping[str, str]) -> MemoryBudget:
 
 
 def _executor(options: Mapping[str, str]) -> Executor:
-    text = options.get(_THREADS)
-    if text is not None and not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise InvalidRequest(f"threads is {text!r}", subject=_THREADS, hint="give a whole number, at least 1")
-    threads = (os.cpu_count() or 1) if text is None else int(text)
+    threads = _threads(options)
     return ThreadExecutor(threads) if threads > 1 else SerialExecutor()
 
 
-def spark_failure(error: Exception) -> PaimonError:
-    """What an exception of Spark means: the error of a task where the caller is at fault, else StorageError."""
-    from paimon.adapters.executors.spark import failure_of
+def _threads(options: Mapping[str, str]) -> int:
+    text = options.get(_THREADS)
+    if text is not None and not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise InvalidRequest(f"Option 'threads' must be a whole number of at least 1, not {text!r}", subject=_THREADS)
+    return (os.cpu_count() or 1) if text is None else int(text)
 
-    return failure_of(error)
+
+def translate_spark_error(error: Exception) -> PaimonError:
+    """Convert an exception of Spark to the error of the task, or to StorageError."""
+    from paimon.adapters.executors.spark import to_paimon_error
+
+    return to_paimon_error(error)
 
 
 def spark_executor(session: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> Executor:
-    """An executor whose tasks run on a Spark session; answers travel as the bytes that `encode` makes of them."""
+    """Create an executor that runs tasks on a Spark session.
+
+    Parameters
+    ----------
+    session : SparkSession
+        The session.
+    encode : callable
+        Converts a result to bytes on the executor.
+    decode : callable
+        Converts the bytes to a result on the driver.
+
+    Returns
+    -------
+    Executor
+        One Spark task runs each task.
+    """
     from paimon.adapters.executors.spark import SparkExecutor
 
     executor: Executor = SparkExecutor(session, encode, decode)

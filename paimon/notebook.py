@@ -1,7 +1,7 @@
-"""How public objects show themselves in a terminal or a notebook: short texts, and the names after Tab.
+"""Short texts of public objects for terminals and notebooks, and their names for tab completion.
 
-The cards of notebooks are in `paimon.cards`, which is loaded when the first one is shown. Invariant: to show an object
-never fails, never changes it, and reads little: what cannot be read is named in its place.
+The cards of notebooks are in `paimon.cards`, which is loaded when the first one is shown. Invariant: showing an object
+never fails, never changes it, and reads little. The text of an error replaces what cannot be read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, TypeVar
 
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.secrets import redact_option, redacted, without_password
+from paimon.domain.secrets import redact_option, redact_secrets, remove_password
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ _LOCATION_LENGTH = 160
 
 
 class NotebookDisplay:
-    """Mixin: a short text, a card, and no internals after Tab."""
+    """Mixin: a short text, a card, and no internal names in tab completion."""
 
     __slots__ = ()
     _internals: ClassVar[frozenset[str]] = frozenset({"engine", "definition", "recipe", "store"})
@@ -31,7 +31,10 @@ class NotebookDisplay:
 
     def __repr__(self) -> str:
         title, arguments = self._describe()
-        shown = [repr(title), *(f"{name}={_shorten(repr(value), _VALUE_LENGTH)}" for name, value in arguments.items())]
+        shown = [
+            repr(title),
+            *(f"{name}={_shorten_text(repr(value), _VALUE_LENGTH)}" for name, value in arguments.items()),
+        ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
@@ -44,27 +47,27 @@ class NotebookDisplay:
 
 
 def given_arguments(**arguments: object) -> dict[str, object]:
-    """The arguments that are not None, in order."""
+    """Return the arguments that are not None, in order."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
 def read_or_explain(read: Callable[[], T]) -> T | str:
-    """What `read` returns, or why it failed.
+    """Return what `read` returns, or a text that says why it failed.
 
-    This is a border: a broken table must still be shown, whatever is broken about it.
+    All errors are caught: a broken table must still be shown, whatever is broken.
     """
     try:
         return read()
     except Exception as error:
-        lines = redacted(str(error), {}).splitlines()
+        lines = redact_secrets(str(error), {}).splitlines()
         return f"cannot be read: {lines[0] if lines else type(error).__name__}"
 
 
 def table_text(definition: TableDefinition) -> str:
-    """A table as text of one line: columns, keys, partitions, some options, location. Nothing is read for it."""
+    """Return a table as one line of text: columns, keys, partitions, some options, location. No file is read."""
     schema, options = definition.schema, definition.options.values
-    given = [f"{key}={_shorten(redact_option(key, value), _VALUE_LENGTH)}" for key, value in options.items()]
-    parts = [f"{definition.identifier!r}: {len(schema.fields)} columns"]
+    given = [f"{key}={_shorten_text(redact_option(key, value), _VALUE_LENGTH)}" for key, value in options.items()]
+    parts = [f"{definition.table_name!r}: {len(schema.fields)} {'column' if len(schema.fields) == 1 else 'columns'}"]
     if schema.primary_keys:
         parts.append(f"primary key ({', '.join(schema.primary_keys)})")
     if schema.partition_keys:
@@ -74,9 +77,9 @@ def table_text(definition: TableDefinition) -> str:
     if given:
         more = [f"{len(given) - _OPTIONS_IN_TEXT} more"] if len(given) > _OPTIONS_IN_TEXT else []
         parts.append(f"options ({', '.join([*given[:_OPTIONS_IN_TEXT], *more])})")
-    parts.append(f"at {_shorten(without_password(definition.location), _LOCATION_LENGTH)!r}")
+    parts.append(f"at {_shorten_text(remove_password(definition.location), _LOCATION_LENGTH)!r}")
     return f"Table({', '.join(parts)})"
 
 
-def _shorten(text: str, length: int) -> str:
+def _shorten_text(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,6 +1,6 @@
-"""What a scan can be turned into: Arrow, batches, pandas, polars, DuckDB, an Arrow C stream.
+"""The forms of a result: Arrow, batches, pandas, polars, DuckDB, an Arrow C stream.
 
-Law: everything here is one stream of record batches of one schema, in another dress.
+Invariant: all forms have the rows of one stream of record batches with one schema.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """Mixin: `arrow_schema` and `_batches` are given, all other forms follow."""
+    """Mixin: a class provides `arrow_schema` and `_batches`, and gets all other forms."""
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -36,41 +36,61 @@ class Results:
         raise NotImplementedError
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """A reader that yields the batches as they are read."""
+        """Return a reader that reads the batches while it is consumed."""
         return pa.RecordBatchReader.from_batches(self.arrow_schema, self._batches())
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The batches, as they are read: ``for batch in scan``."""
+        """Iterate over the batches, which are read one after the other: ``for batch in scan``."""
         return iter(self._batches())
 
     def head(self, rows: int = 10) -> pa.Table:
-        """Read the first rows, and no more batches than they need.
+        """Read the first rows, and no more batches than necessary.
 
         Parameters
         ----------
         rows : int
-            How many rows at most.
+            The largest number of rows.
 
         Returns
         -------
         pyarrow.Table
-            The rows, in the schema of the result. Which rows are the first is not defined beyond one snapshot's files.
+            The rows, in the schema of the result. Their order is not defined.
 
         Raises
         ------
         InvalidRequest
-            `rows` is not a count.
+            `rows` is not a number, or negative.
         """
         if not isinstance(rows, int) or rows < 0:
-            raise InvalidRequest(f"head({rows!r}) is not a count of rows", subject="rows", hint="give 0 or more")
+            raise InvalidRequest(
+                f"Argument 'rows' of head is {rows!r}, which is not a number of rows.",
+                subject="rows",
+                hint="give 0 or more",
+            )
         return pa.Table.from_batches(first_rows(self._batches(), rows), schema=self.arrow_schema)
 
     def to_arrow(self) -> pa.Table:
-        """All rows as one Arrow table."""
+        """Return all rows as one Arrow table."""
         return pa.Table.from_batches(list(self._batches()), schema=self.arrow_schema)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas DataFrame (needs the extra ``pandas``); `options` go to `pyarrow.Table.to_pandas`."""
+        """Return all rows as a pandas DataFrame.
+
+        Parameters
+        ----------
+        **options
+            Arguments of `pyarrow.Table.to_pandas`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The rows; column types are those that pyarrow selects.
+
+        Raises
+        ------
+        MissingExtra
+            The extra ``pandas`` is not installed.
+        """
         try:
             import pandas  # noqa: F401  (pyarrow imports it, after all was read)
         except ModuleNotFoundError as missing:
@@ -79,7 +99,13 @@ class Results:
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """All rows as a polars DataFrame (needs the extra ``polars``)."""
+        """Return all rows as a polars DataFrame.
+
+        Raises
+        ------
+        MissingExtra
+            The extra ``polars`` is not installed.
+        """
         try:
             import polars
         except ModuleNotFoundError as missing:
@@ -89,7 +115,23 @@ class Results:
         return frame
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation over the rows, in `connection` or DuckDB's default one (needs the extra ``duckdb``)."""
+        """Return a DuckDB relation over the rows.
+
+        Parameters
+        ----------
+        connection : duckdb.DuckDBPyConnection, optional
+            The connection that the relation belongs to; by default that of the module `duckdb`.
+
+        Returns
+        -------
+        duckdb.DuckDBPyRelation
+            The rows, which were read before into memory.
+
+        Raises
+        ------
+        MissingExtra
+            The extra ``duckdb`` is not installed.
+        """
         try:
             import duckdb
         except ModuleNotFoundError as missing:
@@ -97,19 +139,19 @@ class Results:
         return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())
 
     def count(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return sum(batch.num_rows for batch in self._batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow C stream, so that other libraries read a scan with no glue."""
+        """Return the Arrow C stream, so that other libraries read the rows without conversion code."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], rows: int) -> list[pa.RecordBatch]:
-    """The batches up to so many rows, of which the last is cut; what is not needed is not read."""
-    taken: list[pa.RecordBatch] = []
+    """Return batches with at most `rows` rows in total; the last one is cut, and no further batch is read."""
+    parts: list[pa.RecordBatch] = []
     left = rows
     while left > 0 and (batch := next(batches, None)) is not None:
-        taken.append(batch.slice(0, left))
-        left -= taken[-1].num_rows
-    return taken
+        parts.append(batch.slice(0, left))
+        left -= parts[-1].num_rows
+    return parts

@@ -1,11 +1,11 @@
-"""SystemTable: a read-only table about a table (``orders$snapshots``).
+"""SystemTable: a read-only table made from the metadata of a table (``orders$snapshots``).
 
-Law: a system table shows what the metadata say, in the columns that Java's system tables have.
+Source: the columns are those of Java's system tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
@@ -14,31 +14,74 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
-from paimon.domain.predicate.columnar import evaluate
+from paimon.domain.predicate.evaluate_columnar import evaluate
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.text import describe
+from paimon.domain.predicate.text import format_predicate
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.notebook import NotebookDisplay, given_arguments
-from paimon.operations.read.system.registry import SYSTEM_TABLES
+from paimon.operations.read.system.branches import branches_table, consumers_table
+from paimon.operations.read.system.columns import aggregation_fields_table, statistics_table
+from paimon.operations.read.system.files import file_key_ranges_table, files_table
+from paimon.operations.read.system.groups import buckets_table, partitions_table
+from paimon.operations.read.system.history import options_table, schemas_table, snapshots_table, tags_table
+from paimon.operations.read.system.manifests import manifests_table, table_indexes_table
 from paimon.operations.read.system.views import DATA_VIEWS
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.results import Results
 from paimon.scan import Scan, check_selection, predicate_of
 
+SystemTableSource = Callable[[TableContext], pa.Table]
+
+SYSTEM_TABLES: Mapping[str, SystemTableSource] = {
+    "aggregation_fields": aggregation_fields_table,
+    "branches": branches_table,
+    "buckets": buckets_table,
+    "consumers": consumers_table,
+    "file_key_ranges": file_key_ranges_table,
+    "files": files_table,
+    "manifests": manifests_table,
+    "options": options_table,
+    "partitions": partitions_table,
+    "schemas": schemas_table,
+    "snapshots": snapshots_table,
+    "statistics": statistics_table,
+    "table_indexes": table_indexes_table,
+    "tags": tags_table,
+}
+"""The system tables that are made from metadata, by name; each can be read."""
+
 
 @frozen(eq=False, repr=False)
 class SystemTable(NotebookDisplay):
-    """One system table of one table, seen from one branch."""
+    """One system table of one table on one branch.
 
-    engine: Engine
-    definition: TableDefinition
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    system_name : str
+        The name after the ``$``, such as ``"snapshots"``.
+    """
+
+    context: TableContext
     system_name: str
+
+    @property
+    def engine(self) -> Engine:
+        """The ports through which this handle reads."""
+        return self.context.engine
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The definition of the table that this system table describes."""
+        return self.context.table
 
     @property
     def name(self) -> str:
         """``database.table$system``."""
-        return f"{self.definition.identifier}${self.system_name}"
+        return f"{self.context.table.table_name}${self.system_name}"
 
     def scan(
         self,
@@ -49,13 +92,34 @@ class SystemTable(NotebookDisplay):
         tag: str | None = None,
         timestamp: int | str | datetime | None = None,
     ) -> SystemScan | Scan:
-        """A lazy read; see `Table.scan`."""
+        """Return a lazy read; the parameters are those of `Table.scan`.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns of the result, in order; all by default.
+        where : str or Predicate, optional
+            Condition on rows.
+        limit : int, optional
+            The largest number of rows.
+        snapshot, tag, timestamp : int, str, or int, str or datetime, optional
+            Time travel, at most one; only for system tables that show rows of the table, such as ``audit_log``.
+
+        Returns
+        -------
+        SystemScan or Scan
+            It reads when rows are requested.
+
+        Raises
+        ------
+        InvalidRequest
+            The system table has no time travel, or `columns` or `limit` is not possible.
+        """
         travel = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
         view = DATA_VIEWS.get(self.system_name)
         if view is not None:
             return Scan(
-                self.engine,
-                self.definition,
+                self.context,
                 columns=columns,
                 where=where,
                 limit=limit,
@@ -66,7 +130,9 @@ class SystemTable(NotebookDisplay):
             )
         given = [name for name, value in travel.items() if value is not None]
         if given:
-            raise InvalidRequest(f"{self.name} has no time travel", subject=given[0], hint=f"leave out {given[0]}")
+            raise InvalidRequest(
+                f"System table {self.name!r} has no time travel.", subject=given[0], hint=f"leave out {given[0]}"
+            )
         return SystemScan(self, columns, where, limit)
 
     @property
@@ -79,57 +145,70 @@ class SystemTable(NotebookDisplay):
         """The columns as an Arrow schema: another name of `arrow_schema`."""
         return self.arrow_schema
 
-    if not TYPE_CHECKING:  # a checker shall not take every name for an attribute
+    if not TYPE_CHECKING:  # a type checker must not accept every attribute name
 
         def __getattr__(self, name):
             if name.startswith("_"):
                 raise AttributeError(name, name=name, obj=self)
-            what = f"The system table {self.name!r} is read-only and has no {name!r}."
-            raise AttributeError(f"{what} Open {self.definition.identifier!r} for it.", name=name, obj=self)
+            message = f"The system table {self.name!r} is read-only and has no {name!r}."
+            raise AttributeError(f"{message} Open {self.context.table.table_name!r} for it.", name=name, obj=self)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return self.name, {}
 
 
 class SystemScan(NotebookDisplay, Results):
-    """Rows of a system table, as they are when the first result is asked for."""
+    """The rows of a system table at the time of the first result; made by `SystemTable.scan`.
+
+    Parameters
+    ----------
+    table : SystemTable
+        What is read.
+    columns : sequence of str, optional
+        Columns of the result, in order; all by default.
+    where : str or Predicate, optional
+        Condition on rows.
+    limit : int, optional
+        The largest number of rows.
+    """
 
     def __init__(
         self, table: SystemTable, columns: Sequence[str] | None, where: str | Predicate | None, limit: int | None
     ) -> None:
         check_selection(columns, limit)
-        self._system = table
+        self._system_table = table
         self._columns = columns
         self._where = where
         self._limit = limit
-        self._rows: pa.Table | None = None
+        self._result: pa.Table | None = None
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
-        where = describe(self._where) if isinstance(self._where, Predicate) else self._where
+        where = format_predicate(self._where) if isinstance(self._where, Predicate) else self._where
         columns = None if self._columns is None else list(self._columns)
-        return self._system.name, given_arguments(columns=columns, where=where, limit=self._limit)
+        return self._system_table.name, given_arguments(columns=columns, where=where, limit=self._limit)
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        return self._table().schema
+        """The schema of the result."""
+        return self._read_rows().schema
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        yield from self._table().to_batches()
+        yield from self._read_rows().to_batches()
 
-    def _table(self) -> pa.Table:
-        if self._rows is None:
-            source = SYSTEM_TABLES[self._system.system_name]
-            self._rows = self._shaped(source(self._system.engine, self._system.definition))
-        return self._rows
+    def _read_rows(self) -> pa.Table:
+        if self._result is None:
+            source = SYSTEM_TABLES[self._system_table.system_name]
+            self._result = self._filter_and_project(source(self._system_table.context))
+        return self._result
 
-    def _shaped(self, rows: pa.Table) -> pa.Table:
+    def _filter_and_project(self, rows: pa.Table) -> pa.Table:
         if self._where is not None:
             rows = rows.filter(evaluate(bind(predicate_of(self._where), fields_from_arrow(rows.schema)), rows))
         if self._columns is not None:
             unknown = [c for c in self._columns if c not in rows.column_names]
             if unknown:
                 raise InvalidRequest(
-                    f"{self._system.name} has no column {unknown[0]!r}",
+                    f"System table {self._system_table.name!r} has no column {unknown[0]!r}.",
                     subject=unknown[0],
                     hint=did_you_mean(unknown[0], rows.column_names),
                 )
@@ -138,15 +217,27 @@ class SystemScan(NotebookDisplay, Results):
 
 
 def refuse_plain_table(name: str) -> NoReturn:
-    """Raise the error for a name that a system table was asked for by, and that names a table."""
+    """Raise the error for the name of a table where the name of a system table is expected.
+
+    Raises
+    ------
+    InvalidRequest
+        Always.
+    """
     raise InvalidRequest(
-        f"{name!r} names no system table.", subject=name, hint="add the name of one, such as $snapshots or $files"
+        f"{name!r} is not the name of a system table.", subject=name, hint="append $snapshots, $files or another"
     )
 
 
-def open_system_table(engine: Engine, definition: TableDefinition, name: str) -> SystemTable:
-    """The system table of this name; InvalidRequest with the nearest name where there is none."""
+def open_system_table(context: TableContext, name: str) -> SystemTable:
+    """Return the system table of this name.
+
+    Raises
+    ------
+    InvalidRequest
+        There is no such system table; the hint names the most similar one.
+    """
     known = SYSTEM_TABLES.keys() | DATA_VIEWS.keys()
     if not isinstance(name, str) or name not in known:
-        raise InvalidRequest(f"there is no system table {name!r}", subject=name, hint=did_you_mean(name, known))
-    return SystemTable(engine, definition, name)
+        raise InvalidRequest(f"There is no system table {name!r}.", subject=name, hint=did_you_mean(name, known))
+    return SystemTable(context, name)

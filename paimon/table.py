@@ -1,136 +1,49 @@
-"""Table: the verbs of one table.
+"""Table: all verbs of one table, in one place.
 
-Law: a table is an immutable handle (engine and definition): picklable, safe between threads; every verb delegates.
+Each verb checks its arguments and delegates to an operation. A table is an immutable handle (engine and definition):
+picklable where its engine is, and safe to share between threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-import pyarrow as pa
 from attrs import evolve, frozen
 
-from paimon.builders import BatchWriteBuilder, ReadBuilder, StreamWriteBuilder, TableCommit
-from paimon.committing import Committing
-from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import (
-    CommitConflict,
-    CommitOverwritten,
-    InvalidRequest,
-    NotFound,
-    PaimonError,
-    Unsupported,
-    did_you_mean,
-)
-from paimon.domain.identifier import Identifier
+from paimon.builders import BatchWriteBuilder, StreamWriteBuilder
+from paimon.changes import Changes
+from paimon.domain.errors import CommitOverwritten, CommitUncertain
 from paimon.domain.options.setting import option_text
-from paimon.domain.options.table_options import TableOptions
-from paimon.domain.options.validate import check_options
-from paimon.domain.paths import TablePaths, segment
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.schema.rules.merge import check_dynamic_columns
-from paimon.domain.schema.rules.table_type import check_table_type
-from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from paimon.domain.texts import check_mapping
-from paimon.domain.types.arrow import arrow_schema
-from paimon.follow import Followed
-from paimon.notebook import NotebookDisplay, read_or_explain, table_text
-from paimon.operations.commit.abort import is_still_needed
-from paimon.operations.commit.after.callbacks import check_callbacks
-from paimon.operations.evolve import at_newest_schema, plan_merged_schema, publish_schema
-from paimon.operations.maintain.compact import CompactResult, compact
-from paimon.operations.maintain.retention.holders import branch_names
-from paimon.operations.read.schemas import latest_schema
-from paimon.operations.read.snapshots import latest_snapshot, snapshots
-from paimon.operations.write.source import can_be_read_again, tables_of
-from paimon.ports.engine import Engine
-from paimon.scan import Scan, predicate_of
-from paimon.schema_evolution import SchemaEvolution
-from paimon.system_table import SystemTable, open_system_table
-from paimon.upkeep.maintain import Kept
-from paimon.upkeep.retention import keep_up
-
-if TYPE_CHECKING:
-    from paimon.operations.rows.change import RowChange
-
-_SCHEMA_RACES = 20
-"""How often a write with new columns begins again because the schema changed meanwhile."""
-
-
-@frozen
-class WriteResult:
-    """What a write did: ids of the snapshots it made (none for an empty write), rows and files added.
-
-    A writer compacts what it has written; where others did so meanwhile, `lost_compaction` tells of it. Nothing is
-    missing then: the rows stand and can be read, and a later write or `Table.compact` compacts them.
-    """
-
-    snapshot_ids: tuple[int, ...]
-    rows: int
-    files: int
-    lost_compaction: PaimonError | None = None
+from paimon.domain.schema import changes as to
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.types.data_types import DataType
+from paimon.follow import Follow
+from paimon.operations.commit.request import CommitResult
+from paimon.operations.compact.compact import CompactResult
+from paimon.operations.expire.expire_partitions import drop_partitions
+from paimon.operations.rescale.rescale import RescaleResult
+from paimon.operations.write.commit_outcome import CommitOutcome, find_outcome, resolve_commit
+from paimon.read_builder import ReadBuilder
+from paimon.references import Age
+from paimon.row_level_table import RowLevelTable
+from paimon.scan import Scan
+from paimon.schema_evolution import Column, change_schema, to_column_path, to_position
+from paimon.table_maintenance import compact_where, rescale_where
+from paimon.table_write import (
+    WriteResult,
+    commit_messages,
+    commit_user_of,
+    write_and_commit,
+)
 
 
 @frozen(eq=False, repr=False)
-class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
-    """One table, seen from one branch with its effective options."""
-
-    engine: Engine
-    definition: TableDefinition
-
-    @property
-    def name(self) -> str:
-        """``database.table``, or the table's directory name where it was opened by path."""
-        return self.definition.identifier
-
-    @property
-    def location(self) -> str:
-        """The root directory or URL."""
-        return self.definition.location
-
-    @property
-    def table_schema(self) -> TableSchema:
-        """The schema in Paimon's terms: fields with ids, keys, options."""
-        return self.definition.schema
-
-    @property
-    def arrow_schema(self) -> pa.Schema:
-        """The columns as an Arrow schema."""
-        return arrow_schema(self.definition.schema.fields)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns as an Arrow schema: another name of `arrow_schema`."""
-        return self.arrow_schema
-
-    @property
-    def primary_keys(self) -> tuple[str, ...]:
-        """Names of the primary-key columns; empty for an append table."""
-        return self.definition.schema.primary_keys
-
-    @property
-    def partition_keys(self) -> tuple[str, ...]:
-        """Names of the partition columns."""
-        return self.definition.schema.partition_keys
-
-    @property
-    def options(self) -> Mapping[str, str]:
-        """Effective options: those of the schema, overridden by this handle's."""
-        return self.definition.options.values
-
-    def with_options(self, options: Mapping[str, object]) -> Table:
-        """The same table with these dynamic options on top, for this handle alone."""
-        text = {key: option_text(value) for key, value in check_mapping(options, "options").items()}
-        check_options(text)
-        combined = self.definition.options.with_values(text)
-        check_table_type(combined, self.name)
-        check_dynamic_columns(self.definition.schema, text)
-        return evolve(self, definition=evolve(self.definition, options=combined))
+class Table(RowLevelTable):
+    """One table on one branch. Methods that change the schema return another handle; this one keeps its columns."""
 
     def scan(
         self,
@@ -141,7 +54,7 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
         tag: str | None = None,
         timestamp: int | str | datetime | None = None,
     ) -> Scan:
-        """A lazy read.
+        """Return a lazy read of the table's rows.
 
         Parameters
         ----------
@@ -151,21 +64,106 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
             SQL text (``"amount > 10 AND day = '2026-01-01'"``) or an expression (``paimon.col("amount") > 10``).
             Combine expressions with ``&``, ``|`` and ``~``, each in parentheses; `and`, `or` and `not` raise.
         limit : int
-            At most so many rows.
-        snapshot, tag, timestamp
+            The largest number of rows.
+        snapshot, tag, timestamp : int, str, or int, str or datetime
             Time travel, at most one: a snapshot id, a tag's name, or a time (epoch milliseconds, ISO text, datetime):
             the last snapshot at or before it.
+
+        Returns
+        -------
+        Scan
+            It reads when rows are requested, and uses the snapshot of its first plan.
         """
         return Scan(
-            self.engine,
-            self.definition,
+            self.context, columns=columns, where=where, limit=limit, snapshot=snapshot, tag=tag, timestamp=timestamp
+        )
+
+    def changes(
+        self,
+        after: int | None = None,
+        through: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None,
+    ) -> Changes:
+        """Return a lazy read of changes: `_snapshot_id`, `_row_kind` (``+I``, ``-U``, ``+U``, ``-D``), then columns.
+
+        Parameters
+        ----------
+        after, through : int
+            Snapshot ids, the first exclusive, the last inclusive. By default all that a stream from the earliest
+            snapshot or long-lived changelog gets.
+        columns : sequence of str
+            Columns of the table wanted after the two first; all by default.
+        where : str or Predicate
+            Only changes of rows where this is true; it may name `_row_kind`.
+
+        Returns
+        -------
+        Changes
+            It reads when rows are requested.
+        """
+        return Changes(self.context, after=after, through=through, columns=columns, where=where)
+
+    def follow(
+        self,
+        from_snapshot: int | str | None = None,
+        consumer_id: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | Predicate | None = None,
+        until: int | None = None,
+        idle_timeout: Age | None = None,
+        acknowledge: bool = True,
+    ) -> Follow:
+        """Return an iterator of changes as snapshots arrive: Arrow batches with the columns of `changes`.
+
+        It waits for new snapshots, and looks for them each `continuous.discovery-interval` (10 s), until it is closed.
+
+        Parameters
+        ----------
+        from_snapshot : int or str
+            Begin with the changes of this snapshot, of the ``"earliest"``, or after the ``"latest"``. By default the
+            rows of the latest state come first (as ``+I``), then changes; the option `scan.mode` can change this.
+        consumer_id : str
+            The name (by default the option `consumer-id`) under which progress is recorded. A later reader with this
+            name continues there, and unread snapshots do not expire. Recorded progress has priority over
+            `from_snapshot`, unless `consumer.ignore-progress` is set.
+        columns, where : sequence of str, str or Predicate
+            As in `changes`.
+        until : int
+            End after this snapshot.
+        idle_timeout : timedelta, int, str
+            End after this time (milliseconds, or text) without a new snapshot; 0: after all existing snapshots.
+        acknowledge : bool
+            Record progress when the batch after a snapshot's last one is requested. False: only `Follow.acknowledge`
+            records it.
+
+        Returns
+        -------
+        Follow
+            An iterator of record batches, each of one snapshot.
+
+        Raises
+        ------
+        NotFound
+            The next snapshot has expired, or (while iterating) history was rewritten; the hint says where to continue.
+        InvalidRequest
+            A start that is not possible.
+        """
+        return Follow(
+            self.context,
+            from_snapshot=from_snapshot,
+            consumer_id=consumer_id,
             columns=columns,
             where=where,
-            limit=limit,
-            snapshot=snapshot,
-            tag=tag,
-            timestamp=timestamp,
+            until=until,
+            idle_timeout=idle_timeout,
+            acknowledge=acknowledge,
         )
+
+    def new_read_builder(self) -> ReadBuilder:
+        """Return the program API for reading: plan in this process, read in others."""
+        return ReadBuilder(self.context)
 
     def write(
         self,
@@ -185,21 +183,25 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
 
         Parameters
         ----------
-        data
+        data : object
             An Arrow table, batch or reader, a pandas or polars frame, a list of dicts, a dict of columns, anything with
             ``__arrow_c_stream__``, or an iterator of those.
         kind_column : str
             A column of `data` that holds row kinds (``"+I"``, ``"-U"``, ``"+U"``, ``"-D"``) and is not stored.
-        commit_user, identifier
+        commit_user, identifier : str, int
             With both given the commit happens once: a second call with the same pair changes nothing.
         properties : mapping
-            Text kept in the snapshot.
+            Text to store in the snapshot.
         watermark : int
             Event time in epoch milliseconds; the snapshot's never goes back.
         merge_schema : bool
             Add the columns that only `data` have (streams: those of their first batch). They are added once all rows
-            are written to files, so a write that is refused adds none. This handle keeps its columns: open the table
-            again to read the new ones.
+            are written to files, so a refused write adds none. This handle keeps its columns.
+
+        Returns
+        -------
+        WriteResult
+            The snapshots of the commit, and the rows and files that it added.
 
         Raises
         ------
@@ -210,47 +212,9 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
         CommitNotVisible
             The rows are committed, but reads do not show them yet: call `compact`, do not write them again.
         """
-        user = _user_of(self, commit_user)
-        if merge_schema:
-            table, messages = self._write_merged(data, kind_column, user)
-        else:
-            table, messages = self, self._write_rows(data, kind_column, user)
-        commit = table.new_batch_write_builder(user).new_commit()
-        return commit_messages(commit, messages, properties, identifier, watermark)
-
-    def _write_rows(self, data: Any, kind_column: str | None, commit_user: str) -> list[CommitMessage]:
-        with self.new_batch_write_builder(commit_user).new_write() as writer:
-            writer.write(data, kind_column)
-            return writer.prepare_commit()
-
-    def _write_merged(
-        self, data: Any, kind_column: str | None, commit_user: str
-    ) -> tuple[Table, list[CommitMessage]]:
-        """Write rows to files of a schema with their new columns, and publish it once no row can be refused."""
-        for _ in range(_SCHEMA_RACES):
-            table = evolve(self, definition=at_newest_schema(self.engine, self.definition))
-            stream = tables_of(data, table.definition.schema.fields, (kind_column,) if kind_column else ())
-            first = next(stream, None)
-            if first is None:
-                return table, []
-            named = pa.schema([f for f in first.schema if f.name != kind_column])
-            planned = plan_merged_schema(self.engine, table.definition, named)
-            rows = chain([first], stream)
-            if planned is table.definition:
-                return table, table._write_rows(rows, kind_column, commit_user)
-            merged = evolve(table, definition=planned)
-            with merged.new_batch_write_builder(commit_user).new_write() as writer:
-                writer.write(rows, kind_column)
-                writer.flush()
-                check_callbacks(self.engine, planned)
-                if publish_schema(self.engine, planned):
-                    return merged, writer.prepare_commit()  # compaction reads the schema that was just published
-            if not can_be_read_again(data):
-                break
-        raise CommitConflict(
-            f"The schema of {self.name} changed while rows with new columns were written.",
-            hint="Nothing was written. Write the rows again.",
-        )
+        user = commit_user_of(self.context, commit_user)
+        commit = partial(commit_messages, properties=properties, identifier=identifier, watermark=watermark)
+        return write_and_commit(self.context, data, kind_column, user, merge_schema, commit)
 
     def overwrite(
         self,
@@ -262,9 +226,20 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
     ) -> WriteResult:
         """Replace rows in one commit.
 
-        `partition` names the partitions that are replaced (``{"day": "2026-01-01"}``; ``{}`` the whole table). Without
-        it, the partitions that `data` holds are replaced, or the whole table where it has no partitions
-        (`dynamic-partition-overwrite` false: all partitions).
+        Parameters
+        ----------
+        data : object
+            Rows as in `write`.
+        partition : mapping
+            The partitions to replace (``{"day": "2026-01-01"}``; ``{}`` the whole table). By default those that `data`
+            contains, or the whole table where it has no partitions or `dynamic-partition-overwrite` is false.
+        commit_user, properties : str, mapping
+            As in `write`.
+
+        Returns
+        -------
+        WriteResult
+            The snapshots of the commit, and the rows and files that it added.
         """
         builder = self.new_batch_write_builder(commit_user).overwrite(partition)
         with builder.new_write() as writer:
@@ -272,38 +247,174 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
             messages = writer.prepare_commit()
         return commit_messages(builder.new_commit(), messages, properties)
 
-    def delete(self, where: str | Predicate, *, properties: Mapping[str, str] | None = None) -> WriteResult:
-        """Delete the rows where `where` is true, in one commit; `rows` of the result counts them.
+    def drop_partitions(self, *partitions: Mapping[str, object]) -> tuple[int, ...]:
+        """Drop partitions such as ``{"day": "2026-01-01"}`` (some columns suffice) in one commit; return its ids."""
+        return drop_partitions(self.context, self.context.engine.ids.uuid(), partitions)
 
-        Append tables mark the rows in deletion vectors (`deletion-vectors.enabled`) or write their files anew;
-        primary-key tables get a delete for each row. CommitConflict: the same files changed meanwhile; delete again.
-        """
-        from paimon.operations.rows.change import delete_rows  # loaded by those who change rows
-
-        user = _fresh_user(self)
-        return _result(self, delete_rows(self.engine, self.definition, predicate_of(where), user, properties))
-
-    def update(
-        self, set: Mapping[str, Any], where: str | Predicate, *, properties: Mapping[str, str] | None = None
-    ) -> WriteResult:
-        """Set columns of the rows where `where` is true, in one commit; `rows` of the result counts them.
-
-        Parameters
-        ----------
-        set : mapping
-            By column: SQL text over the row as it was (``"amount * 2"``, ``"'a text'"``, ``"DATE '2026-01-01'"``), or a
-            Python value that is no text. Columns of the primary key and of the partition cannot be set.
+    def resolve(self, error: CommitUncertain | CommitOverwritten) -> CommitResult:
+        """Find out whether the commit of an error is committed, and commit it again if it is not.
 
         Raises
         ------
-        InvalidRequest, CommitConflict
-            Nothing was updated: a value does not fit its column; the same files changed meanwhile.
+        CommitUncertain
+            The status is still unknown, and nothing was changed. Call `resolve` again.
+        NotFound
+            It is not committed, and its files are deleted. Write the rows again.
+        CommitConflict, InvalidRequest
+            It is not committed, and later commits contradict it.
         """
-        from paimon.operations.rows.change import expression_of, update_rows
+        return resolve_commit(self.context, error)
 
-        values = {name: expression_of(value) for name, value in check_mapping(set, "set").items()}
-        user = _fresh_user(self)
-        return _result(self, update_rows(self.engine, self.definition, values, predicate_of(where), user, properties))
+    def outcome(
+        self,
+        commit_user: str,
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        *,
+        snapshot: int | None = None,
+        identity: str | None = None,
+    ) -> CommitOutcome:
+        """Return the status of a commit; nothing is changed.
+
+        Parameters
+        ----------
+        commit_user, identifier : str, int
+            The user and the identifier of the commit.
+        snapshot, identity : int, str
+            The id and the UUID of the snapshot that it was to become; `CommitUncertain` has both.
+
+        Returns
+        -------
+        CommitOutcome
+            Whether it is committed, with its snapshots.
+        """
+        return find_outcome(self.context, commit_user, identifier, snapshot, identity)
+
+    def new_batch_write_builder(self, commit_user: str | None = None) -> BatchWriteBuilder:
+        """Return the program API for batch writing: write in other processes, commit in this one."""
+        return BatchWriteBuilder(self.context, commit_user_of(self.context, commit_user))
+
+    def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
+        """Return the program API for streaming writes: many commits of one user with ascending identifiers."""
+        return StreamWriteBuilder(self.context, commit_user_of(self.context, commit_user))
+
+    def alter(self, *changes: to.SchemaChange | str, allow_unknown_options: bool = False) -> Table:
+        """Change columns, options or the comment, all in one new version of the schema.
+
+        Parameters
+        ----------
+        *changes : str or SchemaChange
+            SQL text, one clause of ``ALTER TABLE`` each (``"ADD COLUMN x INT AFTER id"``, ``"SET ('bucket' = '4')"``),
+            or changes such as ``paimon.AddColumn("x", "INT")``. They apply in order.
+        allow_unknown_options : bool
+            Accept options that this library does not know.
+
+        Returns
+        -------
+        Table
+            The table at its new schema; dynamic options stay on top.
+
+        Raises
+        ------
+        InvalidRequest, Unsupported
+            A text that cannot be read, or a change that would break the table or its stored rows. Nothing was changed.
+        NotFound, AlreadyExists
+            A column that does not exist, or exists already. Nothing was changed.
+
+        Warns
+        -----
+        PaimonWarning
+            Keys become unique within a partition only.
+        """
+        return self._with_context(change_schema(self.context, changes, allow_unknown_options))
+
+    def add_column(
+        self,
+        name: Column,
+        type: DataType | str,
+        *,
+        comment: str | None = None,
+        first: bool = False,
+        after: str | None = None,
+        before: str | None = None,
+    ) -> Table:
+        """Add a column, which is null in the rows that are stored.
+
+        Parameters
+        ----------
+        name : str or sequence of str
+            Its name; ``"place.zip"`` adds a field to the ROW column `place`.
+        type : DataType or str
+            A Paimon type such as ``"DECIMAL(10, 2)"``; it must be nullable.
+        comment : str
+            What the column contains.
+        first, after, before : bool, str, str
+            Its position, at most one: before all columns, or next to another column; by default at the end.
+
+        Returns
+        -------
+        Table
+            The table at its new schema.
+        """
+        return self.alter(to.AddColumn(self._path(name), type, comment, to_position(first, after, before)))
+
+    def rename_column(self, name: Column, new_name: str) -> Table:
+        """Give a column another name; keys and options follow. Stored rows do not change."""
+        return self.alter(to.RenameColumn(self._path(name), new_name))
+
+    def drop_column(self, name: Column) -> Table:
+        """Remove a column; its stored values are never read again, also not by a new column of that name."""
+        return self.alter(to.DropColumn(self._path(name)))
+
+    def alter_column_type(self, name: Column, type: DataType | str) -> Table:
+        """Give a column another type, into which stored values are cast when they are read.
+
+        Whether it may be null does not change, unless `type` contains ``NOT NULL``.
+        """
+        change = to.SetColumnType(self._path(name), type)
+        return self.alter(evolve(change, keep_nullability=change.type.nullable))
+
+    def alter_column_nullability(self, name: Column, nullable: bool) -> Table:
+        """Allow nulls in a column, or forbid them (see `alter-column-null-to-not-null.disabled`)."""
+        return self.alter(to.SetColumnNullability(self._path(name), nullable))
+
+    def alter_column_comment(self, name: Column, comment: str | None) -> Table:
+        """Set a column's comment; None removes it."""
+        return self.alter(to.SetColumnComment(self._path(name), comment))
+
+    def alter_column_default(self, name: Column, default: object) -> Table:
+        """Set what is written where a row has no value; None removes it. Stored rows do not change."""
+        return self.alter(to.SetColumnDefault(self._path(name), None if default is None else option_text(default)))
+
+    def move_column(
+        self, name: Column, *, first: bool = False, after: str | None = None, before: str | None = None
+    ) -> Table:
+        """Move a column.
+
+        Parameters
+        ----------
+        name, first, after, before : str, bool, str, str
+            The column, and its new position as in `add_column`.
+
+        Returns
+        -------
+        Table
+            The table at its new schema.
+        """
+        position = to_position(first, after, before) or to.Position.last()
+        return self.alter(to.MoveColumn(self._path(name), position))
+
+    def set_options(self, options: Mapping[str, object], *, allow_unknown_options: bool = False) -> Table:
+        """Store table options, as text; `with_options` sets them for one handle alone."""
+        changes = [to.SetOption(key, option_text(value)) for key, value in options.items()]
+        return self.alter(*changes, allow_unknown_options=allow_unknown_options)
+
+    def reset_options(self, *keys: str) -> Table:
+        """Set table options back to their defaults."""
+        return self.alter(*(to.RemoveOption(key) for key in keys))
+
+    def set_comment(self, comment: str | None) -> Table:
+        """Set the comment of the table; None removes it."""
+        return self.alter(to.SetComment(comment))
 
     def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
         """Merge files that hold old versions of rows, and put small files together; no row changes.
@@ -311,129 +422,40 @@ class Table(NotebookDisplay, Committing, SchemaEvolution, Kept, Followed):
         Parameters
         ----------
         full : bool
-            Everything into one sorted run a bucket (append tables: all small files), rather than what the table's
-            options ask for now.
+            Merge everything into one sorted run a bucket (append tables: all small files), whatever the options ask.
         where : str or Predicate
-            Over partition columns: these partitions alone.
+            Over partition columns: only these partitions.
 
         Raises
         ------
         Unsupported
-            The table asks for more than compaction does so far; the message names what.
+            The table needs a kind of compaction that this library lacks; the message names it.
         CommitConflict
-            Another compaction, or an overwrite, replaced the same files meanwhile; compact again.
+            Another compaction, or an overwrite, replaced the same files; compact again.
         """
-        predicate = None if where is None else predicate_of(where)
-        done = compact(self.engine, self.definition, _fresh_user(self), full, predicate)
-        writing = self.with_options({"write-only": False})  # upkeep of write-only tables is left to whoever compacts
-        keep_up(self.engine, writing.definition, done.snapshot_ids)
-        return done
+        return compact_where(self.context, full, where)
 
-    def snapshots(self) -> list[Snapshot]:
-        """All live snapshots, oldest first."""
-        return list(snapshots(self.engine, self.definition.paths))
+    def rescale(self, buckets: int, where: str | Predicate | None = None) -> RescaleResult:
+        """Rewrite partitions to another number of buckets, in one commit, and set the option `bucket`; no row changes.
 
-    def snapshot(self) -> Snapshot | None:
-        """The latest snapshot; None for a table that nothing was written to."""
-        return latest_snapshot(self.engine, self.definition.paths)
+        This handle keeps its option: open the table again before you write.
 
-    def _with_definition(self, definition: TableDefinition) -> Table:
-        return evolve(self, definition=definition)
+        Parameters
+        ----------
+        buckets : int
+            The new number of buckets of each partition.
+        where : str or Predicate
+            Over partition columns: only these partitions are rewritten. The others keep their number: they can be
+            read, but writes to them are refused until they are rescaled, too.
 
-    def system_table(self, name: str) -> SystemTable:
-        """A system table, such as ``"files"`` or ``"snapshots"``."""
-        return open_system_table(self.engine, self.definition, name)
+        Raises
+        ------
+        InvalidRequest
+            The table has no fixed number of buckets, or the number is out of range.
+        CommitConflict
+            Other writers changed the same partitions again and again; nothing was changed.
+        """
+        return rescale_where(self.context, buckets, where)
 
-    def new_read_builder(self) -> ReadBuilder:
-        """The program API for reading: plan here, read there."""
-        return ReadBuilder(self.engine, self.definition)
-
-    def new_batch_write_builder(self, commit_user: str | None = None) -> BatchWriteBuilder:
-        """The program API for batch writing: write there, commit here."""
-        return BatchWriteBuilder(self.engine, self.definition, _user_of(self, commit_user))
-
-    def new_stream_write_builder(self, commit_user: str | None = None) -> StreamWriteBuilder:
-        """The program API for streaming writes: many commits of one user with rising identifiers."""
-        return StreamWriteBuilder(self.engine, self.definition, _user_of(self, commit_user))
-
-    def __repr__(self) -> str:
-        return table_text(self.definition)
-
-    def _repr_html_(self) -> str:
-        from paimon.cards import table_card
-
-        return table_card(self.definition, read_or_explain(self.snapshot))
-
-
-def open_at(
-    engine: Engine,
-    location: str,
-    identifier: Identifier,
-    options: Mapping[str, str],
-    allowed_roots: tuple[str, ...] = (),
-) -> Table | SystemTable:
-    """The table (or its system table) at a location; NotFound where there is none."""
-    check_options(options)
-    branch = segment(options.get("branch", identifier.branch), "branch name")
-    paths = TablePaths(location, branch)
-    schema = latest_schema(engine, paths)
-    if schema is None:
-        if branch != "main" and latest_schema(engine, TablePaths(location)) is not None:
-            known = did_you_mean(branch, branch_names(engine, TablePaths(location)))
-            raise NotFound("branch", branch, hint=known or f"table {location!r} has no branch but main")
-        raise NotFound("table", location, hint="a table's directory holds schema/schema-0")
-    combined = TableOptions.of(schema.options).with_values(options)
-    check_table_type(combined, identifier.full_name)
-    check_dynamic_columns(schema, options)
-    definition = TableDefinition(
-        identifier=identifier.full_name,
-        paths=paths,
-        schema=schema,
-        options=combined,
-        allowed_roots=allowed_roots,
-    )
-    if identifier.system_table is not None:
-        return open_system_table(engine, definition, identifier.system_table)
-    return Table(engine, definition)
-
-
-def commit_messages(
-    commit: TableCommit,
-    messages: Sequence[CommitMessage],
-    properties: Mapping[str, str] | None = None,
-    identifier: int = BATCH_COMMIT_IDENTIFIER,
-    watermark: int | None = None,
-) -> WriteResult:
-    """Commit what writers prepared, here or in other processes, as `Table.write` does.
-
-    Where the commit is refused for certain, or took place before, the files of the messages are removed.
-    """
-    try:
-        done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
-    except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported) as error:
-        if not is_still_needed(messages, error):
-            commit.abort(messages, identifier)
-        raise
-    if done.already_committed:
-        commit.abort(messages)  # asked as a batch: the files that the earlier commit holds stay, these are others
-    return WriteResult(done.snapshot_ids, done.added_rows, done.added_files, done.lost_compaction)
-
-
-def _result(table: Table, change: RowChange) -> WriteResult:
-    keep_up(table.engine, table.definition, change.commit.snapshot_ids)
-    done = change.commit
-    return WriteResult(done.snapshot_ids, change.rows, done.added_files, done.lost_compaction)
-
-
-def _user_of(table: Table, commit_user: str | None) -> str:
-    if commit_user is None:
-        return _fresh_user(table)
-    if not commit_user:
-        raise InvalidRequest("commit_user is empty", subject="commit_user", hint="give a name, or leave it out")
-    return commit_user
-
-
-def _fresh_user(table: Table) -> str:
-    prefix = table.definition.options.get("commit.user-prefix")
-    user = table.engine.ids.uuid()
-    return f"{prefix}_{user}" if prefix else user
+    def _path(self, name: Column) -> tuple[str, ...]:
+        return to_column_path(self.context.schema, name)

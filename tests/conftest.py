@@ -1,28 +1,25 @@
-"""Hypothesis for all tests: machines are slow at times, and nothing is kept between runs. `--long` runs the proofs
-that take hours too; without it they are left out."""
+"""Options of all tests: the Hypothesis profile, and `--long` for the tests that take hours."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from support.example_profiles import load_profile
 
-# A loaded machine draws slowly: that is no fault of what is tested.
-settings.register_profile("paimon", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("paimon")
+load_profile()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests marked long, which take hours")
-    parser.addoption("--progress", type=Path, help="where long tests note how far they are, to go on from there")
+    parser.addoption("--progress", type=Path, help="directory in which long tests record their progress")
 
 
 @pytest.fixture
 def progress(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A directory that outlives the run, if one was given."""
-    given = request.config.getoption("--progress")
-    folder = tmp_path if given is None else Path(given).resolve()
+    """Return the directory of `--progress`, which outlives the run, or a temporary one."""
+    option = request.config.getoption("--progress")
+    folder = tmp_path if option is None else Path(option).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -30,6 +27,6 @@ def progress(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--long"):
         return
-    left_out = [item for item in items if item.get_closest_marker("long")]
-    config.hook.pytest_deselected(items=left_out)
+    long_tests = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=long_tests)
     items[:] = [item for item in items if not item.get_closest_marker("long")]

@@ -1,4 +1,4 @@
-"""LruCache: decoded files by path, the least recently used evicted first.
+"""LruCache: an ObjectCache in memory that evicts the least recently used values first.
 
 Invariant: the sizes of what is cached never exceed the bound; a value larger than the bound is not cached at all.
 """
@@ -9,11 +9,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from paimon.adapters.free_memory import release_free_memory
-
 DEFAULT_BYTES = 256 * 1024 * 1024
 _RELEASED_AT_ONCE_BYTES = 32 * 1024 * 1024
-"""After so many dropped bytes free memory is returned: it costs milliseconds, and what stays serves the next values."""
+"""Free memory is returned after this many dropped bytes: a return costs milliseconds, and new values reuse the rest."""
 
 
 class LruCache:
@@ -22,23 +20,23 @@ class LruCache:
     Parameters
     ----------
     max_bytes : int
-        The bound of all sizes together.
+        The bound of the sum of all sizes.
     release : callable
-        Returns free memory to the operating system.
+        Returns free memory to the operating system. By default nothing is returned.
     """
 
-    def __init__(self, max_bytes: int = DEFAULT_BYTES, release: Callable[[], None] = release_free_memory) -> None:
+    def __init__(self, max_bytes: int = DEFAULT_BYTES, release: Callable[[], None] = lambda: None) -> None:
         self._max_bytes = max_bytes
         self._release = release
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], tuple[object, int]] = OrderedDict()
+        self._values: OrderedDict[tuple[str, str], tuple[object, int]] = OrderedDict()
         self._views: dict[str, set[str]] = {}
         self._bytes = 0
         self._dropped_bytes = 0
 
     @property
     def size_bytes(self) -> int:
-        """The sizes of all values together."""
+        """The sum of the sizes of all values."""
         return self._bytes
 
     def paths(self) -> list[str]:
@@ -47,28 +45,40 @@ class LruCache:
             return list(self._views)
 
     def get(self, path: str, view: str = "") -> object | None:
-        """Return the value, now the most recently used; None where it is not cached."""
+        """Return a value and mark it as the most recently used; None if it is not cached."""
         with self._lock:
-            found = self._kept.get((path, view))
+            found = self._values.get((path, view))
             if found is None:
                 return None
-            self._kept.move_to_end((path, view))
+            self._values.move_to_end((path, view))
             return found[0]
 
     def put(self, path: str, value: object, size_bytes: int, view: str = "") -> None:
-        """Cache the value, and evict the least recently used ones until all fit."""
+        """Cache a value, and evict the least recently used ones until all fit.
+
+        Parameters
+        ----------
+        path : str
+            The file that the value was decoded from.
+        value : object
+            Immutable.
+        size_bytes : int
+            The memory of the value. A value larger than the bound is not cached.
+        view : str
+            The name of one of several values of this file.
+        """
         with self._lock:
             self._remove(path, view)
             if size_bytes > self._max_bytes:
                 return
-            self._kept[path, view] = (value, size_bytes)
+            self._values[path, view] = (value, size_bytes)
             self._views.setdefault(path, set()).add(view)
             self._bytes += size_bytes
             while self._bytes > self._max_bytes:
-                self._remove(*next(iter(self._kept)))
+                self._remove(*next(iter(self._values)))
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Evict all values of these files; return the memory when much was dropped."""
+        """Evict all values of these files, and return the memory after many dropped bytes."""
         with self._lock:
             before = self._bytes
             for path in paths:
@@ -82,15 +92,15 @@ class LruCache:
             self._release()
 
     def clear(self) -> None:
-        """Evict everything, and return the memory."""
+        """Evict all values, and return the memory."""
         with self._lock:
-            self._kept.clear()
+            self._values.clear()
             self._views.clear()
             self._bytes = self._dropped_bytes = 0
         self._release()
 
     def _remove(self, path: str, view: str) -> None:
-        removed = self._kept.pop((path, view), None)
+        removed = self._values.pop((path, view), None)
         if removed is None:
             return
         self._bytes -= removed[1]

@@ -1,27 +1,44 @@
-"""Observers: one that is silent, one that adds up, one that logs.
+"""Observers that ignore or add up what they receive.
 
-Law: none of them raises or changes a result.
+Invariant: they neither raise nor change a result.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter
 
 
 class SilentObserver:
-    """Hears nothing."""
+    """Ignores all calls."""
 
     def progress(self, activity: str, done: int, total: int | None = None) -> None:
-        """Ignored."""
+        """Ignore the progress.
+
+        Parameters
+        ----------
+        activity : str
+            The activity.
+        done : int
+            The number of finished units.
+        total : int, optional
+            The number of all units.
+        """
 
     def count(self, metric: str, value: int) -> None:
-        """Ignored."""
+        """Ignore the increment."""
 
 
 class CountingObserver:
-    """Adds metrics up and keeps the last progress of each activity; safe to use from threads."""
+    """Adds metrics up and keeps the last progress of each activity. It is safe to use from several threads.
+
+    Attributes
+    ----------
+    metrics : collections.Counter
+        The sum of each metric.
+    activities : dict
+        The last (done, total) of each activity.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +46,17 @@ class CountingObserver:
         self.activities: dict[str, tuple[int, int | None]] = {}
 
     def progress(self, activity: str, done: int, total: int | None = None) -> None:
-        """Keep the latest state of the activity."""
+        """Replace the progress of the activity.
+
+        Parameters
+        ----------
+        activity : str
+            The activity.
+        done : int
+            The number of finished units.
+        total : int, optional
+            The number of all units.
+        """
         with self._lock:
             self.activities[activity] = (done, total)
 
@@ -37,18 +64,3 @@ class CountingObserver:
         """Add to the metric."""
         with self._lock:
             self.metrics[metric] += value
-
-
-class LoggingObserver:
-    """Writes progress and metrics to the logger ``paimon`` at level DEBUG."""
-
-    def __init__(self) -> None:
-        self._log = logging.getLogger("paimon")
-
-    def progress(self, activity: str, done: int, total: int | None = None) -> None:
-        """One line a call."""
-        self._log.debug("%s: %d of %s", activity, done, "?" if total is None else total)
-
-    def count(self, metric: str, value: int) -> None:
-        """One line a call."""
-        self._log.debug("%s +%d", metric, value)

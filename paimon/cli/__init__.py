@@ -1,1 +1,1 @@
-"""The command line: one module a noun; all work is done by the library's public face."""
+"""The command line `paimon`: one module for each group of commands; the public interface does the work."""

@@ -1,6 +1,7 @@
-"""Arguments that several commands share, and what they mean.
+"""Arguments that several commands share.
 
-Law: an argument has the same name and meaning in every command; each help ends with an example that runs as written.
+Invariant: an argument has the same name and meaning in every command. Each help text ends with an example that runs as
+written.
 """
 
 from __future__ import annotations
@@ -23,8 +24,25 @@ else:
     Commands = Any
 
 
-def command(commands: Commands, name: str, help_text: str, example: str) -> argparse.ArgumentParser:
-    """A subcommand whose help ends with an example that runs as written."""
+def add_command(commands: Commands, name: str, help_text: str, example: str) -> argparse.ArgumentParser:
+    """Add a command.
+
+    Parameters
+    ----------
+    commands : Commands
+        The commands of the program, or of a group of commands.
+    name : str
+        The name of the command.
+    help_text : str
+        One sentence that says what the command does, without a full stop.
+    example : str
+        A command line that runs as written; the help text ends with it.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        The parser of the command, for its arguments.
+    """
     return commands.add_parser(
         name,
         help=help_text,
@@ -35,96 +53,127 @@ def command(commands: Commands, name: str, help_text: str, example: str) -> argp
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """The TABLE argument and `--warehouse`."""
-    parser.add_argument("table", metavar="TABLE", help="a table's path, or database.table with --warehouse")
+    """Add the TABLE argument and `--warehouse`."""
+    parser.add_argument("table", metavar="TABLE", help="path of a table, or database.table with --warehouse")
     add_warehouse(parser)
 
 
 def add_warehouse(parser: argparse.ArgumentParser) -> None:
-    """`--warehouse`, by default PAIMON_WAREHOUSE."""
+    """Add `--warehouse`, whose default is PAIMON_WAREHOUSE."""
     parser.add_argument(
         "-w",
         "--warehouse",
         default=os.environ.get("PAIMON_WAREHOUSE"),
         metavar="PATH",
-        help="the warehouse that database.table is looked up in (default: $PAIMON_WAREHOUSE)",
+        help="warehouse that contains database.table (default: $PAIMON_WAREHOUSE)",
     )
     add_catalog(parser)
 
 
 def add_catalog(parser: argparse.ArgumentParser) -> None:
-    """`--catalog`, by default the words of PAIMON_CATALOG."""
+    """Add `--catalog`, whose default is the options in PAIMON_CATALOG, separated by blanks."""
     parser.add_argument(
         "--catalog",
         action="append",
         default=os.environ.get("PAIMON_CATALOG", "").split(),
         metavar="KEY=VALUE",
-        help="an option of the warehouse's catalog, such as metastore=jdbc; may be repeated (default: $PAIMON_CATALOG)",
+        help="catalog option, such as metastore=jdbc; can be repeated (default: $PAIMON_CATALOG)",
     )
 
 
 def add_output(parser: argparse.ArgumentParser, *more: str) -> None:
-    """`--output`."""
+    """Add `--output`, with further formats after `table` and `json`."""
     parser.add_argument(
-        "-o", "--output", choices=["table", "json", *more], default="table", help="how to print (default: table)"
+        "-o", "--output", choices=["table", "json", *more], default="table", help="output format (default: table)"
     )
 
 
 def add_option(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """`--option KEY=VALUE`, many times."""
+    """Add `--option KEY=VALUE`, which can be repeated."""
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help=help_text)
 
 
-def options_of(pairs: Sequence[str]) -> dict[str, str]:
-    """`KEY=VALUE` texts as a mapping."""
+def parse_options(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse texts of the form `KEY=VALUE`.
+
+    Raises
+    ------
+    InvalidRequest
+        A text has no equals sign.
+    """
     for pair in pairs:
         if "=" not in pair:
-            raise InvalidRequest(f"{pair!r} is not KEY=VALUE", subject=pair, hint="write --option bucket=4")
+            raise InvalidRequest(
+                f"Argument {pair!r} must have the form KEY=VALUE.", subject=pair, hint="write --option bucket=4"
+            )
     return {key.strip(): value.strip() for key, _, value in (pair.partition("=") for pair in pairs)}
 
 
-def names_of(text: str | None) -> list[str] | None:
-    """A comma list of names; None stays None."""
+def parse_names(text: str | None) -> list[str] | None:
+    """Parse a list of names that are separated by commas; None stays None."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def is_path(name: str) -> bool:
-    """Whether a TABLE argument is a path rather than database.table."""
+def is_table_path(name: str) -> bool:
+    """Return whether a TABLE argument is a path rather than database.table."""
     return "/" in name or os.sep in name or Path(name.partition("$")[0]).is_dir()
 
 
-def opened(given: argparse.Namespace) -> Table | SystemTable:
-    """The table, or system table, that TABLE names."""
-    options = options_of(getattr(given, "option", []))
-    if given.catalog or (given.warehouse and not is_path(given.table)):
-        warehouse, name = place_of(given)
-        return catalog_at(given, warehouse).open(name, options)
-    return open_table(given.table, options)
+def open_table_or_system_table(arguments: argparse.Namespace) -> Table | SystemTable:
+    """Open the table or system table that TABLE names."""
+    options = parse_options(getattr(arguments, "option", []))
+    if arguments.catalog or (arguments.warehouse and not is_table_path(arguments.table)):
+        warehouse, name = locate_table(arguments)
+        return open_catalog(arguments, warehouse).open(name, options)
+    return open_table(arguments.table, options)
 
 
-def place_of(given: argparse.Namespace) -> tuple[str, str]:
-    """The warehouse, and ``database.table``, that TABLE names."""
-    if given.warehouse and not is_path(given.table):
-        return given.warehouse, given.table
-    *parents, database, table = location_of(given.table).split("/")
+def locate_table(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Find the warehouse of a table, and its name in the catalog.
+
+    Returns
+    -------
+    warehouse : str
+        Path or URL.
+    name : str
+        ``database.table``.
+
+    Raises
+    ------
+    InvalidRequest
+        TABLE is neither ``database.table`` in a warehouse nor a path below a database directory.
+    """
+    if arguments.warehouse and not is_table_path(arguments.table):
+        return arguments.warehouse, arguments.table
+    *parents, database, table = location_of(arguments.table).split("/")
     if not parents or not database.endswith(".db"):
         raise InvalidRequest(
-            f"{given.table!r} is no place for a table",
-            subject=given.table,
+            f"Path {arguments.table!r} is not in a database directory.",
+            subject=arguments.table,
             hint="write WAREHOUSE/DATABASE.db/TABLE, or database.table with --warehouse",
         )
     return "/".join(parents), f"{database.removesuffix('.db')}.{table}"
 
 
-def catalog_at(given: argparse.Namespace, warehouse: str) -> Catalog:
-    """The catalog of a warehouse, with the options of `--catalog`."""
-    options: dict[str, Any] = {**options_of(given.catalog)}
+def open_catalog(arguments: argparse.Namespace, warehouse: str) -> Catalog:
+    """Open the catalog of a warehouse with the options of `--catalog`."""
+    options: dict[str, Any] = {**parse_options(arguments.catalog)}
     return connect(warehouse, **options)
 
 
-def opened_table(given: argparse.Namespace) -> Table:
-    """The table that TABLE names; InvalidRequest for a system table."""
-    table = opened(given)
+def open_data_table(arguments: argparse.Namespace) -> Table:
+    """Open the table that TABLE names.
+
+    Raises
+    ------
+    InvalidRequest
+        TABLE names a system table.
+    """
+    table = open_table_or_system_table(arguments)
     if isinstance(table, SystemTable):
-        raise InvalidRequest(f"{given.table!r} is a system table", subject=given.table, hint="leave out the $ part")
+        raise InvalidRequest(
+            f"Table {arguments.table!r} is a system table, which this command does not take.",
+            subject=arguments.table,
+            hint="leave out the $ part",
+        )
     return table

@@ -1,6 +1,6 @@
-"""Commands that change rows where they stand: `delete`, `update`.
+"""Commands that change rows of a table: `delete` and `update`.
 
-Law: rows change only where a condition is given, TRUE for all of them; one commit, or none where no row matches.
+Invariant: a condition is required; TRUE selects all rows. There is one commit, or none if no row matches.
 """
 
 from __future__ import annotations
@@ -8,72 +8,89 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from paimon.cli.arguments import Commands, add_option, add_output, add_table, command, opened_table
-from paimon.cli.output import lost_compaction, print_lost, print_records
+from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table, open_data_table
+from paimon.cli.output import describe_lost_compaction, print_lost_compaction, print_records
 from paimon.domain.errors import InvalidRequest
-from paimon.table import WriteResult
+from paimon.domain.markup import format_count
+from paimon.table_write import WriteResult
 
 
 def add_commands(commands: Commands) -> None:
-    """Add this noun's commands."""
-    delete = command(
+    """Add the commands of this module to the parser."""
+    delete = add_command(
         commands,
         "delete",
         "delete rows of a table, in one commit",
         'paimon delete lake/default.db/orders --where "id = 3"',
     )
-    _add_shared(delete, "deleted")
+    _add_condition_arguments(delete, "deleted")
     delete.set_defaults(run=_delete)
-    update = command(
+    update = add_command(
         commands,
         "update",
-        "set columns of rows of a table, in one commit",
-        "paimon update lake/default.db/orders --set \"amount=amount * 2\" --set \"day='tue'\" --where \"id = 3\"",
+        "set columns in rows of a table, in one commit",
+        'paimon update lake/default.db/orders --set "amount=amount * 2" --set "day=\'tue\'" --where "id = 3"',
     )
     update.add_argument(
         "--set",
         action="append",
         required=True,
         metavar="COLUMN=SQL",
-        help="what a column becomes: a number, 'text', NULL, or arithmetic over columns; may be repeated",
+        help="new value of a column as a SQL expression, such as 'text', NULL or upper(name); can be repeated",
     )
-    _add_shared(update, "updated")
+    _add_condition_arguments(update, "updated")
     update.set_defaults(run=_update)
 
 
-def _add_shared(parser: argparse.ArgumentParser, what: str) -> None:
+def _add_condition_arguments(parser: argparse.ArgumentParser, participle: str) -> None:
     add_table(parser)
-    parser.add_argument("--where", required=True, metavar="CONDITION", help=f"which rows are {what} (TRUE: all)")
-    add_option(parser, "a table option for this command alone")
+    parser.add_argument(
+        "--where",
+        required=True,
+        metavar="CONDITION",
+        help=f"SQL condition on the rows to be {participle} (TRUE: all rows)",
+    )
+    add_option(parser, "table option for this command only; can be repeated")
     add_output(parser)
 
 
-def _delete(given: argparse.Namespace) -> None:
-    _print(given, opened_table(given).delete(given.where), "deleted")
+def _delete(arguments: argparse.Namespace) -> None:
+    _print(arguments, open_data_table(arguments).delete(arguments.where), "deleted")
 
 
-def _update(given: argparse.Namespace) -> None:
-    _print(given, opened_table(given).update(_assignments(given.set), given.where), "updated")
+def _update(arguments: argparse.Namespace) -> None:
+    _print(arguments, open_data_table(arguments).update(parse_assignments(arguments.set), arguments.where), "updated")
 
 
-def _assignments(texts: Sequence[str]) -> dict[str, str]:
+def parse_assignments(texts: Sequence[str]) -> dict[str, str]:
+    """Parse texts of the form `COLUMN=SQL`.
+
+    Raises
+    ------
+    InvalidRequest
+        A text has another form.
+    """
     found: dict[str, str] = {}
     for text in texts:
         column, equals, value = text.partition("=")
         if not equals or not column.strip() or not value.strip():
-            raise InvalidRequest(f"{text!r} is not COLUMN=SQL", subject=text, hint='write --set "amount=amount * 2"')
+            raise InvalidRequest(
+                f"Argument {text!r} must have the form COLUMN=SQL.",
+                subject=text,
+                hint='write --set "amount=amount * 2"',
+            )
         found[column.strip()] = value.strip()
     return found
 
 
-def _print(given: argparse.Namespace, result: WriteResult, what: str) -> None:
-    lost = lost_compaction(result)
-    if given.output == "json":
-        record = {"snapshots": list(result.snapshot_ids), what: result.rows, "files": result.files, **lost}
+def _print(arguments: argparse.Namespace, result: WriteResult, participle: str) -> None:
+    lost = describe_lost_compaction(result)
+    if arguments.output == "json":
+        record = {"snapshots": list(result.snapshot_ids), participle: result.rows, "files": result.files, **lost}
         print_records([record], "json")
     elif result.snapshot_ids:
         ids = ", ".join(map(str, result.snapshot_ids))
-        print(f"snapshot {ids}: {result.rows:,} row{'' if result.rows == 1 else 's'} {what}")
-        print_lost(lost)
+        print(f"snapshot {ids}: {format_count(result.rows, 'row')} {participle}")
+        print_lost_compaction(lost)
     else:
-        print(f"no row was {what}: no snapshot was made")
+        print(f"no row was {participle}: no snapshot was created")

@@ -1,8 +1,8 @@
-"""Files, compressed files and standard input that `paimon write` reads.
+"""Read files, compressed files and standard input for `paimon write`.
 
-Invariant: a file becomes a stream of Arrow tables with the file's own types; text formats are read with the table's
-types where they can be, and JSON lines that Arrow does not take are written as plain rows. What cannot be read in one
-pass is unpacked into a temporary file first.
+Invariant: a file becomes a stream of Arrow tables with its own types. Text formats use the types of the table where
+possible; JSON lines that Arrow cannot read become plain rows. A format that needs more than one pass is unpacked into
+a temporary file first.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from pyarrow import parquet as pq
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
 
 Piece: TypeAlias = "pa.Table | list[dict[str, Any]]"
-"""What is written at a time."""
+"""A part of a file: an Arrow table, or plain rows."""
 
 FORMATS = ("csv", "json", "parquet", "orc", "arrow")
 FILE_HELP = (
-    "CSV, JSON lines, Parquet, ORC or Arrow, by the ending; also compressed (.gz .bz2 .zst .lz4 .xz .zip); "
-    "- is standard input, with --format"
+    "CSV, JSON lines, Parquet, ORC or Arrow file, by its extension; also compressed (.gz .bz2 .zst .lz4 .xz .zip); "
+    "- is standard input and needs --format"
 )
 STANDARD_INPUT = "-"
 _JSON_ROWS = 20_000
@@ -62,12 +62,12 @@ _DAMAGE = (
     pa.ArrowException, UnicodeDecodeError, text_json.JSONDecodeError, OSError, EOFError, zlib.error, lzma.LZMAError,
     zipfile.BadZipFile, NotImplementedError, RuntimeError,
 )  # fmt: skip
-"""What libraries raise on files that are not of their format; zip files with a password are a RuntimeError."""
+"""Errors that libraries raise for files of another format; a zip file with a password is a RuntimeError."""
 
 
 @frozen
 class _Source:
-    """A file to read: its name as it was given, its path (None: standard input), and how it is compressed."""
+    """A file to read: its name in messages, its path (None: standard input), and its compression."""
 
     name: str
     path: Path | None
@@ -86,9 +86,9 @@ def read_file(name: str, format_name: str | None, schema: pa.Schema | None = Non
     name : str
         Its path, or ``-`` for standard input.
     format_name : str, optional
-        Its format, instead of its ending.
+        One of `FORMATS`; by default the extension of the file decides.
     schema : pyarrow.Schema, optional
-        Gives text formats their types.
+        Types for columns of text formats.
 
     Returns
     -------
@@ -98,17 +98,17 @@ def read_file(name: str, format_name: str | None, schema: pa.Schema | None = Non
     Raises
     ------
     NotFound
-        There is no such file.
+        The file does not exist.
     InvalidRequest
-        The format is not known.
+        The format is unknown, or an archive does not contain exactly one file.
     CorruptTable
-        The file is not of its format.
+        The file does not have the format.
     """
     if name == STANDARD_INPUT:
         if format_name is None:
             hint = f"pass --format {'|'.join(FORMATS)}"
-            raise InvalidRequest("standard input has no ending that names its format", subject=name, hint=hint)
-        return _read(_Source("standard input", None, None), format_name, schema)
+            raise InvalidRequest("Standard input has no file extension that names its format.", subject=name, hint=hint)
+        return _read_source(_Source("standard input", None, None), format_name, schema)
     path = Path(name)
     if not path.is_file():
         raise NotFound("file", name, hint="check the path; it is relative to the current directory")
@@ -117,34 +117,52 @@ def read_file(name: str, format_name: str | None, schema: pa.Schema | None = Non
     chosen = format_name or _ENDINGS.get(ending.lower())
     if chosen is None:
         hint = f"pass --format {'|'.join(FORMATS)}"
-        raise InvalidRequest(f"{name}: the ending {ending!r} names no known format", subject=name, hint=hint)
-    return _read(_Source(name, path, compression), chosen, schema)
+        raise InvalidRequest(f"File {name!r}: the extension {ending!r} names no known format.", subject=name, hint=hint)
+    return _read_source(_Source(name, path, compression), chosen, schema)
 
 
-def schema_of(name: str, format_name: str | None = None) -> pa.Schema:
-    """The columns of a file."""
+def read_schema(name: str, format_name: str | None = None) -> pa.Schema:
+    """Read the columns of a file.
+
+    Parameters
+    ----------
+    name, format_name : str
+        As in `read_file`.
+
+    Returns
+    -------
+    pyarrow.Schema
+        Names and types of the first piece of the file.
+
+    Raises
+    ------
+    InvalidRequest
+        The file has no rows to infer types from.
+    """
     for piece in read_file(name, format_name):
         return piece.schema if isinstance(piece, pa.Table) else pa.Table.from_pylist(piece).schema
-    raise InvalidRequest(f"{name}: holds no rows to take columns from", subject=name, hint="write --columns instead")
+    raise InvalidRequest(
+        f"File {name!r} has no rows to infer columns from.", subject=name, hint="pass --columns instead"
+    )
 
 
-def _read(source: _Source, format_name: str, schema: pa.Schema | None) -> Iterator[Piece]:
+def _read_source(source: _Source, format_name: str, schema: pa.Schema | None) -> Iterator[Piece]:
     try:
         if format_name == "csv":
-            with _opened(source) as stream:
-                yield from _csv(stream, schema)
+            with _open_stream(source) as stream:
+                yield from _read_csv(stream, schema)
             return
-        with _unpacked(source) as path:
+        with _unpack_to_path(source) as path:
             yield from _READERS[format_name](path, schema, source.name)
     except _DAMAGE as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
-        hint = "repair the file, or name its format by --format"
+        hint = "repair the file, or pass its format with --format"
         raise CorruptTable(source.name, f"cannot be read as {format_name}: {what}", hint=hint) from error
 
 
 @contextmanager
-def _opened(source: _Source) -> Iterator[Any]:
-    """The unpacked bytes as a stream."""
+def _open_stream(source: _Source) -> Iterator[Any]:
+    """Open the unpacked bytes as a stream."""
     if source.path is None:
         yield sys.stdin.buffer
     elif source.compression == "xz":
@@ -161,26 +179,26 @@ def _opened(source: _Source) -> Iterator[Any]:
 def _only_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) != 1:
-        hint = "unpack the archive, and name the files that are to be written"
-        raise InvalidRequest(f"{name}: the archive holds {len(members)} files, not one", subject=name, hint=hint)
+        hint = "unpack the archive, and pass the files to write"
+        raise InvalidRequest(f"Archive {name!r} contains {len(members)} files, not one.", subject=name, hint=hint)
     return members[0]
 
 
 @contextmanager
-def _unpacked(source: _Source) -> Iterator[Path]:
-    """The path of the unpacked bytes, for formats that do not read from front to back once."""
+def _unpack_to_path(source: _Source) -> Iterator[Path]:
+    """Yield the path of a file with the unpacked bytes, for formats that cannot be read as a stream."""
     if source.is_plain:
         assert source.path is not None
         yield source.path
         return
     with NamedTemporaryFile(prefix="paimon-input-") as copy:
-        with _opened(source) as stream:
+        with _open_stream(source) as stream:
             shutil.copyfileobj(stream, copy, _COPIED_BYTES)
         copy.flush()
         yield Path(copy.name)
 
 
-def _csv(stream: Any, schema: pa.Schema | None) -> Iterator[Piece]:
+def _read_csv(stream: Any, schema: pa.Schema | None) -> Iterator[Piece]:
     types = {} if schema is None else {f.name: f.type for f in schema if not pa.types.is_nested(f.type)}
     convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
     with csv.open_csv(stream, convert_options=convert) as reader:
@@ -188,8 +206,8 @@ def _csv(stream: Any, schema: pa.Schema | None) -> Iterator[Piece]:
             yield pa.Table.from_batches([batch])
 
 
-def _json(path: Path, schema: pa.Schema | None, name: str) -> Iterator[Piece]:
-    # Arrow reads texts of dates and decimals where the schema says so; what it does not take, plain rows may.
+def _read_json(path: Path, schema: pa.Schema | None, name: str) -> Iterator[Piece]:
+    # With a schema, Arrow converts texts to dates and decimals. Other conversions happen when plain rows are written.
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     try:
         yield json.read_json(path, parse_options=options)
@@ -197,38 +215,38 @@ def _json(path: Path, schema: pa.Schema | None, name: str) -> Iterator[Piece]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         pass
     with path.open(encoding="utf-8") as lines:
-        rows = (_row(line, number, name) for number, line in enumerate(lines, 1) if line.strip())
+        rows = (_parse_row(line, number, name) for number, line in enumerate(lines, 1) if line.strip())
         while piece := list(islice(rows, _JSON_ROWS)):
             yield piece
 
 
-def _row(line: str, number: int, name: str) -> dict[str, Any]:
+def _parse_row(line: str, number: int, name: str) -> dict[str, Any]:
     row = text_json.loads(line)
     if not isinstance(row, dict):
-        hint = "give one JSON object a line"
-        raise CorruptTable(name, f"line {number} holds no JSON object", hint=hint)
+        hint = "write one JSON object per line"
+        raise CorruptTable(name, f"line {number} is not a JSON object", hint=hint)
     return row
 
 
-def _parquet(path: Path, _: pa.Schema | None, name: str) -> Iterator[Piece]:
+def _read_parquet(path: Path, _: pa.Schema | None, name: str) -> Iterator[Piece]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches():
             yield pa.Table.from_batches([batch])
         yield file.schema_arrow.empty_table()
 
 
-def _orc(path: Path, _: pa.Schema | None, name: str) -> Iterator[Piece]:
+def _read_orc(path: Path, _: pa.Schema | None, name: str) -> Iterator[Piece]:
     file = orc.ORCFile(path)
     for stripe in range(file.nstripes):
         yield pa.Table.from_batches([file.read_stripe(stripe)])
     yield file.schema.empty_table()
 
 
-def _arrow(path: Path, _: pa.Schema | None, name: str) -> Iterator[Piece]:
+def _read_arrow(path: Path, _: pa.Schema | None, name: str) -> Iterator[Piece]:
     with path.open("rb") as start:
         has_footer = start.read(6) == b"ARROW1"
     if not has_footer:  # Feather 1, or a stream
-        yield _stream(path)
+        yield _read_arrow_stream(path)
         return
     with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
         for index in range(reader.num_record_batches):
@@ -236,7 +254,7 @@ def _arrow(path: Path, _: pa.Schema | None, name: str) -> Iterator[Piece]:
         yield reader.schema.empty_table()
 
 
-def _stream(path: Path) -> pa.Table:
+def _read_arrow_stream(path: Path) -> pa.Table:
     try:
         with path.open("rb") as source, pa.ipc.open_stream(source) as reader:
             return reader.read_all()
@@ -245,8 +263,8 @@ def _stream(path: Path) -> pa.Table:
 
 
 _READERS: Mapping[str, Callable[[Path, pa.Schema | None, str], Iterator[Piece]]] = {
-    "json": _json,
-    "parquet": _parquet,
-    "orc": _orc,
-    "arrow": _arrow,
+    "json": _read_json,
+    "parquet": _read_parquet,
+    "orc": _read_orc,
+    "arrow": _read_arrow,
 }

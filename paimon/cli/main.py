@@ -1,6 +1,7 @@
-"""`paimon`: parse arguments, run one command, turn errors into one sentence and a hint.
+"""The program `paimon`: parse the arguments, run one command, and print an error as one sentence and a hint.
 
-Law: exit code 0 is success, 1 a typed error of the library, 2 a wrong command line.
+Invariant: the exit code is 0 for success, 1 for an error of the library, 2 for a wrong command line, and 130 after an
+interrupt.
 """
 
 from __future__ import annotations
@@ -13,52 +14,69 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from paimon import __version__
-from paimon.cli import changes, follow, history, rows, tables
-from paimon.cli.flights import demo
-from paimon.cli.upkeep import branches, compact, consumers, expire, fsck, orphans, rollback, tags
+from paimon.cli import alter, changes, follow, history, merge, rows, sql, table_names, tables
+from paimon.cli.maintenance import branches, compact, consumers, expire, fsck, orphans, rescale, rollback, tags
 from paimon.domain.errors import PaimonError, PaimonWarning
 
 _EPILOG = """
 a first tour:
-  paimon init lake                                         make a warehouse with a database 'default'
+  paimon init lake                                         create a warehouse with a database 'default'
   paimon create lake/default.db/orders \\
       --columns "id BIGINT NOT NULL, day STRING, amount DECIMAL(10, 2)" \\
-      --primary-key id --option bucket=2                   make a primary-key table
-  paimon write lake/default.db/orders orders.csv           upsert rows of a file, in one commit
-  paimon cat lake/default.db/orders --where "amount > 5"   read them
-  paimon show lake/default.db/orders                       schema, options, files by bucket and level
-  paimon cat 'lake/default.db/orders$snapshots'            a system table
-  paimon tag create lake/default.db/orders first           keep this state; paimon rollback brings it back
-  paimon demo flights                                      a whole pipeline on real data, on local Spark
+      --primary-key id --option bucket=2                   create a primary-key table
+  paimon write lake/default.db/orders orders.csv           upsert the rows of a file, in one commit
+  paimon cat lake/default.db/orders --where "amount > 5"   print rows
+  paimon show lake/default.db/orders                       print schema, options, files by bucket and level
+  paimon cat 'lake/default.db/orders$snapshots'            print a system table
+  paimon sql lake -e "SELECT count(*) FROM orders"          run SQL; without -e an interactive shell
+  paimon tag create lake/default.db/orders first           keep this state; paimon rollback restores it
 
 A table is named by its path, or as database.table with --warehouse (or PAIMON_WAREHOUSE).
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is answered."""
-    parser = _parser()
-    given = parser.parse_args(arguments)
-    if not hasattr(given, "run"):
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the name of the program; by default those of this process.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    parser = build_parser()
+    parsed = parser.parse_args(arguments)
+    if not hasattr(parsed, "run"):
         parser.print_help()
         return 2
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default", RuntimeWarning)
-            warnings.simplefilter("default", PaimonWarning)
-            warnings.showwarning = _print_warning
-            given.run(given)
+        _run_command(parsed)
     except PaimonError as error:
         print(f"paimon: {error.message.strip()}", file=sys.stderr)
         if error.hint:
             print(f"hint: {error.hint}", file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(note, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("paimon: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader of the output, such as head, ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _run_command(parsed: argparse.Namespace) -> None:
+    """Run the command that was parsed, and print its warnings as lines."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", RuntimeWarning)
+        warnings.simplefilter("default", PaimonWarning)
+        warnings.showwarning = _print_warning
+        parsed.run(parsed)
 
 
 def _print_warning(
@@ -72,16 +90,17 @@ def _print_warning(
     print(f"paimon: warning: {message}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="paimon",
-        description="Tables of the Apache Paimon format: make, write, read and look into them.",
+        description="Create, write, read, change and maintain tables of the Apache Paimon format.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    upkeep = (compact, tags, branches, consumers, expire, orphans, rollback, fsck)
-    for noun in (tables, rows, changes, follow, history, *upkeep, demo):
-        noun.add_commands(commands)
+    maintenance = (compact, rescale, tags, branches, consumers, expire, orphans, rollback, fsck)
+    for module in (tables, table_names, alter, sql, rows, changes, merge, follow, history, *maintenance):
+        module.add_commands(commands)
     return parser

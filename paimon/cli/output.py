@@ -1,7 +1,7 @@
-"""Rows and records on the terminal: as a drawn table, as aligned lines, as JSON lines, as CSV.
+"""Print rows and records: as a drawn table, as aligned lines, as JSON lines, or as CSV.
 
-Invariant: only few rows are drawn; more of them, and all that goes to a file or a pipe, stream in pieces of bounded
-size. JSON lines hold every value exactly; a drawn table may cut long ones, aligned lines never do.
+Invariant: only a few rows are drawn as a table. Many rows, and all rows for a file or a pipe, stream in pieces of
+bounded size. JSON lines contain every value exactly. A drawn table cuts long values; aligned lines never do.
 """
 
 from __future__ import annotations
@@ -15,37 +15,46 @@ from decimal import Decimal
 import pyarrow as pa
 from pyarrow import csv
 
-from paimon.cli.progress import counted
-from paimon.cli.rendering.column_texts import NULL_SIGN, to_json_lines
-from paimon.cli.rendering.line_layout import measure_layout
-from paimon.cli.rendering.terminal import console, draw_columns, draw_fitted
-from paimon.cli.rendering.text_table import WIDEST_CELL, TextColumn, cut_text, to_text_columns
+from paimon.cli.progress import show_row_count
+from paimon.cli.terminal import console, draw_columns, draw_fitted
 from paimon.domain.errors import InvalidRequest
-from paimon.table import WriteResult
+from paimon.domain.markup import format_count
+from paimon.rendering.column_texts import NULL_SIGN, to_json_lines
+from paimon.rendering.line_layout import measure_layout
+from paimon.rendering.text_table import WIDEST_CELL, TextColumn, cut_text, to_text_columns
+from paimon.sql.result import SqlResult, split_lines
+from paimon.table_write import WriteResult
 
-__all__ = ["console", "lost_compaction", "print_lost", "print_records", "print_rows", "print_with_total", "quantity"]
+__all__ = [
+    "console",
+    "describe_lost_compaction",
+    "print_lost_compaction",
+    "print_records",
+    "print_rows",
+    "print_with_total",
+]
 
 _MOST_DRAWN_ROWS = 500
 _PIECE_BYTES = 4 * 1024 * 1024
 _MARKUP_BYTES = 32
-"""What the name of a column, or its padding, adds to a value, roughly."""
+"""Approximate bytes that the name of a column, or its padding, adds to a value."""
 
 
-def lost_compaction(result: WriteResult) -> dict[str, str]:
-    """What a record tells of a write whose compaction was lost; nothing where it was not."""
+def describe_lost_compaction(result: WriteResult) -> dict[str, str]:
+    """Return the field of a record that reports a lost compaction, or nothing if none was lost."""
     return {"lost_compaction": result.lost_compaction.message} if result.lost_compaction is not None else {}
 
 
-def print_lost(lost: Mapping[str, str]) -> None:
-    """The same, for readers."""
-    for why in lost.values():
-        print(f"the rows stand, but were not compacted: {why}")
+def print_lost_compaction(lost: Mapping[str, str]) -> None:
+    """Print a line about a lost compaction, if there is one in the result of `describe_lost_compaction`."""
+    for reason in lost.values():
+        print(f"the rows are committed, but were not compacted: {reason}")
 
 
 def print_rows(reader: pa.RecordBatchReader, output: str) -> None:
-    """Print all rows of a reader in the form that was asked for."""
+    """Print all rows of a reader in an output format: `table`, `json` or `csv`."""
     if output == "json":
-        for piece in _pieces(reader):
+        for piece in _split_batches(reader):
             _write_texts(to_json_lines(piece))
     elif output == "csv":
         _print_csv(reader)
@@ -53,32 +62,42 @@ def print_rows(reader: pa.RecordBatchReader, output: str) -> None:
         _print_table(reader)
 
 
-def print_with_total(reader: pa.RecordBatchReader, most: int, total: Callable[[], str]) -> None:
-    """Draw the first rows on a terminal, and say how many there are and how to see them.
+def print_with_total(reader: pa.RecordBatchReader, limit: int, describe_total: Callable[[], str]) -> None:
+    """Draw the first rows on a terminal, then print the total and the options that show more.
 
     Parameters
     ----------
     reader : pyarrow.RecordBatchReader
-        At least one row more than are drawn, if there are so many.
-    most : int
-        How many rows are drawn.
-    total : callable
-        Describes the number of all rows; called only where some are not drawn.
+        The rows, or the first `limit` + 1 of them.
+    limit : int
+        Number of rows that are drawn.
+    describe_total : callable
+        Returns a text with the number of all rows; called only if some rows are not drawn.
     """
     rows = reader.read_all()
-    if rows.num_rows <= most:
-        _draw_rows(rows, quantity(rows.num_rows, "row"))
+    if rows.num_rows <= limit:
+        _draw_rows(rows, format_count(rows.num_rows, "row"))
     else:
-        _draw_rows(rows.slice(0, most), f"{most:,} of {total()}: see more by --limit N or --all")
+        _draw_rows(rows.slice(0, limit), f"{limit:,} of {describe_total()}: see more with --limit N or --all")
 
 
 def print_records(records: Iterable[Mapping[str, object]], output: str, title: str | None = None) -> None:
-    """Print plain records, all with the same keys; in JSON, blanks of keys become underscores."""
+    """Print a few records.
+
+    Parameters
+    ----------
+    records : iterable of mapping
+        Values by column name; all records have the same names. In JSON, blanks in names become underscores.
+    output : str
+        ``"table"`` or ``"json"``.
+    title : str, optional
+        Heading of the table; without records it is printed with ``none``.
+    """
     listed = list(records)
     if output == "json":
         for record in listed:
             named = {name.replace(" ", "_"): value for name, value in record.items()}
-            print(json.dumps(named, ensure_ascii=False, default=_plain))
+            print(json.dumps(named, ensure_ascii=False, default=_to_json_value))
     elif not listed:
         print(f"{title or 'rows'}: none")
     else:
@@ -86,35 +105,30 @@ def print_records(records: Iterable[Mapping[str, object]], output: str, title: s
             TextColumn(
                 name,
                 all(isinstance(record[name], int | float | None) for record in listed),
-                tuple(_cell(record[name]) for record in listed),
+                tuple(_format_cell(record[name]) for record in listed),
             )
             for name in listed[0]
         ]
         draw_columns(columns, title)
 
 
-def quantity(count: int, what: str) -> str:
-    """A number of things, such as ``1 row`` and ``1,234 rows``."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _plain(value: object) -> object:
-    """A value that JSON does not know, as one that it does."""
+def _to_json_value(value: object) -> object:
+    """Convert a value that JSON lacks to one that it has."""
     if isinstance(value, Decimal):
         return format(value, "f")
     return value.isoformat() if isinstance(value, datetime | date | time) else str(value)
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if value is None:
         return NULL_SIGN
     nested = isinstance(value, dict | list)
-    text = json.dumps(value, ensure_ascii=False, default=_plain) if nested else str(_plain(value))
+    text = json.dumps(value, ensure_ascii=False, default=_to_json_value) if nested else str(_to_json_value(value))
     return cut_text(text, WIDEST_CELL)
 
 
-def _pieces(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in batches whose text takes little memory."""
+def _split_batches(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches whose text needs little memory."""
     for batch in reader:
         row_bytes = batch.nbytes // max(batch.num_rows, 1) + _MARKUP_BYTES * batch.num_columns
         step = max(1, _PIECE_BYTES // max(row_bytes, 1))
@@ -123,7 +137,7 @@ def _pieces(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _write_texts(texts: pa.StringArray) -> None:
-    """Write the texts one after the other, straight from Arrow's memory."""
+    """Write the texts one after the other, directly from Arrow's memory."""
     if not len(texts):
         return
     _, ends, data = texts.buffers()
@@ -138,9 +152,9 @@ def _print_csv(reader: pa.RecordBatchReader) -> None:
     nested = [f.name for f in reader.schema if pa.types.is_nested(f.type) or pa.types.is_binary(f.type)]
     if nested:
         raise InvalidRequest(
-            f"column {nested[0]!r} has no CSV form",
+            f"Column {nested[0]!r} has a type that CSV cannot represent.",
             subject=nested[0],
-            hint="leave it out by --columns, or use --output json",
+            hint="leave it out with --columns, or use --output json",
         )
     sys.stdout.flush()
     with csv.CSVWriter(sys.stdout.buffer, reader.schema) as writer:
@@ -150,9 +164,9 @@ def _print_csv(reader: pa.RecordBatchReader) -> None:
 
 
 def _print_table(reader: pa.RecordBatchReader) -> None:
-    """Draw few rows on a terminal; stream lines where they are many, or go elsewhere."""
+    """Draw a few rows on a terminal; print many rows, and rows for a file or a pipe, as lines."""
     if not sys.stdout.isatty():
-        _print_lines(counted(reader, "reading"), reader.schema)
+        _print_lines(show_row_count(reader, "reading"), reader.schema)
         return
     first: list[pa.RecordBatch] = []
     rows = 0
@@ -161,12 +175,12 @@ def _print_table(reader: pa.RecordBatchReader) -> None:
         first.append(batch)
         rows += batch.num_rows
         if rows > _MOST_DRAWN_ROWS:
-            _print_lines(_chained(first, batches), reader.schema)
+            _print_lines(_chain_batches(first, batches), reader.schema)
             return
-    _draw_rows(pa.Table.from_batches(first, reader.schema), quantity(rows, "row"))
+    _draw_rows(pa.Table.from_batches(first, reader.schema), format_count(rows, "row"))
 
 
-def _chained(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chain_batches(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     while first:
         yield first.pop(0)
     yield from rest
@@ -174,7 +188,7 @@ def _chained(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Ite
 
 def _print_lines(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
     layout, rows = None, 0
-    for piece in _pieces(batches):
+    for piece in _split_batches(batches):
         if layout is None:
             layout = measure_layout(piece)
             print(*layout.to_heading(), sep="\n")
@@ -182,7 +196,7 @@ def _print_lines(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         rows += piece.num_rows
     if layout is None:
         print(*measure_layout(pa.RecordBatch.from_pylist([], schema)).to_heading(), sep="\n")
-    print(f"({quantity(rows, 'row')})")
+    print(f"({format_count(rows, 'row')})")
 
 
 def _draw_rows(rows: pa.Table, footer: str) -> None:
@@ -191,5 +205,16 @@ def _draw_rows(rows: pa.Table, footer: str) -> None:
     screen = console()
     screen.print(footer, style="dim", highlight=False)
     if elided:
-        shown = f"{len(columns) - elided} of {quantity(len(columns), 'column')}"
-        screen.print(f"{shown}: choose by --columns A,B, or see all by --output json", style="dim", highlight=False)
+        shown = f"{len(columns) - elided} of {format_count(len(columns), 'column')}"
+        screen.print(f"{shown}: choose with --columns A,B, or see all with --output json", style="dim", highlight=False)
+
+
+def print_result(result: SqlResult, output: str) -> None:
+    """Print the rows of a statement; one sentence is printed as it is, unless JSON or CSV is asked for."""
+    if output == "table" and result.arrow_schema.names == ["result"] and not result.is_query:
+        print(result.to_arrow()["result"][0].as_py())
+    elif result.is_query:
+        print_rows(result.to_batches(), output)
+    else:
+        rows = result.to_arrow()
+        print_rows((split_lines(rows) if output == "table" else rows).to_reader(), output)

@@ -1,6 +1,7 @@
-"""Progress of long work, on the standard error of a terminal.
+"""Show the progress of long work on the standard error.
 
-Law: nothing is printed where nobody watches, nor before a second has passed; the line is wiped at the end.
+Invariant: nothing is printed unless the standard error is a terminal, and nothing in the first second. The line is
+erased at the end.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ T = TypeVar("T", pa.RecordBatch, pa.Table | list[dict[str, object]])
 
 _PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.2
-_WIPE = "\r\x1b[K"
+_ERASE = "\r\x1b[K"
 
 
-def counted(pieces: Iterable[T], doing: str) -> Iterator[T]:
-    """The pieces; while they pass, a line says how many rows there were."""
+def show_row_count(pieces: Iterable[T], activity: str) -> Iterator[T]:
+    """Yield the pieces, and show on one line how many rows have passed."""
     if not sys.stderr.isatty():
         yield from pieces
         return
@@ -32,36 +33,46 @@ def counted(pieces: Iterable[T], doing: str) -> Iterator[T]:
             now = time.monotonic()
             if now - started > _PATIENCE_SECONDS and now - shown > _PAUSE_SECONDS:
                 rate = rows / (now - started)
-                print(f"{_WIPE}{doing} {rows:,} rows, {rate:,.0f} a second", end="", file=sys.stderr, flush=True)
+                print(f"{_ERASE}{activity} {rows:,} rows, {rate:,.0f} per second", end="", file=sys.stderr, flush=True)
                 shown, printed = now, True
             yield piece
     finally:
         if printed:
-            print(_WIPE, end="", file=sys.stderr, flush=True)
+            print(_ERASE, end="", file=sys.stderr, flush=True)
 
 
 class TerminalObserver:
-    """Shows the progress of operations; use it in a `with` block, which wipes the line at its end."""
+    """Observer that shows the progress of operations; the end of its `with` block erases the line."""
 
     def __init__(self) -> None:
         self._started = self._shown = time.monotonic()
         self._printed = False
 
     def progress(self, activity: str, done: int, total: int | None = None) -> None:
-        """Say how far an activity is."""
+        """Show how far an activity is.
+
+        Parameters
+        ----------
+        activity : str
+            Name of the activity.
+        done : int
+            Number of finished parts.
+        total : int, optional
+            Number of all parts, if it is known.
+        """
         now = time.monotonic()
         if not sys.stderr.isatty() or now - self._started < _PATIENCE_SECONDS or now - self._shown < _PAUSE_SECONDS:
             return
         of = "" if total is None else f" of {total:,}"
-        print(f"{_WIPE}{activity}: {done:,}{of}", end="", file=sys.stderr, flush=True)
+        print(f"{_ERASE}{activity}: {done:,}{of}", end="", file=sys.stderr, flush=True)
         self._shown, self._printed = now, True
 
     def count(self, metric: str, value: int) -> None:
-        """Not shown."""
+        """Ignore a metric; the terminal shows progress only."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._printed:
-            print(_WIPE, end="", file=sys.stderr, flush=True)
+            print(_ERASE, end="", file=sys.stderr, flush=True)

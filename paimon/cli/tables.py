@@ -1,6 +1,6 @@
-"""Commands about tables: `init`, `create`, `ls`, `show`.
+"""Commands about tables: `init`, `create`, `ls` and `show`.
 
-Law: making what is there already is an error, or with --if-not-exists takes it as it is; nothing here deletes.
+Invariant: to create a table that exists is an error, or with --if-not-exists does nothing. No command here deletes.
 """
 
 from __future__ import annotations
@@ -10,116 +10,126 @@ import argparse
 from paimon.cli.arguments import (
     Commands,
     add_catalog,
+    add_command,
     add_option,
     add_output,
     add_table,
     add_warehouse,
-    catalog_at,
-    command,
-    names_of,
-    opened_table,
-    options_of,
-    place_of,
+    locate_table,
+    open_catalog,
+    open_data_table,
+    parse_names,
+    parse_options,
 )
-from paimon.cli.inputs import FILE_HELP, FORMATS, schema_of
+from paimon.cli.inputs import FILE_HELP, FORMATS, read_schema
 from paimon.cli.output import print_records
-from paimon.cli.picture import known_rows, show_table
+from paimon.cli.table_overview import count_known_rows, show_table
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError
 from paimon.table import Table
 
 
 def add_commands(commands: Commands) -> None:
-    """Add this noun's commands."""
-    init = command(commands, "init", "make a warehouse with a database", "paimon init lake")
-    init.add_argument("path", metavar="WAREHOUSE", help="directory or URL of the warehouse")
+    """Add the commands of this module to the parser."""
+    init = add_command(commands, "init", "create a warehouse with a database", "paimon init lake")
+    init.add_argument("path", metavar="WAREHOUSE", help="path or URL of the warehouse")
     add_catalog(init)
     init.add_argument("--database", default="default", help="name of the database (default: default)")
     init.set_defaults(run=_init)
-    create = command(
+    create = add_command(
         commands,
         "create",
-        "make a table",
+        "create a table",
         'paimon create lake/default.db/orders --columns "id BIGINT NOT NULL, amount DOUBLE" '
         "--primary-key id --option bucket=2",
     )
     add_table(create)
     columns = create.add_mutually_exclusive_group(required=True)
-    columns.add_argument("--columns", metavar="DDL", help='a column list: "id BIGINT NOT NULL, name STRING"')
-    columns.add_argument("--like", metavar="FILE", help=f"take the columns of a file: {FILE_HELP}")
-    create.add_argument("--format", choices=FORMATS, help="format of the --like file, instead of its ending")
-    create.add_argument("--primary-key", metavar="A,B", help="primary-key columns")
+    columns.add_argument("--columns", metavar="DDL", help='columns as SQL, such as "id BIGINT NOT NULL, name STRING"')
+    columns.add_argument("--like", metavar="FILE", help=f"file whose columns the table gets: {FILE_HELP}")
+    create.add_argument("--format", choices=FORMATS, help="format of the --like file (default: by its extension)")
+    create.add_argument("--primary-key", metavar="A,B", help="columns of the primary key")
     create.add_argument("--partition-by", metavar="A,B", help="partition columns")
-    create.add_argument("--comment", help="what the table is about")
-    create.add_argument("--if-not-exists", action="store_true", help="no error if the table is there already")
-    add_option(create, "a table option, such as bucket=4")
+    create.add_argument("--comment", help="comment of the table")
+    create.add_argument(
+        "--if-not-exists", action="store_true", help="succeed if the table exists already, and leave it unchanged"
+    )
+    add_option(create, "table option, such as bucket=4; can be repeated")
     create.set_defaults(run=_create)
-    listing = command(commands, "ls", "list databases and tables of a warehouse", "paimon ls lake")
-    listing.add_argument("path", nargs="?", metavar="WAREHOUSE", help="the warehouse (default: $PAIMON_WAREHOUSE)")
+    listing = add_command(commands, "ls", "list the databases and tables of a warehouse", "paimon ls lake")
+    listing.add_argument(
+        "path", nargs="?", metavar="WAREHOUSE", help="path or URL of the warehouse (default: $PAIMON_WAREHOUSE)"
+    )
     add_warehouse(listing)
     add_output(listing)
     listing.set_defaults(run=_ls)
-    show = command(
+    show = add_command(
         commands,
         "show",
-        "show a table: schema, options, partitions, files by bucket and level",
+        "show the schema, the options and the files of a table, by partition, bucket and level",
         "paimon show lake/default.db/orders",
     )
     add_table(show)
     add_output(show)
-    show.set_defaults(run=lambda given: show_table(opened_table(given), given.output))
+    show.set_defaults(run=lambda arguments: show_table(open_data_table(arguments), arguments.output))
 
 
-def _init(given: argparse.Namespace) -> None:
-    catalog = catalog_at(given, given.path)
-    catalog.create_database(given.database, exist_ok=True)
-    print(f"{catalog.warehouse}: database {given.database!r} is ready")
+def _init(arguments: argparse.Namespace) -> None:
+    catalog = open_catalog(arguments, arguments.path)
+    catalog.create_database(arguments.database, exist_ok=True)
+    print(f"{catalog.warehouse}: database {arguments.database!r} is ready")
 
 
-def _create(given: argparse.Namespace) -> None:
-    warehouse, name = place_of(given)
-    if given.format and not given.like:
-        raise InvalidRequest("--format is the format of a --like file", subject="format", hint="leave out --format")
-    schema = given.columns if given.columns is not None else schema_of(given.like, given.format)
-    catalog = catalog_at(given, warehouse)
+def _create(arguments: argparse.Namespace) -> None:
+    warehouse, name = locate_table(arguments)
+    if arguments.format and not arguments.like:
+        raise InvalidRequest(
+            "Option --format needs --like, because it is the format of that file.",
+            subject="format",
+            hint="leave out --format",
+        )
+    schema = arguments.columns if arguments.columns is not None else read_schema(arguments.like, arguments.format)
+    catalog = open_catalog(arguments, warehouse)
     catalog.create_database(name.partition(".")[0], exist_ok=True)
     try:
         table = catalog.create_table(
             name,
             schema,
-            primary_keys=names_of(given.primary_key) or [],
-            partition_keys=names_of(given.partition_by) or [],
-            options=options_of(given.option),
-            comment=given.comment,
-            exist_ok=given.if_not_exists,
+            primary_keys=parse_names(arguments.primary_key) or [],
+            partition_keys=parse_names(arguments.partition_by) or [],
+            options=parse_options(arguments.option),
+            comment=arguments.comment,
+            exist_ok=arguments.if_not_exists,
         )
     except AlreadyExists as error:
-        raise AlreadyExists(error.kind, error.name, hint="--if-not-exists takes the one that is there") from error
+        raise AlreadyExists(error.kind, error.name, hint="pass --if-not-exists to use the existing one") from error
     print(f"{table.location}: {table!r} is ready")
 
 
-def _ls(given: argparse.Namespace) -> None:
-    warehouse = given.path or given.warehouse
+def _ls(arguments: argparse.Namespace) -> None:
+    warehouse = arguments.path or arguments.warehouse
     if not warehouse:
-        raise InvalidRequest("no warehouse was named", hint="paimon ls PATH, or set PAIMON_WAREHOUSE")
-    catalog = catalog_at(given, warehouse)
+        raise InvalidRequest("The command needs a warehouse.", hint="run paimon ls PATH, or set PAIMON_WAREHOUSE")
+    catalog = open_catalog(arguments, warehouse)
     databases = catalog.databases()
-    if not databases and not given.catalog and catalog.engine.files.status(catalog.warehouse) is None:
-        raise NotFound("warehouse", catalog.warehouse, hint=f"check the URL, or make it: paimon init {warehouse}")
+    if not databases and not arguments.catalog and catalog.engine.files.status(catalog.warehouse) is None:
+        raise NotFound(
+            "warehouse", catalog.warehouse, hint=f"check the path, or create the warehouse: paimon init {warehouse}"
+        )
     records, errors = [], []
     for name in (f"{database}.{table}" for database in databases for table in catalog.tables(database)):
         try:
-            records.append(_summary(name, catalog.table(name)))
-        except PaimonError as error:  # the others are shown all the same
+            records.append(_summarize_table(name, catalog.table(name)))
+        except PaimonError as error:  # the other tables are listed before the first error is raised
             errors.append(error)
-    print_records(records, given.output, f"tables of {catalog.warehouse}")
+    print_records(records, arguments.output, f"tables of {catalog.warehouse}")
     empty = [database for database in databases if not catalog.tables(database)]
-    if empty and given.output == "table":
+    if empty and arguments.output == "table":
         print(f"databases without tables: {', '.join(empty)}")
     if errors:
         raise errors[0]
 
 
-def _summary(name: str, table: Table) -> dict[str, object]:
+def _summarize_table(name: str, table: Table) -> dict[str, object]:
     snapshot = table.snapshot()
     return {
         "table": name,
@@ -128,5 +138,5 @@ def _summary(name: str, table: Table) -> dict[str, object]:
         "partitioned by": ", ".join(table.partition_keys),
         "snapshot": None if snapshot is None else snapshot.id,
         "records": None if snapshot is None else snapshot.total_record_count,
-        "rows": known_rows(table, snapshot),
+        "rows": count_known_rows(table, snapshot),
     }

@@ -1,0 +1,1 @@
+"""Values, rules, plans and codecs of the table format, without I/O."""

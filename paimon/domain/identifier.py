@@ -1,6 +1,7 @@
-"""How tables are named: ``database.table``, ``table$branch_b``, ``table$snapshots``, ``table$branch_b$snapshots``.
+"""Names of tables: ``database.table``, ``table$branch_b``, ``table$snapshots``, ``table$branch_b$snapshots``.
 
-Law: each part is a single path segment. Source: `Identifier`.
+Invariant: each part is a single path segment.
+Source: `Identifier`.
 """
 
 from __future__ import annotations
@@ -8,14 +9,26 @@ from __future__ import annotations
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.paths import MAIN_BRANCH, segment
+from paimon.domain.paths import MAIN_BRANCH, check_segment
 
 _BRANCH_PREFIX = "branch_"
 
 
 @frozen
 class Identifier:
-    """A table, seen from a branch, or one of its system tables."""
+    """A table, seen from a branch, or one of its system tables.
+
+    Parameters
+    ----------
+    database : str
+        The database; empty where the table was opened by its path.
+    table : str
+        The table without suffixes.
+    branch : str
+        The branch; ``"main"`` by default.
+    system_table : str, optional
+        The name of the system table, such as ``"snapshots"``; None for the table itself.
+    """
 
     database: str
     table: str
@@ -29,26 +42,57 @@ class Identifier:
 
 
 def parse_identifier(name: str) -> Identifier:
-    """The identifier that ``database.table[$branch_b][$system]`` names (InvalidRequest where it is none)."""
+    """Parse ``database.table[$branch_b][$system]``.
+
+    Raises
+    ------
+    InvalidRequest
+        The name has no database, or a part of it is no path segment.
+
+    Examples
+    --------
+    >>> parse_identifier("shop.orders$branch_test$snapshots")
+    Identifier(database='shop', table='orders', branch='test', system_table='snapshots')
+    >>> parse_identifier("shop.orders").full_name
+    'shop.orders'
+    """
     if not isinstance(name, str):
-        raise InvalidRequest(f"{name!r} names no table", subject=str(name), hint="write it as 'database.table'")
+        raise _invalid_name_error(name, "write it as 'database.table'")
     database, dot, rest = name.partition(".")
     if not dot or not database or not rest:
-        raise InvalidRequest(f"{name!r} names no table", subject=name, hint="write it as 'database.table'")
+        raise _invalid_name_error(name, "write it as 'database.table'")
     table, branch, system = split_suffixes(rest)
-    return Identifier(segment(database, "database name"), segment(table, "table name"), branch, system)
+    return Identifier(check_segment(database, "database name"), check_segment(table, "table name"), branch, system)
 
 
 def split_suffixes(name: str) -> tuple[str, str, str | None]:
-    """``table[$branch_b][$system]`` as (table, branch, system table or None)."""
+    """Split ``table[$branch_b][$system]`` into table, branch and system table.
+
+    Returns
+    -------
+    (str, str, str or None)
+        The table; the branch, ``"main"`` by default; the system table, None where there is none.
+
+    Raises
+    ------
+    InvalidRequest
+        The suffixes are not a branch, a system table, or a branch followed by a system table.
+
+    Examples
+    --------
+    >>> split_suffixes("orders$files")
+    ('orders', 'main', 'files')
+    """
     table, *suffixes = name.split("$")
     branch, system = MAIN_BRANCH, None
     if suffixes and suffixes[0].startswith(_BRANCH_PREFIX):
-        branch = segment(suffixes.pop(0)[len(_BRANCH_PREFIX) :], "branch name")
+        branch = check_segment(suffixes.pop(0)[len(_BRANCH_PREFIX) :], "branch name")
     if suffixes:
         system = suffixes.pop(0)
     if suffixes or not table or system == "":
-        raise InvalidRequest(
-            f"{name!r} names no table", subject=name, hint="a name may end in $branch_NAME and then in $SYSTEM_TABLE"
-        )
+        raise _invalid_name_error(name, "end it in $branch_NAME, in $SYSTEM_TABLE, or in both in this order")
     return table, branch, system
+
+
+def _invalid_name_error(name: object, hint: str) -> InvalidRequest:
+    return InvalidRequest(f"Table name {name!r} is not valid", subject=str(name), hint=hint)

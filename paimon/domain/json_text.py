@@ -1,8 +1,8 @@
-"""JSON as the format's metadata files hold it: printed as Java's Jackson prints it, read with every member checked.
+"""JSON of the format's metadata files: written as Java's Jackson prints it, read with every member checked.
 
-Law: `load_object(dump_json(v))` is `v`; whatever bytes are given, reading answers a value or raises CorruptTable naming
-the file, in time and memory proportional to their number: bytes, values, nesting and digits have limits. Of a member
-that stands twice the last one counts, as in Java.
+Invariant: `load_object(dump_json(v))` is `v`. Reading any bytes returns a value or raises CorruptTable that names the
+file. Time and memory are proportional to the number of bytes, because values, nesting and digits have limits. If a
+member occurs twice, the last one counts, as in Java.
 Source: `JsonSerdeUtil` (Jackson's default pretty printer).
 """
 
@@ -16,32 +16,32 @@ from typing import Any, NoReturn, TypeVar
 
 from attrs import frozen
 
-from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
 
 V = TypeVar("V")
 INT_MAX = 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 MAX_NESTING = 200
-"""A type may nest 64 levels deep, and takes two or three brackets for each."""
+"""A type nests at most 64 levels deep, with two or three brackets for each."""
 _MAX_DIGITS = 400
 _BYTES_PER_VALUE = 24
 _KIBIBYTE, _MEBIBYTE = 1 << 10, 1 << 20
 _LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
-_LONE_SURROGATE = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])")
+_UNPAIRED_SURROGATE = re.compile(r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])")
 
 
 @frozen
 class DocumentKind:
-    """A kind of metadata file that holds JSON or text, and what one file of it may cost.
+    """A kind of metadata file that holds JSON or text, and the limits of one such file.
 
     Parameters
     ----------
     name : str
-        What errors call it.
+        The name of the kind in errors.
     max_bytes : int
-        Most bytes of a file; checked before the file is read.
+        The largest size of a file in bytes; checked before the file is read.
     max_nesting : int
-        Most objects and lists within each other.
+        The largest number of objects and lists inside each other.
     """
 
     name: str
@@ -50,14 +50,14 @@ class DocumentKind:
 
     @property
     def max_values(self) -> int:
-        """Most values of a file: a value of one byte takes a hundred and more in memory."""
+        """Largest number of values in a file: a value of one byte takes a hundred bytes and more in memory."""
         return self.max_bytes // _BYTES_PER_VALUE
 
 
 SCHEMA_FILE = DocumentKind("schema", 32 * _MEBIBYTE)
-"""A table of 200,000 columns takes half of it."""
+"""The schema of a table with 200,000 columns takes half of the limit."""
 SNAPSHOT_FILE = DocumentKind("snapshot", 4 * _MEBIBYTE)
-"""Snapshots, tags and changelogs: some kilobytes, and what engines add as properties."""
+"""Snapshots, tags and changelogs: some kilobytes, and properties that engines add."""
 STATISTICS_FILE = DocumentKind("statistics", 32 * _MEBIBYTE, max_nesting=16)
 """A few hundred bytes for each column."""
 DETAIL_FILE = DocumentKind("detail", 64 * _KIBIBYTE)
@@ -67,10 +67,33 @@ HINT_FILE = DocumentKind("hint", _KIBIBYTE)
 
 
 def dump_json(value: object, *, compact: bool = False) -> bytes:
-    """The value as Jackson pretty-prints it: two blanks a level, arrays on one line, no final newline.
+    """Encode a value as Jackson pretty-prints it: two blanks a level, arrays on one line, no final newline.
 
-    Numbers with a fraction are Decimals, which keep their digits. `compact` leaves out line breaks and indentation.
-    InvalidRequest for text that is not valid Unicode.
+    Parameters
+    ----------
+    value : object
+        Mappings, lists, text, numbers, booleans and None. Numbers with a fraction are Decimals, which keep their
+        digits.
+    compact : bool
+        Leave out line breaks and indentation.
+
+    Returns
+    -------
+    bytes
+        UTF-8.
+
+    Raises
+    ------
+    InvalidRequest
+        A text is not valid Unicode.
+
+    Examples
+    --------
+    >>> print(dump_json({"id": 1, "keys": ["a", "b"]}).decode())
+    {
+      "id" : 1,
+      "keys" : [ "a", "b" ]
+    }
     """
     text = _dump(value, "", "") if compact else _dump(value, "\n", "  ")
     try:
@@ -78,7 +101,7 @@ def dump_json(value: object, *, compact: bool = False) -> bytes:
     except UnicodeEncodeError as error:
         near = text[max(0, error.start - 40) : error.end + 40]
         hint = "remove the unpaired surrogates"
-        raise InvalidRequest(f"the text {near!r} is not valid Unicode", hint=hint) from error
+        raise InvalidRequest(f"Text {near!r} is not valid Unicode", hint=hint) from error
 
 
 def _dump(value: object, newline: str, indent: str) -> str:
@@ -107,9 +130,14 @@ def load_object(data: bytes, path: str, kind: DocumentKind = DETAIL_FILE) -> Mem
     data : bytes
         The whole file.
     path : str
-        What errors name.
+        The file, for errors.
     kind : DocumentKind
-        Which limits hold; the smallest ones by default.
+        The limits of the file; the smallest ones by default.
+
+    Returns
+    -------
+    Members
+        The members of the object, with checked access.
 
     Raises
     ------
@@ -124,7 +152,7 @@ def load_object(data: bytes, path: str, kind: DocumentKind = DETAIL_FILE) -> Mem
         raise CorruptTable(path, f"is not JSON: {_first_line(error)}") from error
     if not isinstance(value, dict):
         raise CorruptTable(path, "does not hold a JSON object")
-    if "\\u" in text and _LONE_SURROGATE.search(text.replace("\\\\", " ")):
+    if "\\u" in text and _UNPAIRED_SURROGATE.search(text.replace("\\\\", " ")):
         raise CorruptTable(path, "holds text that is not valid Unicode")
     return Members(value, path)
 
@@ -132,14 +160,20 @@ def load_object(data: bytes, path: str, kind: DocumentKind = DETAIL_FILE) -> Mem
 def _check_size(data: bytes, path: str, kind: DocumentKind) -> None:
     """Check bytes and number of values before anything is parsed; commas within texts count as well."""
     if len(data) > kind.max_bytes:
-        raise CorruptTable(path, f"has {len(data)} bytes, and the limit of a {kind.name} file is {kind.max_bytes}")
+        raise CorruptTable(path, f"has {len(data)} bytes; the limit of a {kind.name} file is {kind.max_bytes}")
     values = data.count(b",") + data.count(b"{") + data.count(b"[")
     if values > kind.max_values:
-        raise CorruptTable(path, f"has {values} values, and the limit of a {kind.name} file is {kind.max_values}")
+        raise CorruptTable(path, f"has {values} values; the limit of a {kind.name} file is {kind.max_values}")
 
 
 def load_json(text: str, max_nesting: int = MAX_NESTING) -> Any:
-    """Any JSON value; numbers with a fraction are Decimals (ValueError for what is no JSON, or beyond the limits)."""
+    """Parse any JSON value; numbers with a fraction become Decimals.
+
+    Raises
+    ------
+    ValueError
+        The text is not JSON, or a number or the nesting is beyond the limits.
+    """
     value = json.loads(text, parse_int=_integer, parse_float=_fraction, parse_constant=_refuse_constant)
     if text.count("{") + text.count("[") > max_nesting:
         _check_nesting(value, max_nesting)
@@ -156,28 +190,28 @@ def _fraction(text: str) -> Decimal:
 
 def _short_enough(digits: str) -> str:
     if len(digits) > _MAX_DIGITS:  # the time to read an integer grows with the square of its digits
-        raise ValueError(f"a number of {len(digits)} digits")
+        raise ValueError(f"a number has {len(digits)} digits")
     return digits
 
 
 def _check_nesting(value: object, max_nesting: int) -> None:
-    """ValueError where values nest deeper than what else walks them could follow."""
+    """Raise ValueError where values nest deeper than recursive functions can follow."""
     level: list[object] = [value]
     for _ in range(max_nesting):
         level = [inner for held in level for inner in _inside(held)]
         if not level:
             return
-    raise ValueError(f"it nests deeper than {max_nesting} levels")
+    raise ValueError(f"values nest deeper than {max_nesting} levels")
 
 
 def _inside(value: object) -> Iterable[object]:
-    """The lists and objects right inside of a value."""
+    """Return the lists and objects directly inside a value."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [part for part in parts if isinstance(part, dict | list)]
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _first_line(error: BaseException) -> str:
@@ -186,62 +220,145 @@ def _first_line(error: BaseException) -> str:
 
 @frozen
 class Members:
-    """A JSON object with checked access: a member of a wrong type or range is a CorruptTable naming file and member."""
+    """A JSON object with checked access: a member of a wrong type or range raises CorruptTable with file and member.
+
+    Parameters
+    ----------
+    values : mapping
+        The members by name.
+    path : str
+        The file, for errors.
+    where : str
+        Prefix of member names in errors: empty, or such as ``"fields[2]."``.
+    """
 
     values: Mapping[str, Any]
     path: str
     where: str = ""
 
     def corrupt(self, name: str, reason: str) -> CorruptTable:
-        """The error for one member."""
+        """Build the error for one member."""
         return CorruptTable(self.path, f"member {self.where + name!r} {reason}")
 
     def get(self, name: str) -> Any:
-        """The raw value, None where it is missing or null."""
+        """Return the raw value; None where it is missing or null."""
         return self.values.get(name)
 
     def optional_text(self, name: str) -> str | None:
-        """A string, or None where it is missing or null."""
+        """Return a text; None where it is missing or null.
+
+        Raises
+        ------
+        CorruptTable
+            The member has another type.
+        """
         value = self.get(name)
         if value is not None and not isinstance(value, str):
-            raise self.corrupt(name, f"is not a text but {_shown(value)}")
+            raise self.corrupt(name, f"is not a text but {_shorten_value(value)}")
         return value
 
     def text(self, name: str) -> str:
-        """A string that must be there."""
-        return self._required(name, self.optional_text(name))
+        """Return a text that must be present."""
+        return self._require(name, self.optional_text(name))
 
     def optional_integer(self, name: str, low: int = LONG_MIN, high: int = LONG_MAX) -> int | None:
-        """A whole number within bounds, or None."""
+        """Return a whole number within bounds; None where it is missing or null.
+
+        Parameters
+        ----------
+        name : str
+            The member.
+        low, high : int
+            The inclusive bounds; by default those of a 64-bit integer.
+
+        Returns
+        -------
+        int or None
+            The number.
+
+        Raises
+        ------
+        CorruptTable
+            The member is not a whole number, or is out of bounds.
+        """
         value = self.get(name)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.corrupt(name, f"is not a whole number but {_shown(value)}")
+            raise self.corrupt(name, f"is not a whole number but {_shorten_value(value)}")
         if not low <= value <= high:
-            raise self.corrupt(name, f"is {_shown(value)}, which is not within {low} … {high}")
+            raise self.corrupt(name, f"is {_shorten_value(value)}, which is not within {low} … {high}")
         return value
 
+    def version(self, kind: str, newest: int) -> int:
+        """Return the version of a metadata file; files without one have version 1.
+
+        Raises
+        ------
+        CorruptTable
+            The member is not a whole number.
+        Unsupported
+            The version is 0, or newer than `newest`. The error names `kind` and the file.
+        """
+        version = self.optional_integer("version", 0, INT_MAX)
+        if version is not None and not 1 <= version <= newest:
+            raise Unsupported(
+                f"{kind} version {version} in {self.path}",
+                hint=f"use a newer release; versions 1 to {newest} are supported",
+            )
+        return 1 if version is None else version
+
     def integer(self, name: str, low: int = LONG_MIN, high: int = LONG_MAX) -> int:
-        """A whole number that must be there."""
-        return self._required(name, self.optional_integer(name, low, high))
+        """Return a whole number that must be present.
+
+        Parameters
+        ----------
+        name : str
+            The member.
+        low, high : int
+            The inclusive bounds; by default those of a 64-bit integer.
+
+        Returns
+        -------
+        int
+            The number.
+        """
+        return self._require(name, self.optional_integer(name, low, high))
 
     def array(self, name: str) -> list[Any]:
-        """A list; empty where it is missing or null."""
+        """Return a list; an empty one where it is missing or null.
+
+        Raises
+        ------
+        CorruptTable
+            The member has another type.
+        """
         value = self.get(name)
         if value is not None and not isinstance(value, list):
-            raise self.corrupt(name, f"is not a list but {_shown(value)}")
+            raise self.corrupt(name, f"is not a list but {_shorten_value(value)}")
         return value or []
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings."""
+        """Return a list of texts; an empty one where it is missing or null.
+
+        Raises
+        ------
+        CorruptTable
+            The member is not a list, or holds anything but texts.
+        """
         values = self.array(name)
         if not all(isinstance(v, str) for v in values):
             raise self.corrupt(name, "is not a list of texts")
         return tuple(values)
 
     def text_map(self, name: str) -> dict[str, str]:
-        """An object of strings; empty where it is missing or null."""
+        """Return an object whose values are texts; an empty one where it is missing or null.
+
+        Raises
+        ------
+        CorruptTable
+            The member is not an object, or holds anything but texts.
+        """
         value = self.get(name)
         if value is None:
             return {}
@@ -250,21 +367,27 @@ class Members:
         return value
 
     def child(self, value: object, where: str) -> Members:
-        """Checked access to an object inside this one."""
+        """Return checked access to an object inside this one.
+
+        Raises
+        ------
+        CorruptTable
+            `value` is not an object.
+        """
         if not isinstance(value, dict):
-            raise self.corrupt(where, f"is not an object but {_shown(value)}")
+            raise self.corrupt(where, f"is not an object but {_shorten_value(value)}")
         return Members(value, self.path, f"{self.where}{where}.")
 
     def without(self, names: frozenset[str]) -> dict[str, Any]:
-        """The members of other names: those that this library does not know."""
+        """Return the members with other names than these: the ones that this library does not know."""
         return {k: v for k, v in self.values.items() if k not in names}
 
-    def _required(self, name: str, value: V | None) -> V:
+    def _require(self, name: str, value: V | None) -> V:
         if value is None:
             raise self.corrupt(name, "is missing")
         return value
 
 
-def _shown(value: object) -> str:
+def _shorten_value(value: object) -> str:
     text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) and abs(value) > 2**70 else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,7 +1,7 @@
 """HTML of short reports, for notebooks: a card with a title, facts and tables.
 
-Invariant: text never becomes markup: whatever a caller passes as text is escaped here. Colours are shades of the page's
-own, so that a card is readable on light and dark pages.
+Invariant: text never becomes markup, because this module escapes whatever a caller passes as text. Colours are shades
+of the page's own, so that a card is readable on light and dark pages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,17 @@ _STYLE = (
 
 @frozen
 class Column:
-    """A column of a grid: its name, what stands below the name, and whether its cells are numbers."""
+    """A column of a grid.
+
+    Parameters
+    ----------
+    name : str
+        The title of the column.
+    type_name : str
+        Small text below the title; empty for none.
+    is_number : bool
+        Whether the cells are aligned to the right.
+    """
 
     name: str
     type_name: str = ""
@@ -46,7 +56,7 @@ class Column:
 
 
 def format_card(title: str, kind: str, facts: Iterable[tuple[str, str]], *parts: str) -> str:
-    """Make a card.
+    """Format a card.
 
     Parameters
     ----------
@@ -69,13 +79,14 @@ def format_card(title: str, kind: str, facts: Iterable[tuple[str, str]], *parts:
 
 
 def format_grid(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -> str:
-    """Make a table of texts; None is shown as a null, which no text looks like."""
+    """Format a table of texts; None is shown as a null, which looks different from every text."""
     classes = [' class="number"' if column.is_number else "" for column in columns]
     head = "".join(
-        f"<th{css}>{_text(column.name)}" + (f'<span class="type">{_text(column.type_name)}</span>' if column.type_name
-                                             else "") + "</th>"
+        f"<th{css}>{_text(column.name)}"
+        + (f'<span class="type">{_text(column.type_name)}</span>' if column.type_name else "")
+        + "</th>"
         for column, css in zip(columns, classes, strict=True)
-    )  # fmt: skip
+    )
     lines = "".join(
         "<tr>" + "".join(f"<td{css}>{_cell(cell)}</td>" for cell, css in zip(row, classes, strict=True)) + "</tr>"
         for row in rows
@@ -84,17 +95,23 @@ def format_grid(columns: Sequence[Column], rows: Iterable[Sequence[str | None]])
 
 
 def format_note(text: str) -> str:
-    """Make a line of small text."""
+    """Format a line of small text."""
     return f'<div class="note">{_text(text)}</div>'
 
 
-def fold(summary: str, *parts: str) -> str:
-    """Put parts behind a line that opens them."""
+def format_details(summary: str, *parts: str) -> str:
+    """Format parts that are hidden behind a line until the reader opens them."""
     return f"<details><summary>{_text(summary)}</summary>{''.join(parts)}</details>"
 
 
 def format_size(count: int) -> str:
-    """Show a number of bytes: ``"2.7 KiB"``."""
+    """Format a number of bytes.
+
+    Examples
+    --------
+    >>> format_size(2764)
+    '2.7 KiB'
+    """
     size = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:
@@ -104,25 +121,37 @@ def format_size(count: int) -> str:
 
 
 def format_time(millis: int) -> str:
-    """Show epoch milliseconds as a time in UTC; the number where no calendar holds it."""
+    """Format epoch milliseconds as a time in UTC; a time outside Python's calendar is shown as its number.
+
+    Examples
+    --------
+    >>> format_time(0)
+    '1970-01-01 00:00:00 UTC'
+    """
     try:
         return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):
         return f"{millis} ms"
 
 
-def count_of(count: int, noun: str) -> str:
-    """A count with its noun: ``"1 file"``, ``"1,200 files"``."""
+def format_count(count: int, noun: str) -> str:
+    """Format a count with its noun.
+
+    Examples
+    --------
+    >>> format_count(1, "file"), format_count(1200, "file")
+    ('1 file', '1,200 files')
+    """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def shorten(text: str, length: int = _LONGEST_TEXT) -> str:
-    """The text, cut to a length."""
+def shorten_text(text: str, length: int = _LONGEST_TEXT) -> str:
+    """Cut a text to at most `length` characters; a cut text ends with an ellipsis."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _text(text: str) -> str:
-    return escape(shorten(text))
+    return escape(shorten_text(text))
 
 
 def _cell(cell: str | None) -> str:

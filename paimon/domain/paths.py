@@ -1,8 +1,8 @@
-"""Where a table keeps what: every path of a table is made here.
+"""The paths of a table: every path is built here.
 
-Law: a name taken from a file or from a caller becomes part of a path only after `segment` accepted it as a single
-path segment; a path taken as a whole (external paths) only after `check_within`. Source: `FileStorePathFactory`, the
-managers.
+Invariant: a name from a file or a caller becomes part of a path only after `check_segment` accepts it as a single path
+segment. A path that is taken as a whole (an external path) is used only after `check_within`.
+Source: `FileStorePathFactory` and the managers (`SnapshotManager`, `TagManager`, …).
 """
 
 from __future__ import annotations
@@ -13,52 +13,110 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.domain.texts import is_unicode
+from paimon.domain.errors import CorruptTable, InvalidRequest, capitalize
+from paimon.domain.text_checks import is_unicode
 
 MAIN_BRANCH = "main"
 _BAD_CHARACTER = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
-def segment(name: str, what: str = "name") -> str:
-    """The name itself, if it is one non-empty path segment; else InvalidRequest.
+def check_segment(name: str, what: str = "name") -> str:
+    """Return the name itself if it is one path segment.
 
-    Refused: empty, ``.``, ``..``, a slash or backslash, control characters, a NUL, half a character.
+    Refused are the empty name, ``.``, ``..``, slashes and backslashes, control characters and unpaired surrogates.
+
+    Parameters
+    ----------
+    name : str
+        The name from a caller.
+    what : str
+        What it names, for the error.
+
+    Returns
+    -------
+    str
+        The name, unchanged.
+
+    Raises
+    ------
+    InvalidRequest
+        The name is not a single path segment.
     """
     if not isinstance(name, str) or not name or name in (".", "..") or _BAD_CHARACTER.search(name):
         raise InvalidRequest(
-            f"{what} {name!r} is not a single path segment", subject=str(name), hint="use a name without path parts"
+            f"{capitalize(what)} {name!r} is not a single path segment",
+            subject=str(name),
+            hint="use a name that is not empty and has no slashes or control characters",
         )
     return name
 
 
-def stored_segment(name: str, path: str) -> str:
-    """Like `segment` for a name read from the file `path`: a bad one means that file is corrupt."""
+def check_stored_segment(name: str, path: str) -> str:
+    """Return the name itself if it is one path segment; the name was read from the file `path`.
+
+    Raises
+    ------
+    CorruptTable
+        The name is not a single path segment, so the file `path` is corrupt.
+    """
     try:
-        return segment(name, "file name")
+        return check_segment(name, "file name")
     except InvalidRequest as error:
-        raise CorruptTable(path, f"holds the file name {name!r}, which would leave its directory") from error
+        raise CorruptTable(path, f"contains the file name {name!r}, which is not a single path segment") from error
 
 
-def join(*parts: str) -> str:
-    """Parts joined by single slashes; empty parts are left out."""
+def join_path(*parts: str) -> str:
+    """Join parts of a path with single slashes; empty parts are left out.
+
+    Examples
+    --------
+    >>> join_path("/warehouse/shop.db/", "orders", "", "snapshot")
+    '/warehouse/shop.db/orders/snapshot'
+    """
     kept = [p for p in parts if p]
     return "/".join([kept[0].rstrip("/"), *(p.strip("/") for p in kept[1:])]) if kept else ""
 
 
 def check_within(path: str, roots: Sequence[str], source: str) -> str:
-    """The path itself, if it is normalised and lies under one of `roots`; else CorruptTable naming `source`."""
-    scheme, rest = _split_scheme(path)
-    clean = posixpath.normpath(rest) == rest.rstrip("/") and "\0" not in path and is_unicode(path)
-    for root in roots:
-        root_scheme, root_rest = _split_scheme(root)
-        if clean and scheme == root_scheme and (rest + "/").startswith(root_rest.rstrip("/") + "/"):
-            return path
+    """Return the path itself if it is normalised and lies under one of the roots.
+
+    Parameters
+    ----------
+    path : str
+        The path or URL to check.
+    roots : sequence of str
+        The directories or URLs that files may lie under.
+    source : str
+        The file that names the path, for the error.
+
+    Returns
+    -------
+    str
+        The path, unchanged.
+
+    Raises
+    ------
+    CorruptTable
+        The path lies outside the roots, or has parts such as ``..``.
+    """
+    if _is_normalised(path) and any(_is_below(path, root) for root in roots):
+        return path
     raise CorruptTable(
         source,
         f"names {path!r}, which lies outside the table and the allowed roots",
-        hint="pass allowed_roots=[…] if that place is to be trusted",
+        hint="pass allowed_roots=[…] if you trust this location",
     )
+
+
+def _is_normalised(path: str) -> bool:
+    _, rest = _split_scheme(path)
+    return posixpath.normpath(rest) == rest.rstrip("/") and "\0" not in path and is_unicode(path)
+
+
+def _is_below(path: str, root: str) -> bool:
+    scheme, rest = _split_scheme(path)
+    root_scheme, root_rest = _split_scheme(root)
+    return scheme == root_scheme and (rest + "/").startswith(root_rest.rstrip("/") + "/")
 
 
 def _split_scheme(path: str) -> tuple[str, str]:
@@ -71,7 +129,15 @@ def _split_scheme(path: str) -> tuple[str, str]:
 
 @frozen
 class TablePaths:
-    """The paths of one table, seen from one branch: metadata lies in the branch, manifests and data in the root."""
+    """The paths of one table, seen from one branch: metadata lies in the branch, manifests and data in the root.
+
+    Parameters
+    ----------
+    root : str
+        The directory or URL of the table.
+    branch : str
+        The branch; ``"main"`` by default.
+    """
 
     root: str
     branch: str = MAIN_BRANCH
@@ -82,89 +148,103 @@ class TablePaths:
         return self.root if self.branch == MAIN_BRANCH else self.branch_directory(self.branch)
 
     def branch_directory(self, branch: str) -> str:
-        """The directory of a branch other than main."""
-        return join(self.root, "branch", f"branch-{segment(branch, 'branch name')}")
+        """Return the directory of a branch other than main."""
+        return join_path(self.root, "branch", f"branch-{check_segment(branch, 'branch name')}")
 
     @property
     def snapshots(self) -> str:
         """The directory of snapshots."""
-        return join(self.metadata_root, "snapshot")
+        return join_path(self.metadata_root, "snapshot")
 
     def snapshot(self, snapshot_id: int) -> str:
-        """The file of one snapshot."""
-        return join(self.snapshots, f"snapshot-{snapshot_id}")
+        """Return the path of the file of one snapshot."""
+        return join_path(self.snapshots, f"snapshot-{snapshot_id}")
 
     @property
     def latest_hint(self) -> str:
         """The LATEST hint."""
-        return join(self.snapshots, "LATEST")
+        return join_path(self.snapshots, "LATEST")
 
     @property
     def earliest_hint(self) -> str:
         """The EARLIEST hint."""
-        return join(self.snapshots, "EARLIEST")
+        return join_path(self.snapshots, "EARLIEST")
 
     @property
     def schemas(self) -> str:
         """The directory of schemas."""
-        return join(self.metadata_root, "schema")
+        return join_path(self.metadata_root, "schema")
 
     def schema(self, schema_id: int) -> str:
-        """The file of one schema."""
-        return join(self.schemas, f"schema-{schema_id}")
+        """Return the path of the file of one schema."""
+        return join_path(self.schemas, f"schema-{schema_id}")
 
     @property
     def tags(self) -> str:
         """The directory of tags."""
-        return join(self.metadata_root, "tag")
+        return join_path(self.metadata_root, "tag")
 
     def tag(self, name: str) -> str:
-        """The file of one tag."""
-        return join(self.tags, f"tag-{segment(name, 'tag name')}")
+        """Return the path of the file of one tag."""
+        return join_path(self.tags, f"tag-{check_segment(name, 'tag name')}")
 
     @property
     def branches(self) -> str:
         """The directory of branches."""
-        return join(self.root, "branch")
+        return join_path(self.root, "branch")
 
     @property
     def consumers(self) -> str:
         """The directory of consumers."""
-        return join(self.metadata_root, "consumer")
+        return join_path(self.metadata_root, "consumer")
 
     @property
     def changelogs(self) -> str:
-        """The directory of long-lived changelogs."""
-        return join(self.metadata_root, "changelog")
+        """Directory of decoupled changelogs."""
+        return join_path(self.metadata_root, "changelog")
 
     def changelog(self, snapshot_id: int) -> str:
-        """The file of one long-lived changelog."""
-        return join(self.changelogs, f"changelog-{snapshot_id}")
+        """Return the path of the file of one decoupled changelog."""
+        return join_path(self.changelogs, f"changelog-{snapshot_id}")
 
     @property
     def manifests(self) -> str:
         """The directory of manifests, manifest lists and index manifests (shared by all branches)."""
-        return join(self.root, "manifest")
+        return join_path(self.root, "manifest")
 
-    def manifest(self, name: str, source: str = "") -> str:
-        """A manifest, manifest list or index manifest by its stored name; `source` is the file that holds the name."""
-        directory = self.manifests
-        return join(directory, stored_segment(name, source or directory))
+    def manifest(self, name: str) -> str:
+        """Return the path of a manifest, manifest list or index manifest by its stored name."""
+        return join_path(self.manifests, check_stored_segment(name, self.manifests))
 
     def index(self, name: str, source: str = "") -> str:
-        """An index file by its stored name."""
-        return join(self.root, "index", stored_segment(name, source or self.root))
+        """Return the path of an index file by its stored name; `source` is the file that holds the name."""
+        return join_path(self.root, "index", check_stored_segment(name, source or self.root))
 
     def statistics(self, name: str, source: str = "") -> str:
-        """A statistics file by its stored name."""
-        return join(self.root, "statistics", stored_segment(name, source or self.root))
+        """Return the path of a statistics file by its stored name; `source` is the file that holds the name."""
+        return join_path(self.root, "statistics", check_stored_segment(name, source or self.root))
 
     def bucket_directory(self, partition_path: str, bucket: int, data_directory: str = "") -> str:
-        """The directory of a bucket; `partition_path` is ``"k=v/…"`` or empty, bucket -2 is ``bucket-postpone``."""
+        """Return the directory of a bucket.
+
+        Parameters
+        ----------
+        partition_path : str
+            ``"k=v/…"``; empty for a table without partitions.
+        bucket : int
+            The bucket number; -2 is the directory ``bucket-postpone``.
+        data_directory : str
+            The option `data-file.path-directory`.
+
+        Returns
+        -------
+        str
+            A path below the root.
+        """
         name = "bucket-postpone" if bucket == -2 else f"bucket-{bucket}"
-        return join(self.data_root(data_directory), partition_path, name)
+        return join_path(self.data_root(data_directory), partition_path, name)
 
     def data_root(self, data_directory: str = "") -> str:
-        """Where partitions and buckets lie: the table, or what `data-file.path-directory` names below it."""
+        """Return the directory of partitions and buckets: the table, or what `data-file.path-directory` names."""
         parts = [part for part in data_directory.split("/") if part]
-        return join(self.root, *(segment(part, "data-file.path-directory") for part in parts))
+        return join_path(self.root, *(check_segment(part, "data-file.path-directory") for part in parts))

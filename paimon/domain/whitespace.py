@@ -1,7 +1,7 @@
-"""Which text counts as blank: the white space of Java, so that both sides put a partition value into one directory.
+"""Java's white space, so that this library and Java put a blank partition value into the same directory.
 
 Invariant: `JAVA_WHITESPACE` holds exactly the code points of `Character.isWhitespace`. Python's `str.isspace` and
-Arrow's `utf8_trim_whitespace` hold other ones (U+0085 and U+00A0, for example).
+Arrow's `utf8_trim_whitespace` use other ones (U+0085 and U+00A0, for example).
 Source: `StringUtils.isNullOrWhitespaceOnly`, `Character.isWhitespace`, `String.trim`.
 """
 
@@ -14,16 +14,16 @@ JAVA_WHITESPACE = (
 """The code points of `Character.isWhitespace`; the no-break spaces U+00A0, U+2007 and U+202F are not among them."""
 
 JAVA_TRIMMED = "".join(map(chr, range(0x21)))
-"""What `String.trim` cuts off at both ends: every code point up to the space."""
+"""The code points that `String.trim` removes at both ends: all up to the space."""
 
 
 def is_blank(text: str) -> bool:
-    """Check whether Java's `StringUtils.isNullOrWhitespaceOnly` holds for a text.
+    r"""Return whether Java's `StringUtils.isNullOrWhitespaceOnly` holds for a text.
 
     Parameters
     ----------
     text : str
-        The text, perhaps empty.
+        The text; it may be empty.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def is_blank(text: str) -> bool:
 
     Examples
     --------
-    >>> is_blank("\\u3000"), is_blank("\\x01"), is_blank("\\xa0")
+    >>> is_blank("\u3000"), is_blank("\x01"), is_blank("\xa0")
     (True, False, False)
     """
     return not text.strip(JAVA_WHITESPACE)

@@ -1,8 +1,9 @@
-"""Making a table and changing its schema.
+"""Create a table and change its schema.
 
-Law: a schema becomes visible by one `put_if_absent` of its file; whoever loses that race starts again from the
-newest schema, and what nobody knows is looked up by reading the file. Source: `SchemaManager.createTable`,
-`commitChanges`.
+Invariant: a schema becomes visible by one `put_if_absent` of its file. If another writer is first, the call starts
+again from the newest schema. An unknown outcome is determined by a read of the file.
+
+Source: `SchemaManager.createTable`, `commitChanges`.
 """
 
 from __future__ import annotations
@@ -10,111 +11,170 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from attrs import evolve
+from attrs import evolve, field, frozen
 
 from paimon.domain.errors import AlreadyExists, NotFound, PaimonError, StorageError
 from paimon.domain.identifier import parse_identifier
 from paimon.domain.json_text import SCHEMA_FILE
-from paimon.domain.merge.aggregate.check import check_aggregates
+from paimon.domain.merge.aggregate.check import check_aggregates, check_function_names
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.changes import AddColumn, SchemaChange, SetOption, apply_changes
-from paimon.domain.schema.declare import declare
-from paimon.domain.schema.json import schema_to_json
-from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.declare import declare_schema
+from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.texts import check_text
+from paimon.domain.text_checks import check_text
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
-from paimon.operations.read.schemas import latest_schema, load_schema
-from paimon.operations.read.snapshots import latest_snapshot
+from paimon.operations.metadata.schemas import latest_schema, load_schema
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
 
 _ATTEMPTS = 20
 
 
+@frozen
+class TableDeclaration:
+    """What the creator of a table declares.
+
+    Attributes
+    ----------
+    fields : sequence of DataField
+        The columns.
+    primary_keys : sequence of str
+        The columns of the primary key; empty for an append table.
+    partition_keys : sequence of str
+        The partition columns.
+    options : mapping of str to str
+        The options of the table.
+    comment : str, optional
+        The comment of the table.
+    """
+
+    fields: Sequence[DataField]
+    primary_keys: Sequence[str] = ()
+    partition_keys: Sequence[str] = ()
+    options: Mapping[str, str] = field(factory=dict)
+    comment: str | None = None
+
+
 def create_table(
-    engine: Engine,
-    paths: TablePaths,
-    fields: Sequence[DataField],
-    primary_keys: Sequence[str],
-    partition_keys: Sequence[str],
-    options: Mapping[str, str],
-    comment: str | None = None,
-    allow_unknown_options: bool = False,
+    engine: Engine, paths: TablePaths, declaration: TableDeclaration, allow_unknown_options: bool = False
 ) -> TableSchema:
     """Write the first schema of a new table.
+
+    Parameters
+    ----------
+    engine : Engine
+        Writes the file.
+    paths : TablePaths
+        The paths of the table.
+    declaration : TableDeclaration
+        Columns, keys, options and comment.
+    allow_unknown_options : bool
+        Whether options that are not in the registry are stored.
+
+    Returns
+    -------
+    TableSchema
+        The stored schema.
 
     Raises
     ------
     InvalidRequest, Unsupported
-        A column, key or option that cannot be; nothing was written.
+        A column, key or option is not allowed; nothing was written.
     AlreadyExists
-        There is a table in this place.
+        There is a table at this path.
     """
-    check_options(options, allow_unknown_options)
-    schema = declare(fields, primary_keys, partition_keys, options, comment, engine.clock.now_millis())
+    d, now = declaration, engine.clock.now_millis()
+    check_options(d.options, allow_unknown_options)
+    schema = declare_schema(d.fields, d.primary_keys, d.partition_keys, d.options, d.comment, now)
+    check_function_names(schema, TableOptions.of(schema.options))
     check_aggregates(schema, TableOptions.of(schema.options))
-    if latest_schema(engine, paths) is not None or not _put(engine, paths, schema):
-        hint = "where a catalog does not list it, its making was cut short: catalog.repair_table takes it in"
+    if latest_schema(engine, paths) is not None or not _put_schema(engine, paths, schema):
+        hint = "if the catalog does not list it, its creation was interrupted: call catalog.repair_table"
         raise AlreadyExists("table", paths.root, hint=hint)
     return schema
 
 
-def alter_table(engine: Engine, table: TableDefinition, changes: Sequence[SchemaChange]) -> TableSchema:
-    """Write the next schema: the newest one with these changes, all or none; nothing new, nothing written.
+def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> TableSchema:
+    """Write the next schema: the newest one with all of these changes; without a difference nothing is written.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    changes : sequence of SchemaChange
+        The changes, applied in order.
+
+    Returns
+    -------
+    TableSchema
+        The newest schema with the changes.
 
     Raises
     ------
-    InvalidRequest, NotFound, AlreadyExists, Unsupported
-        A change that cannot be; nothing was written.
+    InvalidRequest, AlreadyExists, Unsupported
+        A change is not allowed; nothing was written.
+    NotFound
+        The table or a column does not exist; nothing was written.
+    StorageError
+        Other writers were first too often.
     """
     set_options = [c for c in changes if isinstance(c, SetOption)]
     check_options({check_text(c.key, "option"): c.value for c in set_options}, allow_unknown=True)
     for _ in range(_ATTEMPTS):
-        newest = latest_schema(engine, table.paths)
+        newest = latest_schema(context.engine, context.paths)
         if newest is None:
-            raise NotFound("table", table.location)
-        changed = _next_schema(engine, table, newest, changes)
-        if changed == newest or _put(engine, table.paths, changed):
-            _tell(engine, table)
+            raise NotFound("table", context.table.location)
+        changed = _build_next_schema(context, newest, changes)
+        if changed == newest or _put_schema(context.engine, context.paths, changed):
+            _update_catalog(context)
             return changed
-    raise StorageError(table.paths.schemas, f"lost {_ATTEMPTS} races for the next schema", hint="try again")
+    raise StorageError(
+        context.paths.schemas, f"{_ATTEMPTS} concurrent schema changes were published first", hint="try again"
+    )
 
 
-def _next_schema(
-    engine: Engine, table: TableDefinition, newest: TableSchema, changes: Sequence[SchemaChange]
-) -> TableSchema:
-    """The schema that follows the newest one; the newest itself where the changes change nothing."""
-    has_snapshots = latest_snapshot(engine, table.paths) is not None
+def _build_next_schema(context: TableContext, newest: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
+    """Return the schema after the newest one; the newest itself if nothing changes."""
+    has_snapshots = latest_snapshot(context) is not None
     changed = apply_changes(newest, changes, has_snapshots)
     if changed == newest:
         return newest
-    if _can_merge(newest):
+    check_function_names(changed, TableOptions.of(changed.options))
+    if _has_valid_aggregates(newest):
         check_aggregates(changed, TableOptions.of(changed.options))
-    return evolve(changed, id=newest.id + 1, time_millis=engine.clock.now_millis())
+    return evolve(changed, id=newest.id + 1, time_millis=context.engine.clock.now_millis())
 
 
-def properties_of(schema: TableSchema) -> dict[str, str]:
-    """What a catalog is told of a table: its options and keys."""
+def build_catalog_properties(schema: TableSchema) -> dict[str, str]:
+    """Return what a catalog stores about a table: its options and its keys."""
     keys = {
-        "primary-key": schema.primary_keys, "partition": schema.partition_keys, "bucket-key": schema.bucket_keys
-    }  # fmt: skip
+        "primary-key": schema.primary_keys,
+        "partition": schema.partition_keys,
+        "bucket-key": schema.bucket_keys,
+    }
     return {**schema.options, **{key: ",".join(names) for key, names in keys.items() if names}}
 
 
-def _tell(engine: Engine, table: TableDefinition) -> None:
-    """Tell the catalog what the newest schema says, which may be another's by now; of branches it keeps nothing."""
-    newest = None if engine.tables is None or table.branch != "main" else latest_schema(engine, table.paths)
-    if engine.tables is not None and newest is not None:
-        identifier = parse_identifier(table.identifier)
-        engine.tables.update_table(identifier.database, identifier.table, properties_of(newest))
+def _update_catalog(context: TableContext) -> None:
+    """Update the catalog with the newest schema, which another writer may have written; it stores no branches."""
+    newest = (
+        None
+        if context.engine.tables is None or context.table.branch != "main"
+        else latest_schema(context.engine, context.paths)
+    )
+    if context.engine.tables is not None and newest is not None:
+        identifier = parse_identifier(context.table.table_name)
+        context.engine.tables.update_table(identifier.database, identifier.table, build_catalog_properties(newest))
 
 
-def _can_merge(schema: TableSchema) -> bool:
-    """Whether its aggregates are sound: others made tables where they are not, which may still be changed."""
+def _has_valid_aggregates(schema: TableSchema) -> bool:
+    """Return whether the aggregate functions are valid; tables of other writers with invalid ones can be altered."""
     try:
         check_aggregates(schema, TableOptions.of(schema.options))
     except PaimonError:
@@ -122,55 +182,43 @@ def _can_merge(schema: TableSchema) -> bool:
     return True
 
 
-def at_newest_schema(engine: Engine, table: TableDefinition) -> TableDefinition:
-    """The table at its newest schema; NotFound where there is none any more."""
-    newest = latest_schema(engine, table.paths)
-    if newest is None:
-        raise NotFound("table", table.location)
-    return table.at_schema(newest)
-
-
-def plan_merged_schema(engine: Engine, table: TableDefinition, given: pa.Schema) -> TableDefinition:
-    """The table with the columns that only the data have added behind its own, at a schema that is not written yet.
-
-    Parameters
-    ----------
-    table : TableDefinition
-        The table at its newest schema.
-    given : pa.Schema
-        The columns of the data.
-
-    Returns
-    -------
-    TableDefinition
-        `table` itself where the data have no further columns; otherwise what `publish_schema` takes.
+def load_at_newest_schema(context: TableContext) -> TableContext:
+    """Return the context of the table at its newest schema.
 
     Raises
     ------
-    InvalidRequest, Unsupported
-        A column whose type no table can hold.
+    NotFound
+        The table does not exist any more.
     """
-    fresh = fields_from_arrow(pa.schema([f for f in given if f.name not in table.schema.fields_by_name]))
-    changes = [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in fresh]
-    return table.at_schema(_next_schema(engine, table, table.schema, changes)) if changes else table
+    newest = latest_schema(context.engine, context.paths)
+    if newest is None:
+        raise NotFound("table", context.table.location)
+    return context.at_schema(newest)
 
 
-def publish_schema(engine: Engine, table: TableDefinition) -> bool:
-    """Write a planned schema; whether the table has it now, which may be another writer's equal one."""
-    schema = table.schema
-    is_there = _put(engine, table.paths, schema)
-    if not is_there:
-        stored = load_schema(engine, table.paths, schema.id)
-        is_there = evolve(stored, time_millis=schema.time_millis) == schema
-    if is_there:
-        _tell(engine, table)
-    return is_there
+def plan_merged_schema(context: TableContext, given: pa.Schema) -> TableContext:
+    """Return the table with the columns that only the data has, after its own columns, at a planned schema."""
+    new_fields = fields_from_arrow(pa.schema([f for f in given if f.name not in context.schema.fields_by_name]))
+    changes = [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in new_fields]
+    return context.at_schema(_build_next_schema(context, context.schema, changes)) if changes else context
 
 
-def _put(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
-    """Whether the schema was published; False: someone else was first.
+def publish_schema(context: TableContext) -> bool:
+    """Write a planned schema, and return whether the table has it now; another writer may have written an equal one."""
+    schema = context.schema
+    is_published = _put_schema(context.engine, context.paths, schema)
+    if not is_published:
+        stored = load_schema(context.engine, context.paths, schema.id)
+        is_published = evolve(stored, time_millis=schema.time_millis) == schema
+    if is_published:
+        _update_catalog(context)
+    return is_published
 
-    Storage that tried again by itself says "exists" of our own file too, so the bytes decide.
+
+def _put_schema(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
+    """Return whether the schema was published; False if another writer was first.
+
+    A storage client that retries by itself may report "exists" for its own file, so the content is compared.
     """
     path, data = paths.schema(schema.id), schema_to_json(schema)
     if engine.files.put_if_absent(path, data) is PutOutcome.CREATED:
@@ -178,4 +226,4 @@ def _put(engine: Engine, paths: TablePaths, schema: TableSchema) -> bool:
     try:
         return engine.files.read(path, SCHEMA_FILE.max_bytes) == data
     except NotFound as error:
-        raise StorageError(path, "the storage does not tell whether it was written", hint="try again") from error
+        raise StorageError(path, "the storage does not show whether the file was written", hint="try again") from error

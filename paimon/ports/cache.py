@@ -1,4 +1,4 @@
-"""ObjectCache: keeps decoded immutable files (manifests, schemas) by path, bounded by bytes.
+"""ObjectCache: the port that keeps decoded immutable files (manifests, schemas) by path, within a bound in bytes.
 
 Invariant: values are immutable and shared between callers; any value may be evicted at any time.
 """
@@ -10,7 +10,10 @@ from typing import Protocol
 
 
 class ObjectCache(Protocol):
-    """A cache of what was decoded of files. All methods are safe to call from several threads."""
+    """A cache of decoded files.
+
+    All methods are atomic, are safe to call from several threads, and never raise. A caller works without any entry.
+    """
 
     def get(self, path: str, view: str = "") -> object | None:
         """Return a cached value.
@@ -20,29 +23,39 @@ class ObjectCache(Protocol):
         path : str
             The file that the value was decoded from.
         view : str
-            Which of several values of this file.
+            The name of one of several values of this file.
 
         Returns
         -------
         object or None
-            None where nothing is cached.
+            The value of the last `put` with this path and view. None if there was none or it was evicted.
         """
 
     def put(self, path: str, value: object, size_bytes: int, view: str = "") -> None:
-        """Cache a value, in the place of the one with the same path and view.
+        """Cache a value, and replace the one with the same path and view.
+
+        The call may evict other values, but never a part of one.
 
         Parameters
         ----------
-        path, view : str
-            As in `get`.
+        path : str
+            The file that the value was decoded from. Its content must never change.
         value : object
-            Immutable.
+            Immutable, because all callers share it.
         size_bytes : int
-            What the value takes in memory, its containers included. A value above the bound is not cached.
+            The memory of the value with its containers. A value above the bound of the cache is not cached.
+        view : str
+            The name of one of several values of this file.
         """
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Evict all values of these files, because they are deleted; paths without values are ignored."""
+        """Evict all values of deleted files. The call is idempotent.
+
+        Parameters
+        ----------
+        paths : iterable of str
+            The deleted files. Paths without values are ignored.
+        """
 
     def clear(self) -> None:
-        """Evict everything, and return the memory to the operating system where it can be returned."""
+        """Evict all values, and return their memory to the operating system where that is possible. Idempotent."""

@@ -1,8 +1,7 @@
-"""CommitCallback: somebody who wants to know of each commit once it stands, such as a metastore or a scheduler.
+"""CommitCallback: the port through which another system, such as a metastore or a scheduler, learns of each commit.
 
-Contract: called after a snapshot became visible, by the process that committed it, in the order of the snapshots; what
-it raises is told as a warning and never makes a published commit a failure. Where a process died between the commit and
-the call, the next try of the same (user, identifier) calls again: a callback may see a commit more than once.
+Invariant: a callback runs after the snapshot is visible, and its failure never makes a published commit fail. Source:
+`CommitCallback`.
 """
 
 from __future__ import annotations
@@ -21,22 +20,24 @@ from paimon.domain.snapshot.snapshot import Snapshot
 
 @frozen(eq=False)
 class CommitEvent:
-    """A commit that stands.
+    """A commit that is published.
 
     Parameters
     ----------
     table : TableDefinition
-        The table, with its options (``commit.callback.<name>.param`` among them).
-    commit_user, identifier
-        Whose commit it is.
+        The table with its options, including those named ``commit.callback.<name>.param``.
+    commit_user : str
+        The user of the commit.
+    identifier : int
+        The commit identifier.
     messages : tuple of CommitMessage
-        What the writers prepared; empty where only the identifier was asked for.
+        The prepared files. Empty if the retry knew only the commit identifier.
     snapshot : Snapshot, optional
-        What it became; None where it took place before and its snapshot has expired.
+        The snapshot of the commit. None if an earlier attempt published it and it has expired.
     change : Change, optional
-        What the snapshot changed, file by file; None where it took place before.
+        The added and deleted files. None if an earlier attempt published the commit.
     repeated : bool
-        It took place before, and its callbacks may have been called then.
+        Whether an earlier attempt published the commit, so that its callbacks may have run before.
     """
 
     table: TableDefinition
@@ -49,7 +50,7 @@ class CommitEvent:
 
     @property
     def partitions(self) -> tuple[Mapping[str, object], ...]:
-        """The partitions touched, as column values, in the order of their rows."""
+        """The changed partitions by column name, in the order of their encoded rows; none without partition keys."""
         rows = self.change.partitions if self.change else {m.partition for m in self.messages}
         fields = self.table.schema.partition_fields
         types = [f.type for f in fields]
@@ -59,6 +60,26 @@ class CommitEvent:
 
 
 class CommitCallback(Protocol):
-    """See the module's contract."""
+    """A function that is called once for each published commit.
 
-    def __call__(self, event: CommitEvent, /) -> None: ...
+    Any callable with one positional parameter is a callback.
+    """
+
+    def __call__(self, event: CommitEvent, /) -> None:
+        """Handle one published commit.
+
+        The process that committed calls its callbacks one after the other, in the order of registration. It calls them
+        in the thread of the commit, and in the order of the snapshots. If a process dies between the commit and the
+        call, the retry of the same commit user and commit identifier calls again with `repeated` set. A callback is
+        therefore called at least once, and must be idempotent.
+
+        Parameters
+        ----------
+        event : CommitEvent
+            The published commit.
+
+        Raises
+        ------
+        Exception
+            Any error is reported as a RuntimeWarning. The commit stays published, and the other callbacks run.
+        """

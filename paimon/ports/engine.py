@@ -1,6 +1,6 @@
 """Engine: all ports that an operation may use, as one value.
 
-Law: operations get every effect from an Engine argument; whoever embeds the library brings its own.
+Invariant: operations get every effect from an Engine argument. An embedder builds an Engine from its own ports.
 """
 
 from __future__ import annotations
@@ -14,29 +14,80 @@ from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.cache import ObjectCache
 from paimon.ports.callbacks import CommitCallback
 from paimon.ports.catalogs import TableStore
-from paimon.ports.effects import Clock, Ids, Random
+from paimon.ports.effects import Clock, Ids, NoProcessEffects, ProcessEffects, Random
 from paimon.ports.executor import Executor
+from paimon.ports.expressions import ExpressionEvaluator
 from paimon.ports.files import FileIO
 from paimon.ports.formats import FormatIO, RecordIO
+from paimon.ports.key_stores import KeyStores
 from paimon.ports.observer import Observer
+from paimon.ports.queries import QueryEngine
 from paimon.ports.snapshots import SnapshotCommit
 from paimon.ports.temp import TempStore
 
 
 @frozen
 class MemoryBudget:
-    """Bytes that all buffers of one operation share."""
+    """The memory limit that all buffers of one operation share.
+
+    Attributes
+    ----------
+    bytes : int
+        The limit in bytes. Operations spill rows to disk when it is used up.
+    """
 
     bytes: int = 512 * 1024 * 1024
 
 
 @frozen(eq=False)
 class Engine:
-    """The ports; `formats` by identifier (``"parquet"``, ``"orc"``, ``"avro"``).
+    """The ports of the library and one memory budget.
 
-    `recipe` is a picklable function and its arguments that build such an engine in another process; an engine without
-    one does not travel. `callbacks` (by name) stay behind when it does: they are called where a commit is made.
-    `tables` is the catalog that keeps what schemas say, where one does: it is told of each change.
+    An engine is immutable and safe to use from several threads, as far as its ports are. `attrs.evolve` replaces single
+    ports. An engine with a recipe can be pickled.
+
+    Attributes
+    ----------
+    files : FileIO
+        The storage of tables.
+    formats : mapping of str to FormatIO
+        The formats of data files by format name: ``"parquet"``, ``"orc"``, ``"avro"``.
+    records : RecordIO
+        Reads and writes manifests and manifest lists.
+    snapshots : SnapshotCommit
+        Publishes snapshots.
+    clock : Clock
+        The current time and the local time zone.
+    ids : Ids
+        Unique names of files.
+    random : Random
+        Jitter of the waits between retries.
+    executor : Executor
+        Runs independent tasks, one per split or bucket.
+    temp : TempStore
+        Local disk space for spilled rows and lookup files.
+    observer : Observer
+        Receives progress and metrics.
+    cache : ObjectCache
+        Decoded metadata files. It belongs to this engine, because other engines may read other storages.
+    memory : MemoryBudget
+        The memory limit of one operation.
+    tables : TableStore, optional
+        The catalog that keeps a copy of table properties, and is called after each schema change. None if the schema
+        files are the only copy.
+    callbacks : mapping of str to CommitCallback
+        Called after each commit, by name. They are not pickled: the process that commits calls them.
+    recipe : (callable, tuple), optional
+        A picklable function and its arguments that build an equal engine in another process. They contain no secrets.
+        None if the engine cannot be pickled.
+    key_stores : KeyStores, optional
+        Indexes of primary keys for writers of cross-partition tables. None: blocks in `temp`.
+    process : ProcessEffects
+        Settings of the whole process that operations change for a short time. The default changes none.
+    expressions : ExpressionEvaluator, optional
+        Computes scalar SQL expressions. None: only what the core computes itself is accepted.
+    queries : QueryEngine, optional
+        Runs the queries of SQL statements. None: such statements are refused.
     """
 
     files: FileIO
@@ -54,15 +105,35 @@ class Engine:
     tables: TableStore | None = None
     callbacks: Mapping[str, CommitCallback] = field(factory=dict, repr=False)
     recipe: tuple[Callable[..., Engine], tuple[Any, ...]] | None = field(default=None, repr=False)
+    process: ProcessEffects = field(factory=NoProcessEffects)
+    key_stores: KeyStores | None = None
+    expressions: ExpressionEvaluator | None = None
+    queries: QueryEngine | None = None
 
     def __reduce__(self) -> tuple[Callable[..., Engine], tuple[Any, ...]]:
         if self.recipe is None:
-            raise InvalidRequest("this engine cannot travel to another process", hint="give it a recipe")
+            raise InvalidRequest("Engine cannot be pickled without a recipe", hint="set the field recipe")
         return self.recipe
 
-    def format(self, identifier: str) -> FormatIO:
-        """The format of this identifier; Unsupported where the engine has none."""
-        found = self.formats.get(identifier)
+    def format(self, name: str) -> FormatIO:
+        """Return the format of a name.
+
+        Parameters
+        ----------
+        name : str
+            The format name in lower case.
+
+        Returns
+        -------
+        FormatIO
+            The entry of `formats`.
+
+        Raises
+        ------
+        Unsupported
+            The engine has no such format.
+        """
+        found = self.formats.get(name)
         if found is None:
-            raise Unsupported(f"file format {identifier!r}", hint=f"known are {', '.join(sorted(self.formats))}")
+            raise Unsupported(f"file format {name!r}", hint=f"known formats are {', '.join(sorted(self.formats))}")
         return found

@@ -1,8 +1,6 @@
-"""Executor: runs picklable tasks, here or elsewhere.
+"""Executor: the port that runs independent tasks, in this process or in others.
 
-Contract: `map` calls `function` once for each task that is consumed, and yields the answers in the order of `tasks`
-(lazily; a task's exception is raised where its answer would come). A remote executor may call a function again
-after a failure, so functions are idempotent or leave only orphan files.
+Invariant: results come in the order of the tasks. Suite: `paimon.testing.contracts.executors`.
 """
 
 from __future__ import annotations
@@ -15,6 +13,32 @@ R = TypeVar("R")
 
 
 class Executor(Protocol):
-    """See the module's contract."""
+    """Runs a function for each of several tasks."""
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]: ...
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        """Call a function once for each task, and yield the results.
+
+        The iterator is lazy: no task runs before the first result is requested. An executor may run a bounded number
+        of tasks ahead, or all of them at once. Tasks that have not started do not run after the caller closes the
+        iterator. A task that runs in this process may call `map` of the same executor.
+
+        Parameters
+        ----------
+        function : callable
+            Takes one task. It must be picklable for an executor that runs in other processes. It must be idempotent or
+            leave only orphan files behind, because a remote executor may call it again after a failure.
+        tasks : iterable
+            The tasks, which must be picklable for a remote executor. They are read lazily or all at the start.
+
+        Yields
+        ------
+        object
+            One result per task, in the order of the tasks.
+
+        Raises
+        ------
+        Exception
+            The exception of a task is raised in the place of its result, and ends the iteration.
+        StorageError
+            A remote executor failed, or reports the failure of a task that it cannot reproduce.
+        """

@@ -1,21 +1,9 @@
-"""FileIO: what the library asks of a file system or an object store.
+"""FileIO: the port for a file system or an object store.
 
-Contract (suite: `paimon.testing.contracts.files`)
---------------------------------------------------
-* Paths are absolute: a local path, or a URL whose scheme the adapter knows.
-* A file becomes visible whole or not at all: `create` shows it at `close`, `put_if_absent` and `replace` in one
-  step.
-* `put_if_absent` is the one compare-and-swap: of all callers that race for one path at most one gets CREATED, and
-  an existing file is never changed. UNKNOWN means: the storage did not tell; the caller reads the path to find out.
-* On local disk CREATED and the close of `create` return only after the bytes and the directory entry are durable.
-  `replace` is for hints, which may be lost or wrong after a crash: it flushes nothing.
-* `read`, `open` raise NotFound("file", path) for a missing file, and CorruptTable for what is not a regular file; every
-  other failure is a StorageError naming the path.
-* `read` is for metadata: a file of more than `max_bytes` is a CorruptTable, before more than that is in memory.
-* `list` of a missing directory is empty; its order is by name; hidden temporary files may appear and start with
-  ".".
-* `delete` is idempotent and batched; missing files are no error. A directory is removed only when it is empty.
-* A StorageError of `put_if_absent` means that nothing was created.
+Paths are absolute: a local path, or a URL whose scheme the adapter knows. Suite: `paimon.testing.contracts.files`.
+
+Invariant: a file becomes visible whole or not at all, and `put_if_absent` never changes an existing file. Source:
+`FileIO`.
 """
 
 from __future__ import annotations
@@ -31,20 +19,20 @@ from attrs import frozen
 from paimon.domain.errors import CorruptTable
 
 WHOLE_BYTES = 256 * 1024 * 1024
-"""Most bytes of a file that is read as a whole; one with a hole costs its maker nothing."""
+"""The default size limit of a file that is read as a whole. A sparse file can claim any size at no cost."""
 
 
 def check_whole(path: str, size: int, max_bytes: int) -> None:
-    """Check that a file has no more bytes than its kind may have.
+    """Check that a file is not larger than its kind may be.
 
     Parameters
     ----------
     path : str
-        What the error names.
+        The path that the error names.
     size : int
-        The bytes of the file, or at least as many as were seen.
+        The size of the file in bytes, or the number of bytes that were read so far.
     max_bytes : int
-        The limit.
+        The limit in bytes.
 
     Raises
     ------
@@ -52,21 +40,35 @@ def check_whole(path: str, size: int, max_bytes: int) -> None:
         The file is larger.
     """
     if size > max_bytes:
-        reason = f"has {size} bytes or more, and the limit of such a file is {max_bytes} bytes"
-        raise CorruptTable(path, reason)
+        raise CorruptTable(path, f"has {size} bytes or more, and the limit of such a file is {max_bytes} bytes")
 
 
 class PutOutcome(Enum):
-    """What became of `put_if_absent`."""
+    """The outcome of one `put_if_absent`."""
 
     CREATED = "created"
+    """The file is visible and durable."""
     EXISTS = "exists"
+    """A file of this name exists. It may be this one, if the reply of an earlier request was lost."""
     UNKNOWN = "unknown"
+    """The storage did not confirm. The caller reads the path to find out."""
 
 
 @frozen
 class FileStatus:
-    """One directory entry; `modified_millis` is epoch milliseconds, None where the storage does not tell."""
+    """One entry of a directory.
+
+    Parameters
+    ----------
+    path : str
+        The full path, in the form in which the caller gave the directory.
+    size : int
+        Bytes; 0 for a directory.
+    is_directory : bool
+        Whether the entry is a directory. An object store has a directory where objects lie below the path.
+    modified_millis : int, optional
+        The modification time in epoch milliseconds, by the clock of the storage. None if the storage has none.
+    """
 
     path: str
     size: int
@@ -80,55 +82,326 @@ class FileStatus:
 
 
 class OutputFile(Protocol):
-    """A file being written: a binary, write-only stream that Arrow and pyorc can write to.
+    """A file during writing: a binary, write-only stream for Arrow and pyorc. One thread uses it.
 
-    `close` makes it visible; `abort` (or leaving a `with` block by an exception) leaves nothing.
+    A `with` block that ends well closes the file. A block that ends with an exception aborts it.
     """
 
-    def write(self, data: bytes) -> int: ...
-    def tell(self) -> int: ...
-    def flush(self) -> None: ...
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
+    def write(self, data: bytes) -> int:
+        """Append bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            Bytes, or any object with the buffer protocol.
+
+        Returns
+        -------
+        int
+            The number of bytes, which are all of them.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. The caller aborts the file.
+        """
+
+    def tell(self) -> int:
+        """Return the position.
+
+        Returns
+        -------
+        int
+            The number of bytes written so far.
+        """
+
+    def flush(self) -> None:
+        """Hand buffered bytes to the storage, where the adapter can. Nothing becomes visible or durable.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. The caller aborts the file.
+        """
+
+    def close(self) -> None:
+        """Make the file visible in one step, with all its bytes. Further calls do nothing.
+
+        On local disk the call returns after the bytes and the directory entry are durable. A file with the same name is
+        replaced.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. The file may be visible and whole, but never in part.
+        """
+
+    def abort(self) -> None:
+        """Discard the file. No file remains, and further calls do nothing. The call never raises a StorageError."""
+
     @property
-    def closed(self) -> bool: ...
-    def __enter__(self) -> OutputFile: ...
+    def closed(self) -> bool:
+        """Whether `close` or `abort` was called."""
+
+    def __enter__(self) -> OutputFile:
+        """Return this file."""
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        """Close the file, or abort it if the block raised an error. The error is not suppressed."""
 
 
 class FileIO(Protocol):
-    """See the module's contract."""
+    """A storage. All methods are safe to call from several threads.
 
-    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes: ...
-    def open(self, path: str) -> pa.NativeFile: ...
-    def create(self, path: str) -> OutputFile: ...
-    def put_if_absent(self, path: str, data: bytes) -> PutOutcome: ...
-    def replace(self, path: str, data: bytes) -> None: ...
-    def list(self, path: str) -> Sequence[FileStatus]: ...
-    def status(self, path: str) -> FileStatus | None: ...
-    def delete(self, paths: Sequence[str]) -> None: ...
+    A call that returned is visible to every later call of any process. Every failure that a method does not list below
+    is a StorageError with the path.
+    """
+
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
+        """Read a whole metadata file.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+        max_bytes : int
+            The size limit. No more than this is held in memory.
+
+        Returns
+        -------
+        bytes
+            The content at one moment.
+
+        Raises
+        ------
+        NotFound
+            There is no such file. Its fields are `kind` ``"file"`` and `name`, the path.
+        CorruptTable
+            The file has more than `max_bytes` bytes, or is not a regular file.
+        StorageError
+            The storage failed.
+        """
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Open a file for random access.
+
+        Parameters
+        ----------
+        path : str
+            A file whose content does not change.
+
+        Returns
+        -------
+        pyarrow.NativeFile
+            A seekable file, which the caller closes. It may read from the storage with each access; then a failure of
+            the storage is raised by the access.
+
+        Raises
+        ------
+        NotFound
+            There is no such file. Its fields are `kind` ``"file"`` and `name`, the path.
+        CorruptTable
+            The path is not a regular file.
+        StorageError
+            The storage failed.
+        """
+
+    def create(self, path: str) -> OutputFile:
+        """Begin a new file, and create missing parent directories.
+
+        Nothing is visible at `path` before the file is closed. Names are unique, so the call does not check whether the
+        file exists.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+
+        Returns
+        -------
+        OutputFile
+            A stream, which the caller closes or aborts.
+
+        Raises
+        ------
+        StorageError
+            The storage refused.
+        """
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create a file with this content, unless a file of this name exists.
+
+        This is the only compare-and-swap of the library. The call is atomic: of several concurrent callers at most one
+        gets CREATED, and an existing file never changes. The call is not idempotent: a repetition returns EXISTS.
+
+        Parameters
+        ----------
+        path : str
+            The file. Missing parent directories are created.
+        data : bytes
+            The whole content.
+
+        Returns
+        -------
+        PutOutcome
+            CREATED only after the file is visible, and on local disk durable.
+
+        Raises
+        ------
+        StorageError
+            The storage refused, or has no safe way to create a file if it is absent. Nothing was created.
+        """
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Create a file, or replace its content. For hints.
+
+        The call is atomic: a reader sees the old or the new content. It is idempotent. It flushes nothing, so after a
+        crash of the machine the file may be lost or old.
+
+        Parameters
+        ----------
+        path : str
+            The file. Missing parent directories are created.
+        data : bytes
+            The whole new content.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. The file has the old or the new content.
+        """
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """List the entries of a directory, not those of its subdirectories.
+
+        The listing is not atomic: files that appear or disappear during the call may be missing. Temporary files, whose
+        names start with ``.``, may be listed.
+
+        Parameters
+        ----------
+        path : str
+            The directory.
+
+        Returns
+        -------
+        sequence of FileStatus
+            The entries in ascending order of their names. Empty if there is no such directory.
+
+        Raises
+        ------
+        StorageError
+            The storage failed.
+        """
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return what is at a path.
+
+        Parameters
+        ----------
+        path : str
+            A file or a directory.
+
+        Returns
+        -------
+        FileStatus or None
+            None if there is nothing at this path.
+
+        Raises
+        ------
+        StorageError
+            The storage failed.
+        """
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files and empty directories.
+
+        The call is idempotent: missing files are not an error, and a directory with content stays. The order of the
+        deletions is not defined, and the call is not atomic.
+
+        Parameters
+        ----------
+        paths : sequence of str
+            Any number of paths, which the adapter may delete in batches.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. Some of the files may be deleted.
+        """
 
 
 @runtime_checkable
 class Directories(Protocol):
-    """What a FileIO may offer besides, where the storage has directories: catalogs make, move and drop them.
+    """Optional methods of a FileIO whose storage has directories. Catalogs use them."""
 
-    `move_directory` raises AlreadyExists where the target is; `delete_directory` is idempotent.
-    """
+    def make_directory(self, path: str) -> None:
+        """Create a directory with its missing parents. The call is idempotent.
 
-    def make_directory(self, path: str) -> None: ...
-    def move_directory(self, source: str, target: str) -> None: ...
-    def delete_directory(self, path: str) -> None: ...
+        Parameters
+        ----------
+        path : str
+            The directory. It is durable when the call returns.
+
+        Raises
+        ------
+        StorageError
+            The storage refused, or a file has this name.
+        """
+
+    def move_directory(self, source: str, target: str) -> None:
+        """Rename a directory with all its content in one step.
+
+        Parameters
+        ----------
+        source : str
+            The existing directory.
+        target : str
+            The new path. Missing parents are created.
+
+        Raises
+        ------
+        AlreadyExists
+            Something exists at the target. Nothing changed.
+        NotFound
+            There is no such source directory.
+        StorageError
+            The storage failed.
+        """
+
+    def delete_directory(self, path: str) -> None:
+        """Delete a directory with all its content. The call is idempotent, but not atomic.
+
+        Parameters
+        ----------
+        path : str
+            The directory. Symbolic links in it are deleted, not followed.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. A part of the content may be deleted.
+        """
 
 
 @runtime_checkable
 class ManyFiles(Protocol):
-    """What a FileIO may offer besides: several small files at once, by path, which cost less than one after the other.
+    """An optional method of a FileIO that can create several small files faster together than one after the other."""
 
-    Each becomes visible whole or not at all; all are as durable as after the close of `create` when the call returns.
-    Where it raises, some of them may be there.
-    """
+    def create_all(self, files: Mapping[str, bytes]) -> None:
+        """Create several files.
 
-    def create_all(self, files: Mapping[str, bytes]) -> None: ...
+        Each file becomes visible whole or not at all, in no particular order. When the call returns, all files are as
+        durable as after the `close` of `create`.
+
+        Parameters
+        ----------
+        files : mapping of str to bytes
+            The content of each file by its path.
+
+        Raises
+        ------
+        StorageError
+            The storage failed. Some of the files may be visible.
+        """

@@ -1,14 +1,8 @@
-"""FormatIO: data files of one format as Arrow batches; RecordIO: manifests as records.
+"""FormatIO and RecordIO: the ports for data files as Arrow batches, and for manifests as records.
 
-Contract (suite: `paimon.testing.contracts.formats`)
-----------------------------------------------------
-* `read` yields record batches with exactly the requested fields, in the requested order, in the canonical Arrow
-  type of each field (`paimon.domain.types.arrow`), rows in file order. Names are the file's; a requested field that
-  the file lacks is a column of nulls. Nested ROW types may be asked for with a part of their fields.
-* The predicate only skips what cannot match (row groups, stripes); rows that do not match may still come.
-* A file that is truncated, mutated or of another format raises CorruptTable naming its path, never a bare error.
-* A writer's `close` answers the file's size, its row count and the statistics that this format tells for each
-  field, *untruncated* internal values (see `paimon.domain.row.values`), as Java's extractors would see them.
+Invariant: a truncated, changed or foreign file raises CorruptTable with its path, never an error of a third-party
+library. A file of a format without a footer (Avro) that is cut between two blocks is a valid file of fewer rows.
+Suite: `paimon.testing.contracts.formats`.
 """
 
 from __future__ import annotations
@@ -19,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.domain.manifest.records.columns import RecordColumns
+from paimon.domain.manifest.record_columns import RecordColumns
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField
@@ -32,25 +26,28 @@ def _fields(values: Iterable[DataField]) -> tuple[DataField, ...]:
 
 @frozen
 class ReadRequest:
-    """What to read of a file.
+    """The columns and rows to read of one data file.
 
     Parameters
     ----------
     path : str
-        For messages only.
+        The path that errors name.
     fields : tuple of DataField
-        The columns wanted, with names, types and ids as in the schema that wrote the file.
+        The requested columns, with names, types and ids of the schema that wrote the file. A column that the file lacks
+        is read as nulls. A ROW type may have a part of its fields.
     predicate : Predicate, optional
-        Bound to `fields` of the file's schema (it may name columns that are not wanted).
+        A filter, bound to `predicate_fields`. It only skips row groups and stripes that cannot match, so rows that do
+        not match may be returned.
     predicate_fields : tuple of DataField
-        The fields that the predicate names.
+        The fields that the predicate names. They need not be requested.
     batch_rows : int
-        Upper bound of rows in a batch.
+        The largest number of rows of a batch.
     row_range : (int, int), optional
-        Half-open range of physical rows to read.
+        A half-open range of row positions in the file. None reads all rows.
     ascending : str, optional
-        One of `predicate_fields` in whose order the rows are said to be, so that rows need not be looked at once it
-        is past what the predicate asks for. Never a floating one, whose order has more than one home.
+        The name of a predicate field by which the rows of the file are sorted in ascending order. The reader may stop
+        after the last value that can match. Never a floating-point column, because formats order NaN and zeros
+        differently.
     """
 
     path: str
@@ -64,25 +61,25 @@ class ReadRequest:
 
 @frozen
 class WriteRequest:
-    """How to write a file.
+    """The layout of one new data file.
 
     Parameters
     ----------
     path : str
-        For messages only.
+        The path that errors name.
     fields : tuple of DataField
-        The columns, in order, with ids (system columns have their reserved ids).
+        The columns in their order, with ids. System columns have their reserved ids.
     compression : str
         ``"zstd"``, ``"snappy"``, ``"lz4"``, ``"gzip"``, ``"none"`` …
     zstd_level : int
-        Level for zstd.
+        The level of zstd.
     block_bytes : int, optional
-        Row group or stripe size.
+        The size of a row group or stripe in bytes. None is the default of the format.
     block_rows : int, optional
-        Where no size is asked for: most rows of a row group, for files of sorted rows, in which a key is looked up.
-        Formats that find rows otherwise pay it no heed.
-    options : mapping
-        Format options, with their prefix (``"parquet.page.size"``).
+        The largest number of rows of a row group if `block_bytes` is None, for sorted files in which a lookup searches
+        a key. Formats that do not need it ignore it.
+    options : mapping of str to str
+        Options of the format with their prefix, such as ``"parquet.page.size"``.
     """
 
     path: str
@@ -100,7 +97,18 @@ def _stats(values: Iterable[ColumnStats]) -> tuple[ColumnStats, ...]:
 
 @frozen
 class WrittenFile:
-    """What a finished file is like: bytes, rows, one ColumnStats a field (empty ones where the format tells none)."""
+    """The result of writing a file.
+
+    Parameters
+    ----------
+    size_bytes : int
+        The size of the file.
+    row_count : int
+        The number of rows.
+    column_stats : tuple of ColumnStats
+        One entry per field, with bounds as internal values (`paimon.domain.row.values`) that are not truncated, as
+        Java's extractors read them. The entry is empty where the format has no statistics.
+    """
 
     size_bytes: int
     row_count: int
@@ -108,44 +116,208 @@ class WrittenFile:
 
 
 class FormatWriter(Protocol):
-    """Writes one file.
+    """Writes one data file. One thread uses it. It ends with one call of `close` or `abort`."""
 
-    `estimated_bytes` is what has been written so far, as near as the format can tell. `held_bytes` is what rows take
-    in memory that the sink does not have yet; `flush` hands them on where the format can (Parquet begins a row group),
-    and else does nothing.
-    """
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append rows.
 
-    def write(self, batch: pa.RecordBatch | pa.Table) -> None: ...
-    def estimated_bytes(self) -> int: ...
-    def held_bytes(self) -> int: ...
-    def flush(self) -> None: ...
-    def close(self) -> WrittenFile: ...
-    def abort(self) -> None: ...
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch or pyarrow.Table
+            Rows in the canonical Arrow types of the requested fields (`paimon.domain.types.arrow`), in their order.
+
+        Raises
+        ------
+        InvalidRequest
+            A value is null in a column that is NOT NULL, or the format cannot hold it. The caller aborts.
+        StorageError
+            The sink failed. The caller aborts.
+        """
+
+    def estimated_bytes(self) -> int:
+        """Return the approximate size of the file so far.
+
+        Returns
+        -------
+        int
+            Bytes. The caller uses it to begin the next file.
+        """
+
+    def held_bytes(self) -> int:
+        """Return the memory of the rows that the sink does not have yet.
+
+        Returns
+        -------
+        int
+            Bytes; `flush` does not increase them.
+        """
+
+    def flush(self) -> None:
+        """Hand held rows to the sink, where the format can. Otherwise do nothing.
+
+        Parquet begins a new row group, so frequent calls make a slow file.
+
+        Raises
+        ------
+        StorageError
+            The sink failed. The caller aborts.
+        """
+
+    def close(self) -> WrittenFile:
+        """Finish the file and close its sink, which makes the file visible.
+
+        Returns
+        -------
+        WrittenFile
+            The size, the number of rows and the statistics.
+
+        Raises
+        ------
+        StorageError
+            The sink failed. The caller aborts.
+        """
+
+    def abort(self) -> None:
+        """Abort the sink. No file remains, and further calls do nothing."""
 
 
 class FormatIO(Protocol):
-    """One data file format; see the module's contract."""
+    """One format of data files. All methods are safe to call from several threads."""
 
     @property
-    def identifier(self) -> str: ...
-    def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]: ...
-    def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter: ...
+    def identifier(self) -> str:
+        """The format name in lower case, as in the option `file.format`: ``"parquet"``, ``"orc"``, ``"avro"``."""
+
+    def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
+        """Read the rows of a file.
+
+        The iterator is lazy and closes nothing. It holds a bounded part of the file in memory.
+
+        Parameters
+        ----------
+        source : pyarrow.NativeFile
+            The open file. The caller closes it after the last batch.
+        request : ReadRequest
+            The columns and rows.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            Exactly the requested fields in the requested order, in the canonical Arrow type of each field
+            (`paimon.domain.types.arrow`). Rows are in file order. No batch is empty.
+
+        Raises
+        ------
+        CorruptTable
+            The file is truncated, changed or of another format. The error may come with any batch.
+        StorageError
+            The storage failed.
+        Unsupported
+            The file uses a feature of the format that the reader does not know.
+        """
+
+    def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
+        """Begin a file.
+
+        Parameters
+        ----------
+        sink : OutputFile
+            An empty output. The writer closes or aborts it.
+        request : WriteRequest
+            The columns and the layout.
+
+        Returns
+        -------
+        FormatWriter
+            The caller ends it with `close` or `abort`.
+
+        Raises
+        ------
+        InvalidRequest
+            The value of an option of the format is not valid.
+        Unsupported
+            The format cannot hold a column or has no such compression.
+        """
 
 
 class RecordIO(Protocol):
-    """Files of records (manifests): plain dicts by column name, after an Avro schema given as a dict.
+    """Files of records: manifests and manifest lists. All methods are safe to call from several threads."""
 
-    `read_records` recognises Avro, Parquet and ORC by their magic bytes, resolves columns by name, and stops at
-    `max_decoded_bytes` with CorruptTable. `read_columns` reads several files, given as (path, bytes), as columns of the
-    Arrow type `kind` (numbers as int64, columns that a file lacks null), with the number of records of each file: the
-    same records as `read_records`, for callers that have many; damage may be told only when its column is asked for.
-    `write_records` answers the file's bytes.
-    """
+    def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]:
+        """Decode all records of a file.
 
-    def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]: ...
+        Avro, Parquet and ORC are recognized by their magic bytes. The number of decoded bytes is limited, so that a
+        small hostile file cannot fill the memory.
+
+        Parameters
+        ----------
+        data : bytes
+            The whole file.
+        path : str
+            The path that errors name.
+
+        Returns
+        -------
+        sequence of dict
+            One dict per record in file order, by the column names of the file.
+
+        Raises
+        ------
+        CorruptTable
+            The file is truncated, changed, too large after decoding, or of an unknown format.
+        """
+
     def read_columns(
         self, files: Sequence[tuple[str, bytes]], kind: pa.StructType
-    ) -> tuple[RecordColumns, Sequence[int]]: ...
+    ) -> tuple[RecordColumns, Sequence[int]]:
+        """Decode the records of several files as columns.
+
+        The records are the same as those of `read_records`, but many of them are decoded faster. A column is decoded
+        when it is first used.
+
+        Parameters
+        ----------
+        files : sequence of (str, bytes)
+            The path and the whole content of each file.
+        kind : pyarrow.StructType
+            The columns by name. Numbers are int64. A column that a file lacks is null.
+
+        Returns
+        -------
+        RecordColumns
+            The records of all files, in the order of the files.
+        sequence of int
+            The number of records of each file.
+
+        Raises
+        ------
+        CorruptTable
+            As for `read_records`. Damage in a column may be raised when the column is first used.
+        """
+
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
-    ) -> bytes: ...
+    ) -> bytes:
+        """Encode records as one file.
+
+        Parameters
+        ----------
+        records : iterable of mapping
+            One mapping per record, by column name.
+        schema : mapping
+            The Avro schema as a dict.
+        compression : str
+            The codec, such as ``"zstd"`` or ``"none"``.
+        format_name : str
+            ``"avro"``, ``"parquet"`` or ``"orc"``.
+
+        Returns
+        -------
+        bytes
+            The whole file, with the records in their order.
+
+        Raises
+        ------
+        Unsupported
+            The format or the compression is not known.
+        """

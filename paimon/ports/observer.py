@@ -1,6 +1,6 @@
-"""Observer: told of progress and of what was counted; it never changes a result.
+"""Observer: the port that receives progress and metrics.
 
-Contract: calls are cheap, may come from several threads, and must not raise.
+Invariant: an observer never changes a result.
 """
 
 from __future__ import annotations
@@ -9,7 +9,33 @@ from typing import Protocol
 
 
 class Observer(Protocol):
-    """`progress`: `done` of `total` (None: unknown) units of `activity` are finished; `count` adds to a metric."""
+    """Receives progress and metrics.
 
-    def progress(self, activity: str, done: int, total: int | None = None) -> None: ...
-    def count(self, metric: str, value: int) -> None: ...
+    Both methods must return quickly and must not raise. They may be called from several threads.
+    """
+
+    def progress(self, activity: str, done: int, total: int | None = None) -> None:
+        """Receive the progress of an activity.
+
+        Calls of one activity arrive in ascending order of `done`. There need not be a last call with `done == total`.
+
+        Parameters
+        ----------
+        activity : str
+            A short text for people, such as ``"read splits"``.
+        done : int
+            The number of finished units (splits, files, snapshots, …).
+        total : int, optional
+            The number of all units. None if it is not known.
+        """
+
+    def count(self, metric: str, value: int) -> None:
+        """Receive an increment of a metric.
+
+        Parameters
+        ----------
+        metric : str
+            A dotted name, such as ``"commit.hint_failed"``.
+        value : int
+            What to add. The sum does not depend on the order of the calls.
+        """

@@ -1,9 +1,8 @@
-"""SnapshotCommit: the one place where a snapshot becomes visible.
+"""SnapshotCommit: the port that publishes a snapshot.
 
-Contract: of all writers that race for one id at most one gets PUBLISHED; UNKNOWN says that nobody can tell yet: the
-caller reads the snapshot of that id and compares identities; a StorageError says that nothing was published. A turn is
-a courtesy between writers: it saves lost races and promises nothing. Apart from FileIO because a catalog may own the
-commit.
+It is apart from FileIO because a catalog may own the commit. Suite: `paimon.testing.contracts.snapshots`.
+
+Invariant: of all writers that publish the same snapshot id at most one succeeds. Source: `SnapshotCommit`.
 """
 
 from __future__ import annotations
@@ -17,16 +16,59 @@ from paimon.domain.snapshot.snapshot import Snapshot
 
 
 class PublishOutcome(Enum):
-    """What became of a publish."""
+    """The outcome of one `publish`."""
 
     PUBLISHED = "published"
+    """The snapshot is visible and durable."""
     LOST = "lost"
+    """A snapshot of this id exists. It may be this one, if the reply of an earlier request was lost."""
     UNKNOWN = "unknown"
+    """The storage did not confirm. The caller reads the snapshot of this id and compares identities."""
 
 
 class SnapshotCommit(Protocol):
-    """Publishes `snapshot` on `base` (None for the first), each attempt from its look at the head on within a turn."""
+    """Publishes the snapshots of tables."""
 
-    def turn(self, paths: TablePaths) -> AbstractContextManager[None]: ...
+    def lock(self, paths: TablePaths) -> AbstractContextManager[None]:
+        """Wait for the commit lock of a table, and hold it for the duration of a block.
 
-    def publish(self, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome: ...
+        The lock saves lost races and guarantees nothing: after a limited wait, or where there are no locks, the block
+        runs without it. `publish` alone decides which writer wins. The lock of a process that dies is released. The
+        lock is not reentrant.
+
+        Parameters
+        ----------
+        paths : TablePaths
+            The table, which need not have a snapshot yet.
+
+        Returns
+        -------
+        context manager
+            Waits when it is entered. The wait never raises.
+        """
+
+    def publish(self, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+        """Make a snapshot visible, unless one with the same id exists.
+
+        The call is atomic: a reader sees the whole snapshot or none. It is idempotent: a second call with the same
+        snapshot returns LOST and changes nothing. It works with or without the commit lock.
+
+        Parameters
+        ----------
+        paths : TablePaths
+            The table.
+        snapshot : Snapshot
+            The snapshot. All files that it names are durable.
+        base : Snapshot, optional
+            The snapshot before it, whose id is one less. None for the first snapshot.
+
+        Returns
+        -------
+        PublishOutcome
+            See the values of the enumeration.
+
+        Raises
+        ------
+        StorageError
+            The storage refused. Nothing was published.
+        """

@@ -1,10 +1,7 @@
-"""TempStore: local disk for data that only this process needs, gone when the process that asked for it is.
+"""TempStore: the port for local disk space that only this process needs: spilled rows and lookup files.
 
-Contract: `spill` writes an Arrow table as one temporary file and answers its handle; `load` yields it back in
-batches of at most `batch_rows` rows. `keep` writes batches of one schema as they are, as they come, and answers their
-handle and size; it gives up, and leaves nothing, where they would take more than `max_bytes`. `mapped` answers the
-batches of `keep` without reading them: whoever touches some of their rows reads these alone. `drop` is idempotent, and
-batches that were mapped before stay what they are.
+Invariant: the data is gone when the store is, also when the process was killed. A handle is valid in the process that
+received it. Suite: `paimon.testing.contracts.temp`.
 """
 
 from __future__ import annotations
@@ -15,18 +12,111 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 
-class Kept(NamedTuple):
-    """What `keep` wrote: how it is asked for, and the bytes that it takes on disk."""
+class StoredTable(NamedTuple):
+    """The result of `TempStore.store`: the handle, and the size on disk in bytes."""
 
     handle: str
     bytes: int
 
 
 class TempStore(Protocol):
-    """See the module's contract."""
+    """Arrow data on local disk.
 
-    def spill(self, table: pa.Table) -> str: ...
-    def load(self, handle: str, batch_rows: int) -> Iterator[pa.RecordBatch]: ...
-    def keep(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, max_bytes: int) -> Kept | None: ...
-    def mapped(self, handle: str) -> Sequence[pa.RecordBatch]: ...
-    def drop(self, handle: str) -> None: ...
+    All methods are safe to call from several threads. Nothing is flushed to the disk, because nothing outlives the
+    process.
+    """
+
+    def spill(self, table: pa.Table) -> str:
+        """Write a table as one temporary file.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            The rows, possibly none.
+
+        Returns
+        -------
+        str
+            A new handle for `load`.
+
+        Raises
+        ------
+        StorageError
+            The disk is full or cannot be written. No file remains.
+        """
+
+    def load(self, handle: str, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a spilled table in their order.
+
+        Parameters
+        ----------
+        handle : str
+            The result of `spill`. It may be loaded several times until it is dropped.
+        batch_rows : int
+            The largest number of rows of a batch.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            Batches with the schema of the table. The iterator holds about one batch in memory.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read.
+        """
+
+    def store(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, max_bytes: int) -> StoredTable | None:
+        """Write batches, unchanged and in their order, as one file that `map_batches` can map.
+
+        Parameters
+        ----------
+        batches : iterable of pyarrow.RecordBatch
+            Read one after the other. Not all of them are read if they exceed `max_bytes`.
+        schema : pyarrow.Schema
+            The schema of each batch.
+        max_bytes : int
+            The largest size, in memory and on disk.
+
+        Returns
+        -------
+        StoredTable or None
+            None if the batches need more than `max_bytes`. Then no file remains.
+
+        Raises
+        ------
+        StorageError
+            The disk is full or cannot be written. No file remains.
+        Exception
+            An error of `batches` is passed on. No file remains.
+        """
+
+    def map_batches(self, handle: str) -> Sequence[pa.RecordBatch]:
+        """Return the batches of `store` as memory-mapped arrays.
+
+        The call reads no rows. An access to a row reads the disk pages of this row.
+
+        Parameters
+        ----------
+        handle : str
+            The handle of a `StoredTable`.
+
+        Returns
+        -------
+        sequence of pyarrow.RecordBatch
+            The batches as they were stored. They stay valid after `drop`.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read.
+        """
+
+    def drop(self, handle: str) -> None:
+        """Delete the file of a handle. The call is idempotent.
+
+        Parameters
+        ----------
+        handle : str
+            The result of `spill`, or the handle of a `StoredTable`.
+        """

@@ -1,7 +1,7 @@
-"""Compaction on executors: one task a bucket, one commit by the driver.
+"""Compact on executors: one task per bucket, and one commit by the driver.
 
-Law: a task runs the very function that compacts a bucket in an embedded program, and answers its commit message in the
-typed encoding of commit messages. Tasks that fail, or run twice, leave at most orphan files.
+Invariant: a task runs the function that compacts a bucket in an embedded program, and returns its commit messages in
+the encoding of commit messages. Tasks that fail or run twice leave orphan files at most.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ from collections.abc import Mapping
 from attrs import evolve
 from pyspark.sql import SparkSession
 
-from paimon.domain.commit.codec import decode, encode
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.commit.message_codec import decode, encode
 from paimon.domain.predicate.expression import Predicate
-from paimon.engines import open_table, spark_executor
-from paimon.operations.maintain.compact import CompactResult
-from paimon.spark.session import session
+from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.engines import spark_executor
+from paimon.operations.compact.compact import CompactResult
+from paimon.operations.write.compact_postponed import compact_postponed
+from paimon.references import run_after_commit
+from paimon.scan import predicate_of
+from paimon.spark.postponed import SparkPostponedCompaction
+from paimon.spark.session import get_session
+from paimon.spark.write import open_target
 from paimon.table import Table
+from paimon.table_write import commit_user_of
 
 
 def compact(
@@ -29,41 +35,55 @@ def compact(
     spark: SparkSession | None = None,
     options: Mapping[str, object] | None = None,
 ) -> CompactResult:
-    """Compact a table once, its buckets as tasks of Spark.
+    """Compact a table once, with one Spark task per bucket.
 
     Parameters
     ----------
     table : Table or str
         A table, or the path of one.
     full : bool
-        Everything into one sorted run a bucket, rather than what the table's options ask for now.
-    where : str or Predicate
-        Over partition columns: these partitions alone.
-    spark : SparkSession
-        The active session by default, or a local one where there is none.
-    options : mapping
+        Compact each bucket into one sorted run, not only what the table options require now.
+    where : str or Predicate, optional
+        A condition on partition columns; only these partitions are compacted.
+    spark : SparkSession, optional
+        The session; by default the active one, or a new local one.
+    options : mapping of str to object, optional
         Dynamic table options.
+
+    Returns
+    -------
+    CompactResult
+        The snapshot of the compaction, if there was anything to do, and counts of buckets, files and records.
 
     Raises
     ------
     CommitConflict
-        Another compaction, or an overwrite, replaced the same files meanwhile; compact again.
+        Another compaction or an overwrite replaced the same files during the call. Compact again.
+    InvalidRequest
+        The table is a system table.
     StorageError
-        Spark gave up a task; nothing was committed.
+        A Spark task failed in all its attempts. Nothing was committed.
     """
-    opened = open_table(table) if isinstance(table, str) else table
-    if not isinstance(opened, Table):
-        raise InvalidRequest(f"{table} is a system table", hint="name the table itself")
-    running = SparkSession.getActiveSession() if spark is None else spark
-    running = session() if running is None else running
-    engine = evolve(opened.engine, executor=spark_executor(running, _bytes_of, _message_of))
-    return evolve(opened.with_options(options or {}), engine=engine).compact(full, where)
+    opened, running = open_target(table, options), get_session(spark)
+    if opened.definition.options.bucket == POSTPONED:
+        return _compact_postponed(opened, full, where, running)
+    executor = spark_executor(running, _encode_message, _decode_message)
+    return opened.with_engine(evolve(opened.engine, executor=executor)).compact(full, where)
 
 
-def _bytes_of(message: CommitMessage) -> bytes:
+def _compact_postponed(table: Table, full: bool, where: str | Predicate | None, running: SparkSession) -> CompactResult:
+    """Move postponed rows on executors, and commit on the driver as `Table.compact` does."""
+    predicate = None if where is None else predicate_of(where)
+    context = table.context
+    done = compact_postponed(context, commit_user_of(context, None), full, predicate, SparkPostponedCompaction(running))
+    run_after_commit(table.with_options({"write-only": False}).context, done.snapshot_ids)
+    return done
+
+
+def _encode_message(message: CommitMessage) -> bytes:
     return encode([message])
 
 
-def _message_of(data: bytes) -> CommitMessage:
+def _decode_message(data: bytes) -> CommitMessage:
     (message,) = decode(data)
     return message

@@ -1,7 +1,7 @@
-"""Spark's pushed filters as predicates.
+"""Convert the filters that Spark pushes down to predicates.
 
-Law: a filter is taken only where our answer is exactly Spark's; floating columns are left to Spark, whose zeros are
-equal while the format's are not.
+Invariant: a filter is converted only if the predicate selects exactly the same rows as Spark. Filters on floating-point
+columns stay with Spark, because -0.0 and 0.0 are equal in Spark and different in the format.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _EXACT = (
     DateType,
 )
 
-_COMPARES: Mapping[type[Filter], e.Operator] = {
+_OPERATORS: Mapping[type[Filter], e.Operator] = {
     EqualTo: e.Operator.EQ,
     GreaterThan: e.Operator.GT,
     GreaterThanOrEqual: e.Operator.GE,
@@ -60,12 +60,25 @@ _COMPARES: Mapping[type[Filter], e.Operator] = {
 }
 
 
-def predicate_of(pushed: Filter, fields: Mapping[str, DataField]) -> e.Predicate | None:
-    """The bound predicate that means the same; None where there is none."""
+def to_predicate(pushed: Filter, fields: Mapping[str, DataField]) -> e.Predicate | None:
+    """Convert a filter of Spark.
+
+    Parameters
+    ----------
+    pushed : Filter
+        A filter that Spark offers to the source.
+    fields : mapping of str to DataField
+        Top-level columns by name.
+
+    Returns
+    -------
+    Predicate or None
+        The bound predicate; None if the filter must stay with Spark.
+    """
     if isinstance(pushed, Not):
-        child = predicate_of(pushed.child, fields)
+        child = to_predicate(pushed.child, fields)
         return None if child is None else e.Not(child)
-    name = _column(pushed, fields)
+    name = _find_column(pushed, fields)
     if name is None:
         return None
     build = _BUILDERS.get(type(pushed))
@@ -77,26 +90,26 @@ def predicate_of(pushed: Filter, fields: Mapping[str, DataField]) -> e.Predicate
         return None
 
 
-def _column(pushed: Filter, fields: Mapping[str, DataField]) -> str | None:
+def _find_column(pushed: Filter, fields: Mapping[str, DataField]) -> str | None:
     path: tuple[str, ...] = getattr(pushed, "attribute", ())
     if len(path) != 1 or path[0] not in fields:
         return None
     return path[0] if type(pushed) in _NULL_TESTS or isinstance(fields[path[0]].type, _EXACT) else None
 
 
-def _compare(name: str, pushed: Any) -> e.Predicate:
-    return e.Compare(name, _COMPARES[type(pushed)], pushed.value)
+def _build_compare(name: str, pushed: Any) -> e.Predicate:
+    return e.Compare(name, _OPERATORS[type(pushed)], pushed.value)
 
 
-def _in(name: str, pushed: Any) -> e.Predicate:
+def _build_in(name: str, pushed: Any) -> e.Predicate:
     return e.In(name, tuple(pushed.value))
 
 
-def _is_null(name: str, pushed: Any) -> e.Predicate:
+def _build_is_null(name: str, pushed: Any) -> e.Predicate:
     return e.IsNull(name, negated=type(pushed) is IsNotNull)
 
 
-def _starts_with(name: str, pushed: Any) -> e.Predicate:
+def _build_starts_with(name: str, pushed: Any) -> e.Predicate:
     quoted = pushed.value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return e.Like(name, quoted + "%", escape="\\")
 
@@ -104,9 +117,9 @@ def _starts_with(name: str, pushed: Any) -> e.Predicate:
 _NULL_TESTS = {IsNull, IsNotNull}
 
 _BUILDERS: Mapping[type[Filter], Callable[[str, Any], e.Predicate]] = {
-    **dict.fromkeys(_COMPARES, _compare),
-    In: _in,
-    IsNull: _is_null,
-    IsNotNull: _is_null,
-    StringStartsWith: _starts_with,
+    **dict.fromkeys(_OPERATORS, _build_compare),
+    In: _build_in,
+    IsNull: _build_is_null,
+    IsNotNull: _build_is_null,
+    StringStartsWith: _build_starts_with,
 }

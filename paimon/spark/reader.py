@@ -1,7 +1,7 @@
-"""Reading on executors: splits are Spark's partitions.
+"""Read on executors: each split is a partition of Spark.
 
-Law: the plan is made once on the driver, at one snapshot; a task reads its splits with `read_split`, as embedded reads
-do. A system table made of metadata is read by one task.
+Invariant: the driver plans once, at one snapshot. A task reads its split with `read_split`, as embedded reads do. A
+system table made from metadata is read by one task.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.scan import Scan
-from paimon.spark.filters import predicate_of
+from paimon.spark.filters import to_predicate
 from paimon.spark.options import Source
-from paimon.spark.types import arrow_schema_of, to_spark
+from paimon.spark.types import to_batch_schema, to_spark_batch
 from paimon.table import Table
 
 
 class SplitPartition(InputPartition):
-    """One split of the plan, with all that reading it needs (Spark pickles the reader before it plans)."""
+    """One split of the plan with everything that its read needs, because Spark pickles the reader before it plans."""
 
     def __init__(self, table: TableDefinition, split: DataSplit, read: ReadPlan) -> None:
         super().__init__(None)
@@ -43,7 +43,7 @@ class WholePartition(InputPartition):
 
 
 class PaimonReader(DataSourceReader):
-    """Plans splits and reads them; columns are those of the schema that Spark (or the user's `.schema(…)`) asks for."""
+    """Reader of splits; its columns are those of the schema of Spark or of the user's `.schema(…)`."""
 
     def __init__(self, source: Source, schema: StructType) -> None:
         self._source = source
@@ -51,40 +51,44 @@ class PaimonReader(DataSourceReader):
         self._pushed: tuple[Predicate, ...] = ()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take the filters that mean exactly the same here; the others stay with Spark."""
+        """Accept the filters that have an equal predicate, and yield the others, which stay with Spark."""
         scan = self._source.scan() if isinstance(self._source.opened, Table) else None
         fields = {f.name: f for f in scan.fields} if isinstance(scan, Scan) else {}
-        taken = []
+        accepted = []
         for pushed in filters:
-            predicate = predicate_of(pushed, fields)
+            predicate = to_predicate(pushed, fields)
             if predicate is None:
                 yield pushed
             else:
-                taken.append(predicate)
-        self._pushed = tuple(taken)
+                accepted.append(predicate)
+        self._pushed = tuple(accepted)
 
     def partitions(self) -> list[InputPartition]:
+        """Plan the scan, and return one partition per split."""
         scan = self._source.scan(self._schema.fieldNames(), And(self._pushed) if self._pushed else None)
         if not isinstance(scan, Scan):
             return [WholePartition()]
         return [SplitPartition(scan.pinned.table, split, scan.read_plan) for split in scan.plan().splits]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        schema = arrow_schema_of(self._schema)
+        """Yield the rows of a partition, with the Arrow types that Spark requires."""
+        schema = to_batch_schema(self._schema)
         for batch in self._batches(partition):
-            yield to_spark(batch, schema)
+            yield to_spark_batch(batch, schema)
 
     def _batches(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, SplitPartition):
-            yield from read_split(self._source.opened.engine, partition.table, partition.split, partition.read)
+            yield from read_split(
+                self._source.opened.context.with_table(partition.table), partition.split, partition.read
+            )
         elif isinstance(partition, WholePartition):
             yield from self._source.scan(self._schema.fieldNames()).to_batches()
-        else:  # an empty plan still makes Spark read once
-            yield pa.RecordBatch.from_pylist([], schema=arrow_schema_of(self._schema))
+        else:  # Spark reads once even if the plan has no splits
+            yield pa.RecordBatch.from_pylist([], schema=to_batch_schema(self._schema))
 
 
 class RefusedStream(DataSourceStreamReader):
-    """Refuses `readStream` by name (Spark loses an error that is raised before there is a reader)."""
+    """Reader that refuses `readStream`; Spark loses an error that is raised before there is a reader."""
 
     def _refuse(self, *arguments: object) -> NoReturn:
         raise Unsupported(

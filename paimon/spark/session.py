@@ -1,6 +1,6 @@
-"""Sessions that know the data source `paimon`.
+"""Create Spark sessions with the data source `paimon`, or register it with a session.
 
-Law: what must be set for the source to work is set here and nowhere else.
+Invariant: all Spark settings that the source needs are set here and nowhere else.
 """
 
 from __future__ import annotations
@@ -15,60 +15,73 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from paimon.domain.errors import InvalidRequest
+from paimon.engines import set_environment
 from paimon.spark.java import ensure_java
 from paimon.spark.source import PaimonDataSource
 
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _PYTHON = "PYSPARK_PYTHON"
+_DEFAULT_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def get_session(spark: SparkSession | None) -> SparkSession:
+    """Return the given session; without one, the active session, or a new local one."""
+    running = SparkSession.getActiveSession() if spark is None else spark
+    return session() if running is None else running
 
 
 def session(
     master: str = "local[*]", app_name: str = "paimon", config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A Spark session that knows `paimon`; brings a Java runtime where none is found.
+    """Create a Spark session with the data source `paimon`; provide a Java runtime if the machine has none.
 
     Parameters
     ----------
     master : str
         Spark's master URL; all cores of this machine by default.
     app_name : str
-        Shown in Spark's UI.
-    config : mapping
-        Further Spark settings.
+        Name of the application in Spark's UI.
+    config : mapping of str to str, optional
+        Further Spark settings, which override the defaults of this function.
+
+    Returns
+    -------
+    SparkSession
+        The new session, or the active one of this process with these settings.
     """
     ensure_java()
     _find_shell()
     # Workers would take any `python3` of the PATH, which may lack this package.
-    os.environ.setdefault(_PYTHON, sys.executable)
+    if _PYTHON not in os.environ:
+        set_environment(_PYTHON, sys.executable)
     builder = SparkSession.builder.master(master).appName(app_name)
-    defaults = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    for key, value in (defaults | dict(config or {})).items():
+    for key, value in (_DEFAULT_SETTINGS | dict(config or {})).items():
         builder = builder.config(key, value)
     return register(builder.getOrCreate())
 
 
 def _find_shell() -> None:
-    # Spark starts through shell scripts, which look for bash and its tools on the PATH.
+    # Spark starts with shell scripts, which need bash and its tools on the PATH.
     if shutil.which("bash") is None:
-        os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), os.defpath]))
+        set_environment("PATH", os.pathsep.join(filter(None, [os.environ.get("PATH", ""), os.defpath])))
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make `format("paimon")` known to a session; answers the session.
+    """Register the data source `paimon` with a session, and return the session.
 
-    The workers of a local session run this program's Python, unless PYSPARK_PYTHON (or ``spark.pyspark.python``) chose
-    another one.
+    The workers of a local session run the Python of this process, unless PYSPARK_PYTHON or ``spark.pyspark.python``
+    selects another one.
 
     Raises
     ------
     InvalidRequest
-        The Python that the workers run cannot import this package.
+        The Python of the workers cannot import this package.
     """
-    # Without it every read of a source that can push filters is refused.
+    # Without this setting Spark refuses every read of a source that has a pushFilters method.
     spark.conf.set(_PUSHDOWN, "true")
     if not _is_registered(spark):
         _choose_python(spark)
@@ -77,8 +90,8 @@ def register(spark: SparkSession) -> SparkSession:
 
 
 def _is_registered(spark: SparkSession) -> bool:
-    """Whether the session knows the source: to register it again would make Spark warn."""
-    if not hasattr(spark, "_jsparkSession"):  # Spark Connect does not tell
+    """Return whether the session has the source; a second registration makes Spark warn."""
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect has no such information
         return False
     return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(PaimonDataSource.name()))
 
@@ -91,14 +104,16 @@ def _choose_python(spark: SparkSession) -> None:
     if not chosen and context.master.startswith("local"):
         context.pythonExec = sys.executable
     found = shutil.which(context.pythonExec)
-    if found is None or Path(found) == Path(sys.executable):  # (a path of executors alone cannot be tried here)
+    if found is None or Path(found) == Path(
+        sys.executable
+    ):  # a path that exists only on executors cannot be tested here
         return
     trial = [found, "-c", "import paimon, pyarrow, pyspark"]
     tried = subprocess.run(trial, capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         reason = (tried.stderr.strip().splitlines() or ["it fails"])[-1]
         raise InvalidRequest(
-            f"Spark's workers run {found}, which cannot use this package: {reason}",
+            f"Spark's workers run {found}, which cannot import this package: {reason}.",
             subject=_PYTHON,
-            hint=f"set {_PYTHON} to a Python that has paimon-lake[spark], before the session starts",
+            hint=f"set {_PYTHON} to a Python with paimon-lake[spark] before the session starts",
         )

@@ -1,7 +1,7 @@
-"""Arrow as Spark wants it.
+"""Convert Arrow schemas and batches to those that Spark requires.
 
-Law: Spark checks that batches have exactly the Arrow types that it derives from its own schema: microsecond
-timestamps, 64-bit times, instants in UTC; so each column is cast to those and nothing else is changed.
+Invariant: Spark requires the Arrow types that it derives from its own schema: timestamps in microseconds, 64-bit times
+and instants in UTC. Each column is cast to its type, and nothing else is changed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of a table's Arrow schema; TIMESTAMP(7..9) lose their nanoseconds in Spark."""
+def to_spark_schema(schema: pa.Schema) -> StructType:
+    """Convert the Arrow schema of a table to a Spark schema; Spark has no nanoseconds of TIMESTAMP(7) to (9)."""
     plain = pa.schema([pa.field(f.name, _spark_type(f.type), f.nullable) for f in schema])
-    answer: StructType = from_arrow_schema(plain, prefer_timestamp_ntz=True)
-    return answer
+    converted: StructType = from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    return converted
 
 
 def _spark_type(arrow_type: pa.DataType) -> pa.DataType:
@@ -36,14 +36,14 @@ def _spark_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, _spark_type(field.type), field.nullable)
 
 
-def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark demands of batches of this Spark schema."""
-    answer: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-    return answer
+def to_batch_schema(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark requires of batches with this Spark schema."""
+    converted: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+    return converted
 
 
-def to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with exactly this schema (columns are matched by position); without columns it keeps its rows."""
+def to_spark_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Cast a batch to a schema by position; a batch without columns keeps its number of rows."""
     if not schema.names:
         return batch
     columns = [

@@ -1,40 +1,44 @@
-"""The comfortable way to write: rows are routed to their bucket on the executors, one writer a bucket, one atomic
-commit on the driver.
+"""Write a Spark data frame: route rows to their bucket, write with one task per bucket, and commit on the driver.
 
-Law: the bucket of a row is computed by the same function that the embedded writer uses, and the commit is the embedded
-one: with the table's own storage, catalog and callbacks, its result and its errors.
+Invariant: the function of the embedded writer computes the bucket of a row. The commit is the embedded commit, with the
+storage, the catalog and the callbacks of the table, and with the same result and errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
-from attrs import frozen
-from pyspark import AccumulatorParam
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from paimon.builders import BatchWriteBuilder
-from paimon.domain.commit.codec import decode
+from paimon.domain.bucket.postponed import compute_parallel_buckets
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import CorruptTable, HashIndexConflict, InvalidRequest, PaimonError, StorageError, Unsupported
+from paimon.domain.schema.bucket_mode import BucketMode
+from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.engines import open_table, spark_failure
-from paimon.operations.write.route import task_ids
+from paimon.engines import open_table
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.postponed import read_bucket_counts
+from paimon.operations.write.route_dynamic import TaskRouter
+from paimon.spark.cross_partition import CrossPartitionWrite
+from paimon.spark.message_tasks import WriteTask, run_message_tasks
 from paimon.spark.session import register
 from paimon.spark.writer import check_columns, write_rows
-from paimon.table import Table, WriteResult, commit_messages
+from paimon.table import Table
+from paimon.table_write import WriteResult, commit_messages, retry_assignment
 
 ROUTE_COLUMN = "__paimon_route"
-"""Helper column that says to which task a row goes; never stored."""
+"""Temporary column with the number of the task that a row goes to; it is never stored."""
 
 _MODES = ("append", "overwrite")
-_MESSAGES = "messages"
 
 
-def write(
+def write(  # noqa: PLR0913  (a public signature)
     frame: DataFrame,
     table: Table | str,
     mode: str = "append",
@@ -45,140 +49,211 @@ def write(
     commit_identifier: int | None = None,
     options: Mapping[str, str] | None = None,
 ) -> WriteResult:
-    """Write a data frame in one commit.
+    """Write a data frame to a table in one commit.
 
     Parameters
     ----------
     frame : DataFrame
-        Rows with the table's columns.
+        Rows with the columns of the table.
     table : Table or str
-        A table, or the path of one. Its storage and catalog options go to the tasks, but for secrets: there
-        credentials come from the environment, or from the function that the storage option ``login`` names.
+        A table, or the path of one. Tasks get its storage and catalog options without secrets; credentials come from
+        the environment, or from the function that the storage option ``login`` names.
     mode : str
-        ``"append"`` (upsert, where there is a primary key) or ``"overwrite"`` (the partitions that are written).
-    kind_column : str
-        A column that holds row kinds and is not stored.
-    tasks : int
-        Into how many tasks rows are routed; Spark's default parallelism by default.
-    commit_user, commit_identifier
-        With both given the commit happens once, however often it is tried.
-    options : mapping
+        ``"append"``, which is an upsert in a table with a primary key, or ``"overwrite"``, which replaces the written
+        partitions.
+    kind_column : str, optional
+        Column with row kinds (``+I``, ``-U``, ``+U``, ``-D``), which is not stored.
+    tasks : int, optional
+        Number of tasks; Spark's default parallelism by default. For dynamic buckets it is the number of assigners, by
+        default `dynamic-bucket.assigner-parallelism`.
+    commit_user, commit_identifier : str, int, optional
+        Name of the job, and number of the commit. With both given, repeated calls commit once.
+    options : mapping of str to str, optional
         Dynamic table options.
 
     Returns
     -------
     WriteResult
-        As of `Table.write`.
+        As `Table.write` returns it.
+
+    Raises
+    ------
+    InvalidRequest, StorageError
+        The rows do not fit the table, or a task failed in all its attempts. Nothing was committed.
+    Unsupported
+        Some partitions of a cross-partition table are overwritten.
+    CommitConflict, CommitUncertain, CommitOverwritten
+        As `Table.write` raises them.
+    """
+    _check_arguments(mode, tasks)
+    register(frame.sparkSession)
+    opened = open_target(table, options)
+    builder = _make_builder(opened, mode, commit_user)
+    _check_overwrite(builder)
+    check_columns(builder, frame.schema, kind_column)
+    count = _choose_tasks(frame, opened, tasks)
+    identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+    task_builder = _make_builder(_prepare_for_tasks(opened, count), mode, builder.commit_user)
+
+    def write_once() -> WriteResult:
+        messages = _write_in_tasks(frame, task_builder, kind_column, count, identifier)
+        return commit_messages(builder.new_commit(), messages, identifier=identifier)
+
+    return retry_assignment(write_once)
+
+
+def open_target(table: Table | str, options: Mapping[str, object] | None) -> Table:
+    """Return the table that a call changes, with dynamic options.
 
     Raises
     ------
     InvalidRequest
-        The rows do not fit the table; nothing was committed. Wrong columns are refused before a job starts.
-    CommitConflict, CommitUncertain, CommitOverwritten
-        As of `Table.write`.
-    StorageError
-        Spark gave up a task, or the storage refused; nothing was committed.
+        The table is a system table.
     """
-    if mode not in _MODES:
-        raise InvalidRequest(f"mode {mode!r} is unknown", subject="mode", hint=f"known are {', '.join(_MODES)}")
-    if tasks is not None and tasks < 1:
-        raise InvalidRequest(f"tasks is {tasks}", subject="tasks", hint="give a whole number, at least 1")
-    register(frame.sparkSession)
     opened = table.with_options(options or {}) if isinstance(table, Table) else open_table(table, options)
     if not isinstance(opened, Table):
-        raise InvalidRequest(f"{opened.name} is a system table, which nobody writes", subject=opened.name)
-    builder = _builder(opened, mode, commit_user)
-    check_columns(builder, frame.schema, kind_column)
-    routed = _routed(frame, opened, frame.sparkSession.sparkContext.defaultParallelism if tasks is None else tasks)
-    identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
-    messages = _written(routed, _builder(_for_tasks(opened), mode, builder.commit_user), kind_column, identifier)
-    return commit_messages(builder.new_commit(), messages, identifier=identifier)
+        raise InvalidRequest(
+            f"Table {opened.name!r} is a system table, which is read-only.",
+            subject=opened.name,
+            hint="leave out the $ part",
+        )
+    return opened
 
 
-def _builder(table: Table, mode: str, commit_user: str | None) -> BatchWriteBuilder:
+def _check_arguments(mode: str, tasks: int | None) -> None:
+    if mode not in _MODES:
+        raise InvalidRequest(f"Mode {mode!r} is unknown.", subject="mode", hint=f"use one of {', '.join(_MODES)}")
+    if tasks is not None and tasks < 1:
+        raise InvalidRequest(f"Number of tasks must be at least 1, not {tasks}.", subject="tasks")
+
+
+def _check_overwrite(builder: BatchWriteBuilder) -> None:
+    """Refuse to overwrite some partitions of a cross-partition table: no task has all keys of the new rows."""
+    is_cross_partition = builder.context.table.bucket_mode is BucketMode.CROSS_PARTITION
+    if is_cross_partition and builder.overwrites and builder.replaced_partitions != {}:
+        raise Unsupported(
+            f"overwriting partitions of {builder.context.table.table_name!r} on Spark: keys may be in any partition",
+            hint="use Table.overwrite, or set 'dynamic-partition-overwrite' to false to replace the whole table",
+        )
+
+
+def _make_builder(table: Table, mode: str, commit_user: str | None) -> BatchWriteBuilder:
     builder = table.new_batch_write_builder(commit_user)
     return builder.overwrite() if mode == "overwrite" else builder
 
 
-def _for_tasks(table: Table) -> Table:
-    """Where rows are not routed several tasks share a bucket, and each would compact it."""
-    return table if _is_routed(table) else table.with_options({"write-only": True})
+def _choose_tasks(frame: DataFrame, table: Table, tasks: int | None) -> int:
+    """Return the number of tasks: given, for dynamic buckets that of the option, or Spark's default parallelism."""
+    is_dynamic = table.definition.bucket_mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
+    chosen = table.definition.options.dynamic_bucket_assigner_parallelism if is_dynamic else None
+    return tasks or chosen or frame.sparkSession.sparkContext.defaultParallelism
 
 
-def _is_routed(table: Table) -> bool:
-    return table.definition.options.bucket >= 1
+def _prepare_for_tasks(table: Table, tasks: int) -> Table:
+    """Return the table as tasks write it.
+
+    Tasks that write dynamic buckets share those of each partition. Partitions of postponed tables get a bucket for each
+    task. If rows are not routed, several tasks share a bucket, and each would compact it, so compaction is disabled.
+    """
+    mode = table.definition.bucket_mode
+    if mode is BucketMode.DYNAMIC:
+        return table.with_options({"dynamic-bucket.assigner-parallelism": tasks})
+    if not _is_routed(table.definition):
+        return table.with_options({"write-only": True})
+    if mode is BucketMode.POSTPONED:
+        buckets = compute_parallel_buckets(table.definition.options, tasks)
+        return table.with_options({"postpone.default-bucket-num": buckets})
+    return table
 
 
-def _routed(frame: DataFrame, table: Table, tasks: int) -> DataFrame:
-    if not _is_routed(table):
+def _is_routed(table: TableDefinition) -> bool:
+    mode = table.bucket_mode
+    if mode is BucketMode.POSTPONED:
+        return table.options.postpone_batch_write_fixed_bucket
+    return mode is not BucketMode.UNAWARE
+
+
+def _add_route_column(frame: DataFrame, context: TableContext, partitions: int, overwrites: bool) -> DataFrame:
+    if not _is_routed(context.table):
         return frame
-    definition = table.definition
+    counts = read_bucket_counts(context) if context.table.bucket_mode is BucketMode.POSTPONED else None
     schema = StructType([*frame.schema.fields, StructField(ROUTE_COLUMN, IntegerType(), False)])
 
-    def with_route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _add_routes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        router = TaskRouter(context, partitions, ignore_previous=overwrites, counts=counts)
         for batch in batches:
-            routes = task_ids(definition, pa.Table.from_batches([batch]), tasks)
+            routes = router.assign_task_ids(pa.Table.from_batches([batch]))
             yield batch.append_column(ROUTE_COLUMN, routes)
 
-    return frame.mapInArrow(with_route, schema).repartitionById(tasks, ROUTE_COLUMN)
+    return frame.mapInArrow(_add_routes, schema).repartitionById(partitions, ROUTE_COLUMN)
 
 
-def _written(
-    frame: DataFrame, builder: BatchWriteBuilder, kind_column: str | None, identifier: int
+def _write_in_tasks(
+    frame: DataFrame, builder: BatchWriteBuilder, kind_column: str | None, tasks: int, identifier: int
 ) -> list[CommitMessage]:
-    """What the tasks wrote; where Spark gives up, the files of those that ended well are removed."""
-    ended = frame.sparkSession.sparkContext.accumulator((), _Ended())
+    """Send each row to the task that writes its bucket, write all rows, and return the commit messages."""
+    if builder.context.table.bucket_mode is BucketMode.CROSS_PARTITION:
+        return _write_across_partitions(frame, builder, kind_column, tasks, identifier)
+    routed = _add_route_column(frame, builder.context, tasks, builder.overwrites)
+    return _run_tasks(routed, builder, partial(_write_rows, builder, kind_column), identifier)
+
+
+def _write_across_partitions(
+    frame: DataFrame, builder: BatchWriteBuilder, kind_column: str | None, tasks: int, identifier: int
+) -> list[CommitMessage]:
+    """Place the rows by the keys of the newest snapshot, write them, and return the commit messages."""
+    job = CrossPartitionWrite.start(builder, kind_column, tasks)
     try:
-        rows = frame.mapInArrow(_Task(builder, kind_column, ended), f"{_MESSAGES} BINARY NOT NULL").collect()
-    except PySparkException as error:
-        builder.new_commit().abort(_decoded(ended.value), identifier)
-        raise spark_failure(error) from error
-    messages = _decoded([bytes(row[_MESSAGES]) for row in rows])
-    if builder.table.schema.primary_keys:
-        check_one_writer_a_bucket(messages)
+        return _run_tasks(job.place_rows(frame), builder, job.write_rows, identifier)
+    except (CorruptTable, StorageError):
+        job.check_snapshot()
+        raise
+
+
+def _write_rows(builder: BatchWriteBuilder, kind_column: str | None, batches: Iterator[pa.RecordBatch]) -> bytes:
+    return write_rows(builder, map(_drop_route_column, batches), kind_column)
+
+
+def _run_tasks(frame: DataFrame, builder: BatchWriteBuilder, write: WriteTask, identifier: int) -> list[CommitMessage]:
+    """Run the tasks and return their commit messages; if Spark fails, remove the files of successful tasks."""
+    messages: list[CommitMessage] = []
+    try:
+        messages.extend(run_message_tasks(frame, write))
+    except PaimonError:
+        builder.new_commit().abort(messages, identifier)
+        raise
+    if builder.context.schema.primary_keys:
+        try:
+            check_one_writer_per_bucket(messages)
+        except InvalidRequest as error:
+            builder.new_commit().abort(messages, identifier)
+            if builder.context.table.bucket_mode is not BucketMode.DYNAMIC:
+                raise
+            # The tasks read different hash indexes, because another commit was published between their reads.
+            raise HashIndexConflict(error.message) from error
     return messages
 
 
-@frozen(eq=False)
-class _Task:
-    """What each Spark task does with the rows that it gets."""
-
-    builder: BatchWriteBuilder
-    kind_column: str | None
-    ended: object
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        data = write_rows(self.builder, map(_without_route, batches), self.kind_column)
-        self.ended.add((data,))  # type: ignore[attr-defined]
-        yield pa.record_batch([pa.array([data], pa.binary())], names=[_MESSAGES])
-
-
-class _Ended(AccumulatorParam):
-    """The messages of the tasks that ended well, also where the job does not."""
-
-    def zero(self, value: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        return ()
-
-    def addInPlace(self, value1: tuple[bytes, ...], value2: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        return value1 + value2
-
-
-def _without_route(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _drop_route_column(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.drop_columns([ROUTE_COLUMN]) if ROUTE_COLUMN in batch.schema.names else batch
 
 
-def _decoded(encoded: Sequence[bytes]) -> list[CommitMessage]:
-    return [message for data in encoded for message in decode(data)]
+def check_one_writer_per_bucket(messages: Sequence[CommitMessage]) -> None:
+    """Check that no two tasks wrote the same bucket, because their sequence numbers would be equal.
 
+    Postponed rows have no sequence numbers, so any number of tasks may write them.
 
-def check_one_writer_a_bucket(messages: Sequence[CommitMessage]) -> None:
-    """InvalidRequest where two tasks wrote one bucket: their sequence numbers would tie."""
+    Raises
+    ------
+    InvalidRequest
+        Two tasks wrote one bucket.
+    """
     seen: set[tuple[bytes, int]] = set()
-    for message in messages:
+    for message in (m for m in messages if m.bucket != POSTPONED):
         place = (message.partition, message.bucket)
         if place in seen:
             raise InvalidRequest(
-                f"two tasks wrote bucket {message.bucket} of one partition",
+                f"Bucket {message.bucket} of one partition was written by two tasks.",
                 hint="write with paimon.spark.write(df, table)",
             )
         seen.add(place)

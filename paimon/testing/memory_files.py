@@ -1,7 +1,7 @@
 """MemoryFiles: a FileIO that is a dictionary, for tests and simulations.
 
-Law: it keeps the port's contract to the letter (whole files or none, one winner of `put_if_absent`), so whatever goes
-wrong above it is not its fault.
+Invariant: it fulfils the contract of the port exactly. A file is complete or absent, and one of several concurrent
+`put_if_absent` calls creates the file.
 """
 
 from __future__ import annotations
@@ -9,33 +9,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from io import BytesIO
-from types import TracebackType
 
 import pyarrow as pa
 
+from paimon.adapters.files.output import Output
 from paimon.domain.errors import NotFound
 from paimon.ports.files import WHOLE_BYTES, FileStatus, PutOutcome, check_whole
 
 
 class MemoryFiles:
-    """See `paimon.ports.files.FileIO`; `contents` holds the bytes by path."""
+    """A FileIO in memory; `contents` maps each path to the bytes of the file."""
 
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}
         self._lock = threading.Lock()
 
     def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
-        """The bytes of a file."""
+        """Return the bytes of a file; a file with more than `max_bytes` is refused."""
         found = self._content(path)
         check_whole(path, len(found), max_bytes)
         return found
 
     def open(self, path: str) -> pa.NativeFile:
-        """A seekable reader."""
+        """Open a file for reading, with seek."""
         return pa.BufferReader(self._content(path))
 
     def create(self, path: str) -> MemoryOutput:
-        """A file that shows at `close`."""
+        """Create a file that becomes visible when it is closed."""
         return MemoryOutput(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
@@ -47,12 +47,12 @@ class MemoryFiles:
             return PutOutcome.CREATED
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write the file, new or not."""
+        """Write the file, whether it exists or not."""
         with self._lock:
             self.contents[path] = data
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Entries of a directory by name."""
+        """Return the entries of a directory by name."""
         prefix = path.rstrip("/") + "/"
         with self._lock:
             below = {p.removeprefix(prefix): len(data) for p, data in self.contents.items() if p.startswith(prefix)}
@@ -63,7 +63,7 @@ class MemoryFiles:
         ]
 
     def status(self, path: str) -> FileStatus | None:
-        """What is at a path."""
+        """Return what is at a path, or None."""
         with self._lock:
             if path in self.contents:
                 return FileStatus(path, len(self.contents[path]), False)
@@ -71,7 +71,7 @@ class MemoryFiles:
         return FileStatus(path, 0, True) if is_directory else None
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove files."""
+        """Delete files; a missing file is no error."""
         with self._lock:
             for path in paths:
                 self.contents.pop(path, None)
@@ -84,8 +84,8 @@ class MemoryFiles:
         return found
 
 
-class MemoryOutput:
-    """See `paimon.ports.files.OutputFile`."""
+class MemoryOutput(Output):
+    """An `OutputFile` that buffers its bytes until it is closed."""
 
     def __init__(self, files: MemoryFiles, path: str) -> None:
         self._files = files
@@ -97,34 +97,20 @@ class MemoryOutput:
         return self._buffer.write(data)
 
     def tell(self) -> int:
-        """Bytes written."""
+        """Return the number of bytes written."""
         return self._buffer.tell()
 
-    def flush(self) -> None:
-        """Nothing becomes visible."""
-
     def close(self) -> None:
-        """Show the file."""
+        """Make the file visible."""
         if not self._buffer.closed:
             self._files.replace(self._path, self._buffer.getvalue())
             self._buffer.close()
 
     def abort(self) -> None:
-        """Leave nothing."""
+        """Discard the file."""
         self._buffer.close()
 
     @property
     def closed(self) -> bool:
         """Whether `close` or `abort` was called."""
         return self._buffer.closed
-
-    def __enter__(self) -> MemoryOutput:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

@@ -1,8 +1,8 @@
-"""TableModel: what a primary-key table must hold, told by the row-wise reference of merging.
+"""TableModel: the expected contents of a primary-key table, computed with the row-wise reference of merging.
 
-Law: the model sees what was written, and which files each commit put in the place of which; what the files hold it
-works out by itself, record by record, in the grouping of records into merges that took place. So whatever a table
-answers can be compared with `rows`. A state machine; `AssertionError` where files cannot hold what they must.
+Invariant: the model receives the written rows, and which files each commit replaced. It computes the contents of the
+files itself, record by record, with the same groups of records per merge. Reads of the table can therefore be compared
+with `rows`. The model is a state machine. It raises `AssertionError` if files cannot have the expected contents.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
-from paimon.domain.bucket.reference import bucket_of
-from paimon.domain.changelog.compaction.reference import compacted
-from paimon.domain.changelog.compaction.rules import FIRST_ROW, ChangeRules
+from paimon.domain.bucket.bucket_reference import compute_bucket
+from paimon.domain.changelog.compaction_changelog_reference import compact_records
+from paimon.domain.changelog.compaction_changelog_rules import ChangeRules
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.lsm.compaction.rules import CompactionRules
-from paimon.domain.lsm.keys import Comparable, comparable, comparable_values
+from paimon.domain.lsm.keys import Comparable, to_comparable_key, to_comparable_values
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
-from paimon.domain.merge.reference.merge import merge
-from paimon.domain.merge.reference.record import DELETE, Record
-from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.merge.merge_engines import is_oldest_winning
+from paimon.domain.merge.merge_reference import merge
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.record import DELETE, Record
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.schema.table_definition import TableDefinition
 
 Row: TypeAlias = Mapping[str, Any]
 """All columns by name, as internal values."""
-Place: TypeAlias = tuple[bytes, int]
-"""A serialised partition and a bucket."""
+PartitionBucket: TypeAlias = tuple[bytes, int]
+"""A serialized partition and a bucket number."""
 _UPDATE_BEFORE = 1
 
 
@@ -38,31 +39,37 @@ def _records(values: Iterable[Record]) -> tuple[Record, ...]:
 
 @frozen(eq=False)
 class ModelFile:
-    """A data file, and the records that it must hold, ascending by key."""
+    """A data file and its expected records, ascending by key."""
 
     meta: DataFileMeta
     records: tuple[Record, ...] = field(converter=_records)
 
     @property
-    def leveled(self) -> list[Record]:
-        """The records as a merge sees them."""
+    def records_with_level(self) -> list[Record]:
+        """The records with the level of the file, as a merge receives them."""
         return [evolve(r, level=self.meta.level) for r in self.records]
 
 
 class TableModel:
-    """The files of a table by place and name."""
+    """The expected files of a table, by bucket and file name.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        A table with a primary key and fixed buckets.
+    """
 
     def __init__(self, table: TableDefinition) -> None:
         self.table = table
-        self.files: dict[Place, dict[str, ModelFile]] = {}
+        self.files: dict[PartitionBucket, dict[str, ModelFile]] = {}
 
     @property
     def spec(self) -> MergeSpec:
-        """How the table merges."""
+        """The merge engine of the table, with its settings."""
         return MergeSpec.of(self.table.schema, self.table.options)
 
-    def altered(self, table: TableDefinition) -> None:
-        """The table has another schema now; columns that rows lack are null."""
+    def apply_schema_change(self, table: TableDefinition) -> None:
+        """Use another schema; new columns of existing rows are null."""
         self.table = table
         missing = dict.fromkeys(table.schema.names)
         for files in self.files.values():
@@ -70,22 +77,22 @@ class TableModel:
                 filled = tuple(evolve(r, values=missing | dict(r.values)) for r in file.records)
                 files[name] = evolve(file, records=filled)
 
-    def rows(self, least_level: int = 0) -> list[Row]:
-        """What the files of these levels say, merged: retracts are not rows."""
+    def rows(self, min_level: int = 0) -> list[Row]:
+        """Return the merged rows of the files on this level and above, without retracts."""
         found: list[Row] = []
         for files in self.files.values():
-            records = [r for f in files.values() if f.meta.level >= least_level for r in f.leveled]
+            records = [r for f in files.values() if f.meta.level >= min_level for r in f.records_with_level]
             found += [r.values for r in merge(records, self.spec) if r.is_add]
         return found
 
     def visible_rows(self) -> list[Row]:
-        """What a batch read answers: level 0 is hidden where only compaction finds out what it replaces."""
+        """Return the rows that a batch read returns; tables that need lookups hide level 0."""
         options = self.table.options
         hidden = options.deletion_vectors_enabled and not options.deletion_vectors_merge_on_read
-        return self.rows(1 if hidden or options.merge_engine == FIRST_ROW else 0)
+        return self.rows(1 if hidden or is_oldest_winning(options.merge_engine) else 0)
 
-    def told_rows(self) -> list[Row]:
-        """The state that the changes of a changelog producer have led to: what lookups, or full compactions, saw."""
+    def reported_rows(self) -> list[Row]:
+        """Return the rows to which the changelog has led so far: those that a lookup or a full compaction has seen."""
         producer = self.table.options.changelog_producer
         return self.rows({"lookup": 1, "full-compaction": self._top_level}.get(producer, 0))
 
@@ -94,67 +101,88 @@ class TableModel:
         levels = (f.meta.level for files in self.files.values() for f in files.values())
         return max([CompactionRules.of(self.table.options).levels - 1, *levels])
 
-    def add(self, place: Place, files: Iterable[ModelFile]) -> None:
-        """Files that a commit added."""
-        self.files.setdefault(place, {}).update({f.meta.file_name: f for f in files})
+    def add_files(self, bucket: PartitionBucket, files: Iterable[ModelFile]) -> None:
+        """Add the files of a commit to a bucket."""
+        self.files.setdefault(bucket, {}).update({f.meta.file_name: f for f in files})
 
-    def clear(self, partitions: Iterable[bytes] | None) -> None:
-        """An overwrite took these partitions away; None: all."""
-        gone = None if partitions is None else set(partitions)
-        self.files = {p: files for p, files in self.files.items() if gone is not None and p[0] not in gone}
+    def remove_partitions(self, partitions: Iterable[bytes] | None) -> None:
+        """Remove the files of these serialized partitions, or all files for None, as an overwrite does."""
+        removed = None if partitions is None else set(partitions)
+        self.files = {p: files for p, files in self.files.items() if removed is not None and p[0] not in removed}
 
-    def compacted(self, message: CommitMessage) -> None:
-        """A compaction replaced files of a bucket."""
-        place = message.partition, message.bucket
-        left = {name: f.meta for name, f in self.files.get(place, {}).items()}
+    def apply_compaction(self, message: CommitMessage) -> None:
+        """Replace files of a bucket as a compaction did."""
+        bucket = message.partition, message.bucket
+        remaining = {name: f.meta for name, f in self.files.get(bucket, {}).items()}
         for meta in message.compact.compact_before:
-            del left[meta.file_name]
+            del remaining[meta.file_name]
         if message.compact != CompactIncrement():
-            self._replace(place, left | {m.file_name: m for m in message.compact.compact_after})
+            self._replace_files(bucket, remaining | {m.file_name: m for m in message.compact.compact_after})
 
-    def follow(self, live: Iterable[ManifestEntry]) -> None:
-        """These files are live now: what is new holds what is gone, merged; others may have changed their level."""
-        after: dict[Place, dict[str, DataFileMeta]] = {}
+    def apply_rescale(self, table: TableDefinition, live: Iterable[ManifestEntry]) -> None:
+        """Use another number of buckets, and these new files, which contain the merged rows by arrival.
+
+        The rows of the old buckets arrive one bucket after another, each in ascending order of keys.
+        """
+        records: dict[PartitionBucket, list[Record]] = {}
+        for _, files in sorted(self.files.items()):
+            for record in merge([r for f in files.values() for r in f.records_with_level], self.spec):
+                if record.is_add:
+                    bucket = records.setdefault(find_bucket(record.values, table), [])
+                    bucket.append(evolve(record, sequence=len(bucket)))
+        self.files, self.table = {}, table
+        new_files: dict[PartitionBucket, list[DataFileMeta]] = {}
+        for entry in live:
+            new_files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+        assert new_files.keys() == records.keys(), "each bucket with rows has files, and no other"
+        for place, found in records.items():
+            ordered = sorted(found, key=lambda r: _key_of(r, self.spec))
+            self.add_files(place, assign_to_files(ordered, new_files[place], self.spec))
+
+    def apply_live_files(self, live: Iterable[ManifestEntry]) -> None:
+        """Use these live files: new files contain the merged records of the removed ones; others may change level."""
+        after: dict[PartitionBucket, dict[str, DataFileMeta]] = {}
         for entry in live:
             after.setdefault((entry.partition, entry.bucket), {})[entry.file.file_name] = entry.file
-        for place in self.files.keys() | after.keys():
-            self._replace(place, after.get(place, {}))
+        for bucket in self.files.keys() | after.keys():
+            self._replace_files(bucket, after.get(bucket, {}))
 
-    def _replace(self, place: Place, after: Mapping[str, DataFileMeta]) -> None:
-        before = self.files.get(place, {})
-        made = [meta for name, meta in after.items() if name not in before]
-        stays = [f for name, f in before.items() if name in after and after[name].level == f.meta.level]
-        worked = [f for f in before.values() if f not in stays]
-        if not worked and not made:
+    def _replace_files(self, bucket: PartitionBucket, after: Mapping[str, DataFileMeta]) -> None:
+        before = self.files.get(bucket, {})
+        new_files = [meta for name, meta in after.items() if name not in before]
+        unchanged = [f for name, f in before.items() if name in after and after[name].level == f.meta.level]
+        changed = [f for f in before.values() if f not in unchanged]
+        if not changed and not new_files:
             return
-        records = self._compacted(before.values(), [f for f in worked if f.meta.file_name not in after], made, stays)
-        new = [r for f in worked if f.meta.level == 0 for r in f.records]
-        kept = {name: evolve(file, meta=after[name]) for name, file in before.items() if name in after}
+        removed = [f for f in changed if f.meta.file_name not in after]
+        records = self._compact_files(before.values(), removed, new_files, unchanged)
+        level_0_records = [r for f in changed if f.meta.level == 0 for r in f.records]
+        remaining = {name: evolve(file, meta=after[name]) for name, file in before.items() if name in after}
         if self.table.options.deletion_vectors_enabled:
-            keys = {_key(r, self.spec) for r in new}
-            for file in stays:
-                left = [r for r in file.records if file.meta.level == 0 or _key(r, self.spec) not in keys]
-                kept[file.meta.file_name] = evolve(file, records=left)
-        self.files[place] = kept | {f.meta.file_name: f for f in placed(records, made, self.spec)}
+            keys = {_key_of(r, self.spec) for r in level_0_records}
+            for file in unchanged:
+                visible = [r for r in file.records if file.meta.level == 0 or _key_of(r, self.spec) not in keys]
+                remaining[file.meta.file_name] = evolve(file, records=visible)
+        self.files[bucket] = remaining | {f.meta.file_name: f for f in assign_to_files(records, new_files, self.spec)}
 
-    def _compacted(
+    def _compact_files(
         self,
         tree: Iterable[ModelFile],
-        gone: Sequence[ModelFile],
-        made: Sequence[DataFileMeta],
-        stays: Sequence[ModelFile],
+        removed: Sequence[ModelFile],
+        new_files: Sequence[DataFileMeta],
+        unchanged: Sequence[ModelFile],
     ) -> list[Record]:
-        """What the new files hold: the files that are gone, merged, where lookups are needed with what stays above."""
-        records = [r for f in gone for r in f.leveled]
-        above = sorted((r for f in stays if f.meta.level > 0 for r in f.leveled), key=lambda r: r.level)
-        found = {_key(r, self.spec): r for r in reversed(above)}
-        if self.table.options.needs_lookup and any(f.meta.level == 0 for f in gone):
+        """Return the records of the new files: those of the removed files, merged, with lookups in unchanged files."""
+        records = [r for f in removed for r in f.records_with_level]
+        above = sorted((r for f in unchanged if f.meta.level > 0 for r in f.records_with_level), key=lambda r: r.level)
+        older_records = {_key_of(r, self.spec): r for r in reversed(above)}
+        if self.table.options.needs_lookup and any(f.meta.level == 0 for f in removed):
             rules = ChangeRules.of(self.table.schema, self.table.options, None)
-            merged, _ = compacted(records, lambda r: found.get(_key(r, self.spec)), rules)
+            merged, _ = compact_records(records, lambda r: older_records.get(_key_of(r, self.spec)), rules)
         else:
             merged = merge(records, self.spec)
-        levels = {meta.level for meta in made}
-        assert len(levels) <= 1, f"one compaction of a bucket writes to levels {levels}"
+        levels = {meta.level for meta in new_files}
+        assert len(levels) <= 1, f"one compaction of a bucket writes to one level, not to {levels}"
         highest = max((f.meta.level for f in tree), default=0)
         if self.table.options.deletion_vectors_enabled or all(level >= highest for level in levels):
             merged = [r for r in merged if r.is_add]
@@ -162,43 +190,48 @@ class TableModel:
 
 
 class ModelWriter:
-    """One writer of the model's table: rows go in as they come, files are told of as they are flushed.
+    """One writer of the table of a model: it receives the rows, and the files of each flush.
 
-    `anew`: for overwrites, whose sequence numbers begin at 0.
+    Parameters
+    ----------
+    model : TableModel
+        The table.
+    is_overwrite : bool
+        Whether sequence numbers start at 0 instead of behind those of the existing files.
     """
 
-    def __init__(self, model: TableModel, anew: bool = False) -> None:
+    def __init__(self, model: TableModel, is_overwrite: bool = False) -> None:
         self._model = model
-        self._anew = anew
-        self._next: dict[Place, int] = {}
-        self._buffer: dict[Place, list[Record]] = {}
+        self._is_overwrite = is_overwrite
+        self._next: dict[PartitionBucket, int] = {}
+        self._buffer: dict[PartitionBucket, list[Record]] = {}
 
     def write(self, rows: Sequence[Row], kinds: Sequence[int]) -> None:
-        """Rows in the order in which they come."""
+        """Write rows in this order, each with its row kind (0 +I, 1 -U, 2 +U, 3 -D)."""
         options = self._model.table.options
         dropped = {_UPDATE_BEFORE, DELETE} if options.ignore_delete else set()
         dropped |= {_UPDATE_BEFORE} if options.ignore_update_before else set()
         for row, kind in zip(rows, kinds, strict=True):
             if kind not in dropped:
-                place = place_of(row, self._model.table)
-                self._buffer.setdefault(place, []).append(Record(row, self._number(place), kind))
+                bucket = find_bucket(row, self._model.table)
+                self._buffer.setdefault(bucket, []).append(Record(row, self._next_sequence_number(bucket), kind))
 
     def flush(self, messages: Iterable[CommitMessage]) -> None:
-        """What was written since the last flush became the new files of these messages, and was compacted perhaps."""
+        """Assign the rows since the last flush to the new files of these messages, and apply their compactions."""
         spec = evolve(self._model.spec, lookup=False, ignore_delete=False)
         written = dict(self._buffer)
         self._buffer = {}
         for message in messages:
-            place = message.partition, message.bucket
-            for records, files in self._flushes(written.pop(place, []), message.data.new_files):
-                self._model.add(place, placed(merge(records, spec), files, spec))
-            self._model.compacted(message)
+            bucket = message.partition, message.bucket
+            for records, files in self._group_by_flush(written.pop(bucket, []), message.data.new_files):
+                self._model.add_files(bucket, assign_to_files(merge(records, spec), files, spec))
+            self._model.apply_compaction(message)
         assert not written, f"rows were written to {len(written)} buckets that have no files"
 
-    def _flushes(
+    def _group_by_flush(
         self, records: Sequence[Record], metas: Sequence[DataFileMeta]
     ) -> Iterator[tuple[list[Record], Sequence[DataFileMeta]]]:
-        """What was merged together: all, or where the buffer cannot spill, up to the newest record of each file."""
+        """Return the records that were merged together: all, or one group per file if the buffer cannot spill."""
         if self._model.table.options.write_buffer_spillable:
             yield list(records), metas
             return
@@ -207,46 +240,68 @@ class ModelWriter:
             yield [r for r in records if before < r.sequence <= meta.max_sequence_number], [meta]
             before = meta.max_sequence_number
 
-    def _number(self, place: Place) -> int:
-        if place not in self._next:
-            files = [] if self._anew else self._model.files.get(place, {}).values()
-            self._next[place] = max((f.meta.max_sequence_number for f in files), default=-1) + 1
-        self._next[place] += 1
-        return self._next[place] - 1
+    def _next_sequence_number(self, bucket: PartitionBucket) -> int:
+        if bucket not in self._next:
+            files = [] if self._is_overwrite else self._model.files.get(bucket, {}).values()
+            self._next[bucket] = max((f.meta.max_sequence_number for f in files), default=-1) + 1
+        self._next[bucket] += 1
+        return self._next[bucket] - 1
 
 
-def place_of(row: Row, table: TableDefinition) -> Place:
-    """Where a row belongs."""
+def find_bucket(row: Row, table: TableDefinition) -> PartitionBucket:
+    """Return the serialized partition and the bucket of a row."""
     schema = table.schema
-    parts, keys = schema.partition_fields, [schema.field_of(name) for name in schema.bucket_keys]
-    partition = serialize([row[f.name] for f in parts], [f.type for f in parts])
-    bucket = bucket_of([row[f.name] for f in keys], [f.type for f in keys], table.options.bucket)
+    partition_fields, keys = schema.partition_fields, [schema.field_of(name) for name in schema.bucket_keys]
+    partition = serialize([row[f.name] for f in partition_fields], [f.type for f in partition_fields])
+    bucket = compute_bucket([row[f.name] for f in keys], [f.type for f in keys], table.options.bucket)
     return partition, bucket
 
 
-def placed(records: Sequence[Record], metas: Iterable[DataFileMeta], spec: MergeSpec) -> list[ModelFile]:
-    """The records in the files whose key ranges hold them; what the files say of themselves must fit."""
+def assign_to_files(records: Sequence[Record], metas: Iterable[DataFileMeta], spec: MergeSpec) -> list[ModelFile]:
+    """Assign the records to the files with their key ranges, and check the metadata of the files.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Merged records, ascending by key.
+    metas : iterable of DataFileMeta
+        Files with key ranges that do not overlap.
+    spec : MergeSpec
+        The key columns.
+
+    Returns
+    -------
+    list of ModelFile
+        The files in the given order. `AssertionError` is raised if a record has no file, or if counts or sequence
+        numbers of a file differ from its records.
+    """
     types = [f.type for f in spec.key_fields]
     files = []
-    metas = list(metas)
     for meta in metas:
-        low, high = comparable(meta.min_key, types), comparable(meta.max_key, types)
-        files.append(ModelFile(meta, [r for r in records if low <= _key(r, spec) <= high]))
-    told = [
-        (f.meta.row_count, f.meta.delete_row_count, f.meta.min_sequence_number, f.meta.max_sequence_number)
-        for f in files
-    ]
-    expected = [_described(f.records) for f in files]
-    assert told == expected, f"files say (rows, retracts, first and last number) {told}, they hold {expected}"
-    held = sum(len(f.records) for f in files)
-    assert held == len(records), f"of {len(records)} records {held} are in files: {records} in {metas}"
+        low, high = to_comparable_key(meta.min_key, types), to_comparable_key(meta.max_key, types)
+        files.append(ModelFile(meta, [r for r in records if low <= _key_of(r, spec) <= high]))
+    _check_metadata(files)
+    assigned = sum(len(f.records) for f in files)
+    named = [f.meta for f in files]
+    assert assigned == len(records), f"{assigned} of {len(records)} records are in files: {records} in {named}"
     return files
 
 
-def _key(record: Record, spec: MergeSpec) -> Comparable:
-    return comparable_values([record.values[name] for name in spec.key_names])
+def _check_metadata(files: Sequence[ModelFile]) -> None:
+    recorded = [
+        (f.meta.row_count, f.meta.delete_row_count, f.meta.min_sequence_number, f.meta.max_sequence_number)
+        for f in files
+    ]
+    expected = [_describe_records(f.records) for f in files]
+    assert recorded == expected, (
+        f"files record (rows, retracts, first and last sequence number) {recorded}, they must contain {expected}"
+    )
 
 
-def _described(records: Sequence[Record]) -> tuple[int, int, int, int]:
+def _key_of(record: Record, spec: MergeSpec) -> Comparable:
+    return to_comparable_values([record.values[name] for name in spec.key_names])
+
+
+def _describe_records(records: Sequence[Record]) -> tuple[int, int, int, int]:
     numbers = [r.sequence for r in records] or [0]
     return len(records), sum(not r.is_add for r in records), min(numbers), max(numbers)

@@ -1,4 +1,6 @@
-"""Which memory Arrow uses once a table is opened, in processes of their own: the pool is one for all."""
+"""The memory pool that Arrow uses after a table is opened; each test runs in its own process, because the pool is
+global.
+"""
 
 from __future__ import annotations
 
@@ -39,48 +41,56 @@ print("hg" in flags)
 """
 
 
-def answer(program: str, **environment: str) -> str:
-    chosen = ("ARROW_DEFAULT_MEMORY_POOL", "JE_ARROW_MALLOC_CONF")
-    kept = {key: value for key, value in os.environ.items() if key not in chosen}
+def run_and_read(program: str, **environment: str) -> str:
+    chosen = ("ARROW_DEFAULT_MEMORY_POOL", "JE_ARROW_MALLOC_CONF", "PAIMON_PROCESS_EFFECTS")
+    inherited = {key: value for key, value in os.environ.items() if key not in chosen}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=kept | environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], env=inherited | environment, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
 
 
 def test_arrow_allocates_with_the_leanest_that_it_has(tmp_path: object) -> None:
-    usual = answer(USUAL)
+    usual = run_and_read(USUAL)
     preferred = "jemalloc" if "jemalloc" in pa.supported_memory_backends() else "system"
-    expected = preferred if usual == "mimalloc" else usual  # what Arrow chooses elsewhere stands
-    assert answer(OPENED.format(before="", folder=str(tmp_path))) == expected
+    expected = preferred if usual == "mimalloc" else usual  # otherwise Arrow chooses
+    assert run_and_read(OPENED.format(before="", folder=str(tmp_path))) == expected
 
 
 def test_an_arrow_without_it_allocates_as_the_process_does(tmp_path: object) -> None:
-    if answer(USUAL) == "mimalloc":
+    if run_and_read(USUAL) == "mimalloc":
         lacking = "pa.supported_memory_backends = lambda: ['mimalloc', 'system']"
-        assert answer(OPENED.format(before=lacking, folder=str(tmp_path))) == "system"
+        assert run_and_read(OPENED.format(before=lacking, folder=str(tmp_path))) == "system"
 
 
-def test_a_choice_stands(tmp_path: object) -> None:
+def test_an_explicit_choice_is_respected(tmp_path: object) -> None:
     program = OPENED.format(before="", folder=str(tmp_path))
-    usual = answer(USUAL)
-    assert answer(program, ARROW_DEFAULT_MEMORY_POOL=usual) == usual
+    usual = run_and_read(USUAL)
+    assert run_and_read(program, ARROW_DEFAULT_MEMORY_POOL=usual) == usual
     if usual == "mimalloc":
         chosen = OPENED.format(before="pa.set_memory_pool(pa.system_memory_pool())", folder=str(tmp_path))
-        assert answer(chosen) == "system"
+        assert run_and_read(chosen) == "system"
 
 
 def test_tables_ask_for_huge_pages_where_arrow_is_loaded_after_the_library(tmp_path: object) -> None:
-    possible = "jemalloc" in pa.supported_memory_backends() and answer(USUAL) == "mimalloc"
+    possible = "jemalloc" in pa.supported_memory_backends() and run_and_read(USUAL) == "mimalloc"
     if possible and Path("/sys/kernel/mm/transparent_hugepage/enabled").exists():
         first = HUGE.format(first="import paimon", second="import pyarrow", folder=str(tmp_path))
         late = HUGE.format(first="import pyarrow", second="import paimon", folder=str(tmp_path))
-        assert answer(first) == "True"
-        assert answer(first, JE_ARROW_MALLOC_CONF="thp:never") == "False"
-        assert answer(late) == "False"
+        assert run_and_read(first) == "True"
+        assert run_and_read(first, JE_ARROW_MALLOC_CONF="thp:never") == "False"
+        assert run_and_read(late) == "False"
 
 
-def test_who_loaded_arrow_finds_the_environment_as_it_was() -> None:
+def test_effects_that_are_turned_off_change_neither_allocator_nor_environment(tmp_path: object) -> None:
+    program = OPENED.format(before="", folder=str(tmp_path))
+    assert run_and_read(program, PAIMON_PROCESS_EFFECTS="off") == run_and_read(USUAL)
+    variables = "import os; before = dict(os.environ); import paimon; print(before == dict(os.environ))"
+    assert run_and_read(variables) == "False"
+    assert run_and_read(variables, PAIMON_PROCESS_EFFECTS="off") == "True"
+
+
+def test_the_environment_does_not_change_if_arrow_is_already_loaded() -> None:
     program = "import os, pyarrow, paimon; print(os.environ.get('JE_ARROW_MALLOC_CONF'))"
-    assert answer(program) == "None"
-    assert answer(program, JE_ARROW_MALLOC_CONF="thp:default") == "thp:default"
+    assert run_and_read(program) == "None"
+    assert run_and_read(program, JE_ARROW_MALLOC_CONF="thp:default") == "thp:default"

@@ -1,4 +1,4 @@
-"""The fences: direction of imports, banned vocabulary, strict types, and the rules that no linter knows."""
+"""Architecture checks: the direction of imports, banned words, strict types, and rules that no linter has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ PACKAGE = ROOT / "paimon"
 PURE = [PACKAGE / "domain", PACKAGE / "ports", PACKAGE / "operations"]
 
 # The few that the domain names as state machines: they live for one parse, or one stream.
-STATE_MACHINES = {"RunBuffer", "TokenReader"}
+STATE_MACHINES = {"DynamicBuckets", "HashFilter", "KeyHashes", "RunBuffer", "TokenReader"}
 
 
 def modules(*folders: Path) -> list[Path]:
@@ -39,13 +40,17 @@ def test_types_are_strict() -> None:
     run(sys.executable, "-m", "mypy")
 
 
+def test_types_of_the_flights_pipeline_are_strict() -> None:
+    run(sys.executable, "-m", "mypy", "--package", "flights")
+
+
 @pytest.mark.parametrize("path", modules(*PURE), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_the_core_has_no_effects(path: Path) -> None:
     tree = ast.parse(path.read_text("utf8"))
     called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     assert not called & {"open", "print", "input", "exec", "eval"}, f"{path} calls an effect"
     doc = ast.get_docstring(tree)
-    assert doc or path.name == "__init__.py", f"{path} does not say what it decides"
+    assert doc or path.name == "__init__.py", f"{path} has no module docstring"
 
 
 def classes(path: Path) -> list[ast.ClassDef]:
@@ -55,7 +60,17 @@ def classes(path: Path) -> list[ast.ClassDef]:
 def is_value_or_protocol(node: ast.ClassDef) -> bool:
     decorators = {ast.unparse(d).split("(")[0] for d in node.decorator_list}
     bases = {ast.unparse(b).split("[")[0] for b in node.bases}
-    exempt = {"Protocol", "Enum", "IntEnum", "StrEnum", "NamedTuple", "TypedDict", "Exception", "PaimonError"}
+    exempt = {
+        "Protocol",
+        "Enum",
+        "IntEnum",
+        "StrEnum",
+        "NamedTuple",
+        "TypedDict",
+        "Exception",
+        "PaimonError",
+        "CommitConflict",
+    }
     exempt |= {"UserWarning", "sqlglot.Dialect", "sqlglot.Tokenizer"}  # tables for the parser, never instantiated by us
     frozen = "frozen" in decorators or any("frozen=True" in ast.unparse(d) for d in node.decorator_list)
     return frozen or bool(bases & exempt)
@@ -67,13 +82,21 @@ def test_domain_classes_are_frozen(path: Path) -> None:
     assert not thawed, f"{path}: {thawed}"
 
 
+# Columnar modules whose reference has another name than their own.
+REFERENCES = {
+    "extremes_columnar": "numbers_reference",
+    "record_expiry_columnar": "record_expiry",
+    "sequence_groups_columnar": "partial_update_reference",
+    "steps_columnar": "reduce_reference",
+}
+
+
 def test_columnar_rules_have_their_reference() -> None:
-    for path in modules(PACKAGE / "domain"):
-        room = next((p for p in [path, *path.parents] if p.stem == "columnar"), None)
-        if room is not None:
-            folder = room.parent
-            twins = [folder / "reference.py", folder / "reference" / "__init__.py", folder / "binary_row.py"]
-            assert any(t.exists() for t in twins), f"{path} has no reference beside it"
+    columnar = [path for path in modules(PACKAGE / "domain") if path.stem.endswith("_columnar")]
+    assert len(columnar) > 15
+    for path in columnar:
+        reference = REFERENCES.get(path.stem, path.stem.replace("_columnar", "_reference"))
+        assert path.with_name(f"{reference}.py").exists(), f"{path} has no reference next to it"
 
 
 def test_ports_stay_small() -> None:
@@ -84,9 +107,62 @@ def test_ports_stay_small() -> None:
                 assert len(verbs) <= 8, f"{node.name} has {len(verbs)} methods"
 
 
+# What changes the whole process, as source text: modules, writes of the environment, and setters of libraries.
+PROCESS_EFFECTS = re.compile(
+    r"^\s*(?:import|from) (?:gc|ctypes|signal)\b|os\.environ(?:\[[^]]+\] *=[^=]|\.(?:setdefault|update|pop)|.*\|=)"
+    r"|os\.(?:putenv|unsetenv|umask|register_at_fork)\b|pa\.set_|\.set_memory_pool\(|locale\.setlocale"
+    r"|sys\.(?:setrecursionlimit|setswitchinterval|modules\[[^]]+\] *=[^=])"
+    r"|^\s*warnings\.(?:simplefilter|filterwarnings)",
+    re.MULTILINE,
+)
+# The programs of the package change their own process: the command line, and the simulation.
+PROGRAMS = ("cli/", "testing/simulation/")
+
+
+def test_one_module_changes_the_process() -> None:
+    found = {
+        str(path.relative_to(PACKAGE)) for path in modules(PACKAGE) if PROCESS_EFFECTS.search(path.read_text("utf8"))
+    }
+    assert {name for name in found if not name.startswith(PROGRAMS)} == {"adapters/process_effects.py"}
+
+
+def test_port_methods_state_their_contract() -> None:
+    lacking = []
+    for path in modules(PACKAGE / "ports"):
+        for node in classes(path):
+            if "Protocol" not in {ast.unparse(b) for b in node.bases}:
+                continue
+            for method in (n for n in node.body if isinstance(n, ast.FunctionDef)):
+                doc, name = ast.get_docstring(method) or "", f"{node.name}.{method.name}"
+                is_property = "property" in {ast.unparse(d) for d in method.decorator_list}
+                is_special = method.name.startswith("__") and method.name != "__call__"
+                has_result = method.returns is not None and ast.unparse(method.returns) != "None"
+                wanted = {"Parameters"} if len(method.args.args + method.args.posonlyargs) > 1 else set()
+                wanted |= {"Returns|Yields"} if has_result else set()
+                sections = set() if is_property or is_special else wanted
+                if not doc or not all(re.search(rf"^(?:{s})\n-+$", doc, re.MULTILINE) for s in sections):
+                    lacking.append(name)
+    assert lacking == []
+
+
 def test_paths_that_the_map_names_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf8")
     named = set(re.findall(r"`((?:paimon|tests|docs|benchmarks|examples)/[\w./-]*)`", text))
     missing = [p for p in sorted(named) if not (ROOT / p).exists()]
     assert named and not missing, missing
     assert len(text.splitlines()) <= 200
+
+
+def test_import_contracts_cover_every_public_module() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["tool"]["importlinter"]["contracts"]
+    public = {f"paimon.{path.stem}" for path in PACKAGE.glob("*.py")} - {"paimon.__init__", "paimon.__main__"}
+    by_name = {contract["name"]: contract for contract in contracts}
+    restricted = set(by_name["Only the composition root knows adapters"]["source_modules"])
+    assert public - {"paimon.engines"} <= restricted
+    layers = by_name["The public interface uses operations, they use ports, ports use the domain"]["layers"]
+    listed = {name for layer in layers for name in re.split(r"[|: ]+", layer)}
+    assert public - listed <= {"paimon.cards", "paimon.notebook"}  # displays, which the public classes use
+
+
+def test_the_code_is_formatted() -> None:
+    run(sys.executable, "-m", "ruff", "format", "--check", "--no-cache", ".")

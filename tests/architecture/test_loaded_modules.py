@@ -1,6 +1,6 @@
-"""What a process loads until its first rows: no library that this does not need, as each costs every start.
+"""Modules that a process loads before its first rows: only the libraries that it needs, because each delays the start.
 
-No clock is read here: what is not loaded takes no time.
+The test measures no time: a module that is not loaded takes none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pytest
 import paimon
 
 HEAVY = {"pandas", "polars", "duckdb", "pyorc", "sqlglot", "pyspark", "datasketches", "sqlalchemy", "obstore", "rich",
-         "matplotlib", "hypothesis", "requests", "pyarrow.orc", "pyarrow.dataset", "pyarrow.pandas_compat"}  # fmt: skip
+         "matplotlib", "prompt_toolkit", "hypothesis", "requests",
+         "pyarrow.orc", "pyarrow.dataset", "pyarrow.pandas_compat"}  # fmt: skip
 """Libraries and modules that no stage needs; all of them are installed where the tests run."""
 READERS = {"fastavro", "pyarrow.parquet"}
 """What only reading needs."""
@@ -44,7 +45,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
     return catalog.warehouse
 
 
-def loaded(*statements: str, **names: str) -> set[str]:
+def find_loaded_modules(*statements: str, **names: str) -> set[str]:
     """The modules of a new process that ran these statements."""
     code = "\n".join([*(s.format(**names) for s in statements), "import sys, json; print(json.dumps([*sys.modules]))"])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
@@ -54,18 +55,26 @@ def loaded(*statements: str, **names: str) -> set[str]:
 
 
 def test_the_heavy_libraries_are_installed() -> None:
-    found = loaded("import importlib", f"for name in {sorted(HEAVY)!r}: importlib.import_module(name)")
-    assert found >= HEAVY  # without them the tests below prove nothing
+    found = find_loaded_modules("import importlib", f"for name in {sorted(HEAVY)!r}: importlib.import_module(name)")
+    assert found >= HEAVY  # without these modules the tests below cannot fail
+
+
+LATE = tuple(f"paimon.operations.{part}" for part in ("write", "compact", "expire", "refs", "fsck", "maintenance"))
 
 
 def test_importing_the_package_loads_no_library() -> None:
-    assert not loaded("import paimon") & (HEAVY | READERS | {"pyarrow", "numpy"})
+    assert not find_loaded_modules("import paimon") & (HEAVY | READERS | {"pyarrow", "numpy"})
 
 
 def test_connecting_loads_neither_readers_nor_tables(warehouse: str) -> None:
-    found = loaded(CONNECT, warehouse=warehouse)
+    found = find_loaded_modules(CONNECT, warehouse=warehouse)
     assert not found & (HEAVY | READERS)
-    assert not {name for name in found if name.startswith(("paimon.operations.write", "paimon.operations.maintain"))}
+    assert not {name for name in found if name.startswith(LATE)}
+
+
+def test_the_command_line_loads_the_parser_and_the_engine_of_queries_on_demand(warehouse: str) -> None:
+    found = find_loaded_modules("from paimon.cli.main import main; main(['ls', {warehouse!r}])", warehouse=warehouse)
+    assert not found & {"sqlglot", "duckdb", "prompt_toolkit"}
 
 
 @pytest.mark.parametrize("name", ["d.appended", "d.keyed"])
@@ -75,4 +84,4 @@ def test_connecting_loads_neither_readers_nor_tables(warehouse: str) -> None:
     ids=["open", "open-path", "read", "read-stream", "filter"],
 )
 def test_reading_loads_no_heavy_library(warehouse: str, name: str, statements: tuple[str, ...]) -> None:
-    assert not loaded(*statements, warehouse=warehouse, name=name) & HEAVY
+    assert not find_loaded_modules(*statements, warehouse=warehouse, name=name) & HEAVY

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from command_line import run
+from support.command_line import run
 
 import paimon
 from paimon import builders
@@ -40,44 +40,46 @@ def test_columns_are_set(orders: paimon.Table, capsys: pytest.CaptureFixture[str
     assert orders.scan(["v", "s"], where="id = 4").to_arrow().to_pylist() == [{"v": 44, "s": "c=d"}]
 
 
-def test_what_cannot_be_done_is_said(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
-    for words, said in (
+def test_impossible_changes_are_refused(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, message in (
         (("--set", "v", "--where", "TRUE"), "COLUMN=SQL"),
         (("--set", "id=1", "--where", "TRUE"), "primary key"),
         (("--set", "s=open", "--where", "TRUE"), "\"'open'\""),
     ):
-        assert said in run(capsys, "update", orders.location, *words, code=1)
+        assert message in run(capsys, "update", orders.location, *words, code=1)
     with pytest.raises(SystemExit):
         main(["delete", orders.location])
     assert "--where" in capsys.readouterr().err
 
 
-def test_writes_that_are_not_compacted_say_so(
+def test_writes_without_compaction_are_reported(
     orders: paimon.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A table that cannot be compacted: a warning. A compaction that others overtook: a line, or a word in JSON."""
-    options = {"bucket": "1", "pk-clustering-override": "true", "clustering.columns": "v"}
+    """A table that cannot be compacted: a warning. A compaction with a conflict: a line, or a field in JSON."""
+    options = {"bucket": "1", "clustering.columns": "v", "deletion-vectors.enabled": "true", "owner": "x"}
     catalog = paimon.connect(tmp_path)
-    clustered = catalog.create_table("db.c", "k INT NOT NULL, v INT", primary_keys=["k"],
-                                     options=options | {"deletion-vectors.enabled": "true"})  # fmt: skip
-    with pytest.warns(RuntimeWarning, match="never compacted.*pk-clustering-override") as told:
+    created = catalog.create_table("db.c", "k INT NOT NULL, v INT", primary_keys=["k"], options=options)
+    schema = Path(created.location, "schema", "schema-0")
+    schema.write_text(schema.read_text().replace('"owner" : "x"', '"pk-clustering-override" : "true"'))
+    clustered = catalog.table("db.c")
+    with pytest.warns(RuntimeWarning, match="not compacted by this writer.*pk-clustering-override") as warned:
         builder = clustered.new_stream_write_builder("u")
         with builder.new_write() as writer:
-            for turn in (1, 2):
-                writer.write([{"k": turn, "v": 1}])
-                builder.new_commit().commit(turn, writer.prepare_commit(turn))
-    assert len(told) == 1
+            for step in (1, 2):
+                writer.write([{"k": step, "v": 1}])
+                builder.new_commit().commit(step, writer.prepare_commit(step))
+    assert len(warned) == 1
     (tmp_path / "rows.csv").write_text("k,v\n3,1\n")
     assert main(["write", clustered.location, str(tmp_path / "rows.csv")]) == 0
     printed = capsys.readouterr()
-    assert printed.err.startswith("paimon: warning: db.c is written, but never compacted")
+    assert printed.err.startswith("paimon: warning: Table 'db.c' is not compacted by this writer")
     assert printed.out.startswith("snapshot 3")
 
-    def overtaken(*given: Any) -> CommitResult:
+    def commit_with_lost_compaction(*given: Any) -> CommitResult:
         return evolve(commit(*given), lost_compaction=CommitConflict("others compacted", hint="nothing is missing"))
 
     commit = builders.commit_written
-    monkeypatch.setattr(builders, "commit_written", overtaken)
+    monkeypatch.setattr(builders, "commit_written", commit_with_lost_compaction)
     (tmp_path / "orders.csv").write_text("id,v,s\n9,1,x\n")
     words = ("write", orders.location, str(tmp_path / "orders.csv"))
     assert "but were not compacted: others compacted" in run(capsys, *words)

@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it exits with, and that its help tells the truth."""
+"""The command line: its output, its exit status, and that its help is correct."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyarrow import parquet as pq
 import paimon
 from paimon.cli.main import main
 
-COMMANDS = ["init", "create", "write", "cat", "head", "show", "ls", "snapshots", "compact"]
+COMMANDS = ["init", "create", "write", "alter", "cat", "head", "show", "ls", "snapshots", "compact"]
 DDL = "id BIGINT NOT NULL, day STRING, amount DECIMAL(10, 2), at TIMESTAMP(3)"
 ROWS = pa.table(
     {
@@ -35,7 +35,7 @@ ROWS = pa.table(
 
 
 class Shell:
-    """Runs commands in a directory and gives back what they printed."""
+    """Runs commands in a directory and returns what they print."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -99,17 +99,16 @@ def test_the_first_tour_runs_as_written(shell: Shell, capsys: pytest.CaptureFixt
         main(["--help"])
     tour = capsys.readouterr().out.partition("a first tour:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
     commands = [shlex.split(line) for line in tour.splitlines()]
-    names = {"init", "create", "write", "cat", "show", "tag"}
-    for words in commands[:-1]:
+    names = {"init", "create", "write", "cat", "show", "sql", "tag"}
+    for words in commands:
         assert words[0] == "paimon"
         assert words[1] in names
-        # What explains a line stands after at least three blanks, as words without quotes.
-        assert shell(*_without_remark(words[1:]))
-    assert commands[-1][:3] == ["paimon", "demo", "flights"]
+        # At least three blanks separate a line from its explanation, which has words without quotes.
+        assert shell(*_cut_remark(words[1:]))
 
 
-def _without_remark(words: list[str]) -> list[str]:
-    known = {"make", "upsert", "read", "schema,", "a", "keep"}
+def _cut_remark(words: list[str]) -> list[str]:
+    known = {"create", "upsert", "print", "keep", "run"}
     cut = next((i for i, word in enumerate(words) if i > 1 and word in known), len(words))
     return words[:cut]
 
@@ -127,7 +126,7 @@ def test_no_command_prints_the_help_and_a_wrong_one_is_a_usage_error(
 # Making and listing.
 
 
-def test_tables_are_made_and_listed(shell: Shell) -> None:
+def test_tables_are_created_and_listed(shell: Shell) -> None:
     assert "ready" in shell("init", "lake", "--database", "shop")
     assert "databases without tables: shop" in shell("ls", "lake")
     shell("create", "shop.t", "-w", "lake", "--columns", "k INT NOT NULL, p STRING NOT NULL", "--partition-by", "p")
@@ -142,7 +141,7 @@ def test_tables_are_made_and_listed(shell: Shell) -> None:
     assert "shop.t" in shell("ls", "lake")
 
 
-def test_the_warehouse_may_come_from_the_environment(shell: Shell, orders: str) -> None:
+def test_the_warehouse_can_be_set_in_the_environment(shell: Shell, orders: str) -> None:
     assert orders
     ran = subprocess.run(
         [sys.executable, "-m", "paimon", "head", "default.orders", "-n", "1", "-o", "json"],
@@ -159,7 +158,7 @@ def test_a_damaged_table_does_not_hide_the_others(shell: Shell, orders: str) -> 
     assert main(["ls", "lake"]) == 1
 
 
-def test_columns_may_be_taken_from_a_file(shell: Shell) -> None:
+def test_columns_can_be_read_from_a_file(shell: Shell) -> None:
     shell("init", "lake")
     pq.write_table(ROWS, "rows.parquet")
     shell("create", "lake/default.db/t", "--like", "rows.parquet")
@@ -218,7 +217,7 @@ def test_row_kinds_overwrites_and_empty_writes(shell: Shell, orders: str) -> Non
     shell("write", orders, "all.csv", "--overwrite")
     assert [row["id"] for row in shell.json("cat", orders)] == [7]
     Path("none.csv").write_text("id\n")
-    assert "no snapshot was made" in shell("write", orders, "none.csv")
+    assert "no snapshot was created" in shell("write", orders, "none.csv")
     assert "row kinds" in shell("write", orders, "changes.jsonl", "--overwrite", "--kind-column", "op", code=1)
 
 
@@ -234,13 +233,13 @@ def test_json_lines_that_arrow_does_not_take_are_written_as_plain_rows(shell: Sh
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("gone.csv", None, "'gone.csv' does not exist"),
         ("rows.txt", b"id\n1\n", "'.txt' names no known format"),
         ("rows.csv", b"id,day\n1\n", "rows.csv: cannot be read as csv"),
         ("rows.csv", b"id\nmany\n", "rows.csv: cannot be read as csv"),
-        ("rows.jsonl", b'{"id":1}\n[2]\n', "line 2 holds no JSON object"),
+        ("rows.jsonl", b'{"id":1}\n[2]\n', "line 2 is not a JSON object"),
         ("rows.jsonl", b'{"id":1\n', "rows.jsonl: cannot be read as json"),
         ("rows.parquet", b"PAR1", "rows.parquet: cannot be read as parquet"),
         ("rows.orc", b"ORC", "rows.orc: cannot be read as orc"),
@@ -250,11 +249,11 @@ def test_json_lines_that_arrow_does_not_take_are_written_as_plain_rows(shell: Sh
     ],
 )
 def test_files_that_do_not_fit_are_named(
-    shell: Shell, orders: str, name: str, content: bytes | None, said: str
+    shell: Shell, orders: str, name: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
         Path(name).write_bytes(content)
-    assert said in shell("write", orders, name, code=1)
+    assert message in shell("write", orders, name, code=1)
     assert len(shell.json("snapshots", orders)) == 1
 
 
@@ -275,7 +274,7 @@ def test_rows_as_json_lines_csv_and_a_drawn_table(shell: Shell, orders: str) -> 
     assert "2 rows" in shell("head", orders, "-n", "2")
 
 
-def test_what_is_printed_as_csv_or_json_can_be_written_again(shell: Shell, orders: str) -> None:
+def test_printed_csv_and_json_can_be_written_back(shell: Shell, orders: str) -> None:
     for form in ("csv", "json"):
         Path(f"out.{form}").write_text(shell("cat", orders, "--output", form))
         name = f"lake/default.db/copy_{form}"
@@ -284,7 +283,7 @@ def test_what_is_printed_as_csv_or_json_can_be_written_again(shell: Shell, order
         assert sorted(shell.json("cat", name), key=str) == sorted(shell.json("cat", orders), key=str)
 
 
-def test_values_that_python_or_json_lack_are_shown(shell: Shell) -> None:
+def test_values_without_a_python_or_json_form_are_printed(shell: Shell) -> None:
     shell("init", "lake")
     ddl = "f DOUBLE, t TIMESTAMP(9), d DATE, b BYTES, m MAP<STRING, TIMESTAMP(9)>, a ARRAY<FLOAT>, r ROW<x DATE>"
     shell("create", "lake/default.db/t", "--columns", ddl)
@@ -312,7 +311,7 @@ def test_values_that_python_or_json_lack_are_shown(shell: Shell) -> None:
     assert "10001" in row["d"]
     assert row["r"]["x"] == row["d"]
     assert second in shell("cat", "lake/default.db/t")
-    assert "no CSV form" in shell("cat", "lake/default.db/t", "--output", "csv", code=1)
+    assert "that CSV cannot represent" in shell("cat", "lake/default.db/t", "--output", "csv", code=1)
 
 
 def test_markup_in_values_is_printed_as_it_is(shell: Shell) -> None:
@@ -355,13 +354,13 @@ def test_show_draws_files_by_bucket_and_level(shell: Shell, orders: str) -> None
     drawn = shell("show", orders)
     for part in ("BIGINT NOT NULL", "all [orders]", "bucket", "snapshot 10", "L0 ▪", "▪×10"):
         assert part in drawn
-    (shown,) = shell.json("show", orders)
-    assert shown["primary_keys"] == ["id"]
-    assert sum(b["files_by_level"]["0"] for b in shown["buckets"]) == 11
-    assert sum(b["records"] for b in shown["buckets"]) == shown["records"] == 12
-    assert shown["rows"] is None, "files are to be merged"
+    (description,) = shell.json("show", orders)
+    assert description["primary_keys"] == ["id"]
+    assert sum(b["files_by_level"]["0"] for b in description["buckets"]) == 11
+    assert sum(b["records"] for b in description["buckets"]) == description["records"] == 12
+    assert description["rows"] is None, "files are to be merged"
     shell("create", "lake/default.db/new", "--columns", "p INT")
-    assert "nothing was written yet" in shell("show", "lake/default.db/new")
+    assert "the table has no snapshot yet" in shell("show", "lake/default.db/new")
     assert shell.json("show", "lake/default.db/new")[0]["snapshot"] is None
 
 
@@ -388,7 +387,7 @@ def test_records_are_not_called_rows(shell: Shell, orders: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["cat", "nowhere"], "does not exist"),
         (["cat", "default.nothing", "-w", "lake"], "'default.nothing' does not exist"),
@@ -397,7 +396,7 @@ def test_records_are_not_called_rows(shell: Shell, orders: str) -> None:
         (["cat", "lake/default.db/orders", "--limit", "-1"], "negative"),
         (["head", "lake/default.db/orders", "--columns", "idd"], "did you mean 'id'?"),
         (["ls", "nowhere"], "warehouse"),
-        (["ls"], "no warehouse was named"),
+        (["ls"], "The command needs a warehouse"),
         (["create", "orders", "--columns", "k INT"], "WAREHOUSE/DATABASE.db/TABLE"),
         (["create", "lake/default.db/x", "--columns", "k INTT"], "INTT"),
         (["create", "lake/default.db/x", "--columns", "k INT", "--primary-key", "kk"], "kk"),
@@ -405,8 +404,8 @@ def test_records_are_not_called_rows(shell: Shell, orders: str) -> None:
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
-def test_errors_are_one_sentence_and_a_hint(shell: Shell, orders: str, arguments: Sequence[str], said: str) -> None:
-    assert said in shell(*arguments, code=1)
+def test_errors_are_one_sentence_and_a_hint(shell: Shell, orders: str, arguments: Sequence[str], message: str) -> None:
+    assert message in shell(*arguments, code=1)
 
 
 class Terminal(io.StringIO):
@@ -414,7 +413,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_shown_to_those_who_watch(orders: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_printed_on_a_terminal(orders: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paimon.cli.progress._PATIENCE_SECONDS", -1.0)
     monkeypatch.setattr("paimon.cli.progress._PAUSE_SECONDS", -1.0)
     Path("more.csv").write_text("id\n8\n9\n")
@@ -440,5 +439,5 @@ def test_the_module_runs_as_a_program(shell: Shell, orders: str) -> None:
     assert (good.returncode, json.loads(good.stdout)["day"], good.stderr) == (0, "mon", "")
     bad = run("cat", orders, "--where", "idd = 1")
     assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == "paimon: there is no column 'idd'\nhint: did you mean 'id'?\n"
+    assert bad.stderr == "paimon: Column 'idd' does not exist\nhint: did you mean 'id'?\n"
     assert run("--version").stdout.startswith("paimon ")

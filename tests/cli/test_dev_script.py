@@ -1,4 +1,4 @@
-"""`dev.py` shows one line while pip works, keeps the output in a file, and shows it where the installation fails."""
+"""`dev.py` shows one line while pip runs, writes the output to a file, and shows it if the installation fails."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def program(text: str) -> list[str]:
     return [sys.executable, "-c", text]
 
 
-def test_the_output_goes_to_a_file(dev: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_output_is_written_to_a_file(dev: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     noise = "print('Collecting pyspark'); print('Successfully installed attrs-1 pyspark-4')"
     dev.run_with_progress(program(noise), tmp_path / "log")
-    shown = capfd.readouterr()
-    assert shown.out == "Installed 2 packages in 0 s\n" and not shown.err
+    printed = capfd.readouterr()
+    assert printed.out == "Installed 2 packages in 0 s\n" and not printed.err
     assert (tmp_path / "log").read_text().splitlines()[0] == "Collecting pyspark"
 
 
@@ -40,9 +40,9 @@ def test_a_failure_shows_the_last_lines_and_ends(
     with pytest.raises(SystemExit) as ended:
         dev.run_with_progress(program(failing), tmp_path / "log")
     assert ended.value.code == 1
-    shown = capfd.readouterr().err
-    assert "ERROR: no matching distribution" in shown and str(tmp_path / "log") in shown
-    assert "line 49" in shown and "line 9\n" not in shown
+    printed = capfd.readouterr().err
+    assert "ERROR: no matching distribution" in printed and str(tmp_path / "log") in printed
+    assert "line 49" in printed and "line 9\n" not in printed
 
 
 def test_a_terminal_sees_one_line_that_moves(
@@ -61,7 +61,7 @@ def test_a_terminal_sees_one_line_that_moves(
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("Collecting pyspark>=4.1 (from paimon-lake[demo])", "collecting pyspark"),
+        ("Collecting pyspark>=4.1 (from paimon-lake[examples])", "collecting pyspark"),
         ("  Downloading pyarrow-26.0.1-cp311-manylinux.whl (46 MB)", "downloading pyarrow"),
         ("Installing collected packages: a, b, c", "unpacking 3 packages"),
         ("Requirement already", "requirement already"),
@@ -70,18 +70,20 @@ def test_a_terminal_sees_one_line_that_moves(
     ],
 )
 def test_lines_of_pip_become_a_few_words(dev: ModuleType, line: str, words: str) -> None:
-    assert dev.shorten(line) == words
+    assert dev.shorten_line(line) == words
 
 
-def test_the_demo_runs_where_it_is_called(dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flights_pipeline_runs_where_it_is_called(
+    dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its tables and its next commands are named relative to that directory."""
     called = tmp_path / "python"
-    called.write_text(f"#!/bin/sh\npwd > {tmp_path}/where; echo \"$@\" > {tmp_path}/arguments\n")
+    called.write_text(f'#!/bin/sh\npwd > {tmp_path}/where; echo "$@" > {tmp_path}/arguments\n')
     called.chmod(0o755)
-    monkeypatch.setattr(dev, "environment", lambda extra: str(called))
+    monkeypatch.setattr(dev, "prepare_environment", lambda extra: str(called))
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
     assert dev.main(["flights", "--commits", "4"]) == 0
     assert (tmp_path / "where").read_text().strip() == str(here)
-    assert (tmp_path / "arguments").read_text().split() == ["-m", "paimon", "demo", "flights", "--commits", "4"]
+    assert (tmp_path / "arguments").read_text().split() == [str(ROOT / "examples" / "flights"), "--commits", "4"]

@@ -1,4 +1,4 @@
-"""What `write` and `create --like` read: compressed files and standard input; and names that are not there."""
+"""Inputs of `write` and `create --like`: compressed files, standard input, and names that do not exist."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from command_line import run
 from pyarrow import parquet as pq
-from terminal import COMMAND, HOME, on_terminal
+from support.command_line import run
+from support.terminal_commands import COMMAND, HOME, on_terminal
 
 import paimon
 
@@ -51,7 +51,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> paimon.Table:
     return catalog.create_table("db.t", "id INT, name STRING, amount DECIMAL(10, 2)")
 
 
-def written(table: paimon.Table) -> list[dict[str, object]]:
+def read_written_rows(table: paimon.Table) -> list[dict[str, object]]:
     return table.scan(columns=["id", "name"]).to_arrow().to_pylist()
 
 
@@ -65,19 +65,19 @@ def test_compressed_files_are_written(
         content = Path("rows.parquet").read_bytes()
     Path(f"rows.{ending}.{compression}").write_bytes(PACKERS[compression](content))
     run(capsys, "write", table.location, f"rows.{ending}.{compression}")
-    assert written(table) == ROWS
+    assert read_written_rows(table) == ROWS
 
 
 def test_a_zip_archive_of_one_file_is_written(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
     with zipfile.ZipFile("rows.csv.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("inside.csv", CSV)
     run(capsys, "write", table.location, "rows.csv.zip")
-    assert written(table) == ROWS
+    assert read_written_rows(table) == ROWS
     with zipfile.ZipFile("rows.zip", "w") as archive:
         archive.writestr("a.csv", CSV)
         archive.writestr("b.csv", CSV)
-    said = run(capsys, "write", table.location, "rows.zip", "--format", "csv", code=1)
-    assert "rows.zip: the archive holds 2 files, not one" in said
+    message = run(capsys, "write", table.location, "rows.zip", "--format", "csv", code=1)
+    assert "Archive 'rows.zip' contains 2 files, not one." in message
     assert len(table.snapshots()) == 1
 
 
@@ -91,52 +91,52 @@ def test_damaged_archives_are_named(
     table: paimon.Table, capsys: pytest.CaptureFixture[str], name: str, content: bytes
 ) -> None:
     Path(name).write_bytes(content)
-    said = run(capsys, "write", table.location, name, code=1)
-    assert said.startswith(f"paimon: {name}: cannot be read as")
-    assert "paimon-input" not in said, "the name of a temporary file means nothing to the user"
+    message = run(capsys, "write", table.location, name, code=1)
+    assert message.startswith(f"paimon: {name}: cannot be read as")
+    assert "paimon-input" not in message, "the name of a temporary file means nothing to the user"
     assert table.snapshot() is None
 
 
-def piped(data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+def run_with_input(data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*COMMAND, *words], input=data, capture_output=True, env={"PYTHONPATH": HOME})
 
 
 @pytest.mark.parametrize(("format_name", "content"), [("csv", CSV), ("json", JSON)])
 def test_standard_input_is_written(table: paimon.Table, format_name: str, content: bytes) -> None:
-    done = piped(content, "write", table.location, "-", "--format", format_name)
+    done = run_with_input(content, "write", table.location, "-", "--format", format_name)
     assert done.returncode == 0, done.stderr
-    assert written(table) == ROWS
-    assert b"--format csv|json" in piped(content, "write", table.location, "-").stderr
-    twice = piped(content, "write", table.location, "-", "-", "--format", format_name)
+    assert read_written_rows(table) == ROWS
+    assert b"--format csv|json" in run_with_input(content, "write", table.location, "-").stderr
+    twice = run_with_input(content, "write", table.location, "-", "-", "--format", format_name)
     assert b"only once" in twice.stderr
     assert len(table.snapshots()) == 1
 
 
-def test_columns_come_from_any_file(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_are_read_from_any_file(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
     Path("rows.data.gz").write_bytes(gzip.compress(CSV))
     run(capsys, "create", "lake/db.db/like", "--like", "rows.data.gz", "--format", "csv")
     assert paimon.open_table("lake/db.db/like").arrow_schema.names == ["id", "name"]  # type: ignore[union-attr]
-    done = piped(JSON, "create", "lake/db.db/piped", "--like", "-", "--format", "json")
+    done = run_with_input(JSON, "create", "lake/db.db/piped", "--like", "-", "--format", "json")
     assert done.returncode == 0, done.stderr
-    said = run(capsys, "create", "lake/db.db/x", "--columns", "id INT", "--format", "csv", code=1)
-    assert "--format is the format of a --like file" in said
+    message = run(capsys, "create", "lake/db.db/x", "--columns", "id INT", "--format", "csv", code=1)
+    assert "Option --format needs --like" in message
 
 
 def test_values_that_do_not_fit_leak_no_classes(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
     Path("rows.jsonl").write_text('{"id": "many"}\n')
-    said = run(capsys, "write", table.location, "rows.jsonl", code=1)
-    assert "'many' is no INT" in said
-    assert "give a whole number" in said
-    assert "class" not in said
+    message = run(capsys, "write", table.location, "rows.jsonl", code=1)
+    assert "'many' is not a valid INT" in message
+    assert "give a whole number" in message
+    assert "class" not in message
 
 
 # Names that are not there.
 
 
 def test_a_missing_branch_is_not_a_missing_table(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(paimon.NotFound, match="branch 'dev' does not exist") as none:
+    with pytest.raises(paimon.NotFound, match="Branch 'dev' does not exist") as none:
         paimon.open_table(f"{table.location}$branch_dev")
-    assert none.value.hint == f"table {table.location!r} has no branch but main"
+    assert none.value.hint == f"table {table.location!r} has only the branch 'main'"
     table.branches.create("devel")
     assert "did you mean 'devel'?" in run(capsys, "cat", table.location, "--branch", "devl", code=1)
     with pytest.raises(paimon.NotFound, match="schema-0"):
@@ -145,7 +145,7 @@ def test_a_missing_branch_is_not_a_missing_table(table: paimon.Table, capsys: py
 
 def test_a_missing_warehouse_is_not_an_empty_one(tmp_path: Path) -> None:
     catalog = paimon.connect(tmp_path / "new")
-    with pytest.raises(paimon.NotFound, match=r"warehouse .* does not exist .*create_database"):
+    with pytest.raises(paimon.NotFound, match=r"Warehouse .* does not exist\. .*create_database"):
         catalog.databases()
     with pytest.raises(paimon.NotFound):
         catalog.create_table("db.t", "id INT")
@@ -159,13 +159,13 @@ def test_a_missing_warehouse_is_not_an_empty_one(tmp_path: Path) -> None:
 # Following, and the second name.
 
 
-def test_follow_says_how_late_it_may_be(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_follow_reports_its_delay(table: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
     table.write([{"id": 1}])
-    shown = on_terminal(["follow", table.location, "--from", "earliest", "--interval", "20 ms", "--until", "1"])
-    assert shown[0] == "looking for snapshots every 0.02 s (--interval); Ctrl-C ends"
-    assert '"id": 1' in shown[1]
+    lines = on_terminal(["follow", table.location, "--from", "earliest", "--interval", "20 ms", "--until", "1"])
+    assert lines[0] == "looking for new snapshots every 0.02 s (--interval); Ctrl-C ends"
+    assert '"id": 1' in lines[1]
     usual = on_terminal(["follow", table.location, "--from", "earliest", "--until", "1"])
-    assert usual[0].startswith("looking for snapshots every 10 s")
+    assert usual[0].startswith("looking for new snapshots every 10 s")
     with pytest.raises(SystemExit):
         run(capsys, "follow", "--help")
     assert "10 s" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Rows on a terminal and in a pipe: every value, bounded memory, and nothing wider than the screen."""
+"""Rows on a terminal and in a pipe: every value, within bounded memory and the width of the screen."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from terminal import COMMAND, HOME, in_pipe, on_terminal, without
+from support.terminal_commands import COMMAND, HOME, command_without, in_pipe, on_terminal
 
 import paimon
-from paimon.cli.rendering.column_texts import to_json_lines, to_plain_texts
-from paimon.cli.rendering.text_table import choose_columns, cut_text, display_width
+from paimon.rendering.column_texts import to_json_lines, to_plain_texts
+from paimon.rendering.text_table import choose_columns, cut_text, display_width
 
 ROWS = 1_000
 WIDE = 19
@@ -53,7 +53,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_terminal_shows_the_first_rows_the_total_and_how_to_see_more(lake: Path) -> None:
     lines = on_terminal(["cat", f"{lake}/db.db/t"])
     assert len(lines) < 60
-    assert lines[-1] == "40 of 1,000 rows: see more by --limit N or --all"
+    assert lines[-1] == "40 of 1,000 rows: see more with --limit N or --all"
     some = on_terminal(["cat", f"{lake}/db.db/t", "--where", "id >= 990"])
     assert some[-1] == "10 rows"
     assert on_terminal(["cat", f"{lake}/db.db/t", "--limit", "100"])[-1] == "100 rows"
@@ -66,20 +66,20 @@ def test_many_rows_stream_as_lines_also_on_a_terminal(lake: Path) -> None:
     assert [line.split(maxsplit=1) for line in lines[2:-1]] == [[str(i), f"row {i}"] for i in range(ROWS)]
 
 
-@pytest.mark.parametrize("command", [COMMAND, without("rich")], ids=["rich", "plain"])
+@pytest.mark.parametrize("command", [COMMAND, command_without("rich")], ids=["rich", "plain"])
 def test_columns_in_the_middle_are_elided_to_the_width_of_the_screen(lake: Path, command: tuple[str, ...]) -> None:
     lines = on_terminal(["head", f"{lake}/db.db/wide"], 80, command)
     assert max(map(display_width, lines)) <= 80
     text = "\n".join(lines)
-    for shown in ("a_column_0", "…", "a_column_18", f"of {WIDE} columns: choose by --columns A,B"):
-        assert shown in text
+    for expected in ("a_column_0", "…", "a_column_18", f"of {WIDE} columns: choose with --columns A,B"):
+        assert expected in text
     all_of_them = "\n".join(on_terminal(["head", f"{lake}/db.db/wide"], 400, command))
     assert all(f"a_column_{i}" in all_of_them for i in range(WIDE))
     assert "columns: choose" not in all_of_them
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(0, 300), st.integers(1, 4))
-def test_chosen_columns_fit_and_come_from_both_ends(widths: list[int], room: int, ellipsis: int) -> None:
+def test_printed_columns_fit_and_are_from_both_ends(widths: list[int], room: int, ellipsis: int) -> None:
     chosen = choose_columns(widths, room, ellipsis)
     assert chosen[0] == 0
     assert chosen == sorted(set(chosen))
@@ -105,7 +105,7 @@ def test_records_on_a_narrow_terminal_are_folded_and_not_cut(lake: Path) -> None
 
 
 def test_without_rich_tables_are_plain(lake: Path) -> None:
-    plain = without("rich")
+    plain = command_without("rich")
     drawn = on_terminal(["cat", f"{lake}/db.db/t", "--limit", "2"], command=plain)
     assert drawn == ["id  name", "--  -----", " 0  row 0", " 1  row 1", "2 rows"]
     assert "primary key" in in_pipe(["ls", str(lake)], plain)
@@ -131,7 +131,7 @@ def test_values_cannot_break_a_line_or_steer_a_terminal() -> None:
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+def large_table(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A table of many rows: its path."""
     catalog = paimon.connect(tmp_path_factory.mktemp("many"))
     catalog.create_database("db")
@@ -141,7 +141,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("output", ["table", "json", "csv"])
-def test_many_rows_take_little_time_and_memory(many: str, output: str) -> None:
+def test_many_rows_take_little_time_and_memory(large_table: str, output: str) -> None:
     code = (
         "import resource, sys; from paimon.cli.main import main; main(sys.argv[1:]);"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
@@ -150,7 +150,7 @@ def test_many_rows_take_little_time_and_memory(many: str, output: str) -> None:
     def peak(*words: str) -> tuple[int, float, int]:
         started = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-c", code, "cat", many, "--output", output, *words],
+            [sys.executable, "-c", code, "cat", large_table, "--output", output, *words],
             env=os.environ | {"PYTHONPATH": HOME}, capture_output=True, check=True,
         )  # fmt: skip
         return int(done.stderr), time.monotonic() - started, done.stdout.count(b"\n")
@@ -159,7 +159,7 @@ def test_many_rows_take_little_time_and_memory(many: str, output: str) -> None:
     kibibytes, seconds, lines = peak()
     assert lines >= MANY
     assert seconds < 20, "a loop over rows takes minutes"
-    assert kibibytes - few < 128 * 1024, "rows are held"
+    assert kibibytes - few < 128 * 1024, "rows stay in memory"
 
 
 # JSON lines against the reference, row by row.

@@ -1,23 +1,29 @@
-"""Every read of every golden table answers exactly what Java answers."""
+"""Every read of every golden table returns exactly the rows that Java returns."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from golden_tables import GoldenRead, golden_directory, golden_reads
-from not_yet import KNOWN_DIFFERENCES, NOT_YET, Listed, known_difference, not_yet
-from rendering import changes_of, rows_of, text, types_of
+from support.canonical_rows import changes_of, rows_of, text, types_of
+from support.golden_tables import GoldenRead, golden_directory, golden_reads
+from support.known_differences import (
+    KNOWN_DIFFERENCES,
+    MISSING_FEATURES,
+    ListedRead,
+    find_known_difference,
+    find_missing_feature,
+)
 
 import paimon
 
 READS = list(golden_reads(golden_directory()))
-IN_REACH = [r for r in READS if not_yet(r) is None and known_difference(r) is None]
-LATER = [r for r in READS if not_yet(r) is not None]
-DIFFERENT = [r for r in READS if known_difference(r) is not None]
+IN_REACH = [r for r in READS if find_missing_feature(r) is None and find_known_difference(r) is None]
+LATER = [r for r in READS if find_missing_feature(r) is not None]
+DIFFERENT = [r for r in READS if find_known_difference(r) is not None]
 
 
-def answer(read: GoldenRead) -> list[str]:
+def read_rows(read: GoldenRead) -> list[str]:
     arguments = dict(read.arguments)
     options = dict(arguments.pop("options", {}))
     if "branch" in arguments:
@@ -32,44 +38,48 @@ def answer(read: GoldenRead) -> list[str]:
     return rows_of(scan.to_arrow(), types_of(scan.fields))
 
 
-def named(reads: list[GoldenRead]) -> list[object]:
+def to_params(reads: list[GoldenRead]) -> list[object]:
     return [pytest.param(read, id=f"{read.case}-{read.name}") for read in reads]
 
 
-@pytest.mark.parametrize("read", named(IN_REACH))
+@pytest.mark.parametrize("read", to_params(IN_REACH))
 def test_reads_as_java_reads(read: GoldenRead) -> None:
-    assert answer(read) == read.rows()
+    assert read_rows(read) == read.rows()
 
 
-@pytest.mark.parametrize("read", named(LATER))
+@pytest.mark.parametrize("read", to_params(LATER))
 def test_what_is_not_in_reach_is_listed_no_longer_than_true(read: GoldenRead) -> None:
     try:
-        found = answer(read)
+        found = read_rows(read)
     except Exception:  # whatever a read that we do not support yet ends with
         return
-    assert found != read.rows(), f"this read comes right now: take it from NOT_YET ({not_yet(read)})"
-
-
-@pytest.mark.parametrize("read", named(DIFFERENT))
-def test_known_differences_are_differences(read: GoldenRead) -> None:
-    assert answer(read) != read.rows(), (
-        f"this read comes right: take it from KNOWN_DIFFERENCES ({known_difference(read)})"
+    assert found != read.rows(), (
+        f"this read is correct now: remove it from MISSING_FEATURES ({find_missing_feature(read)})"
     )
 
 
-@pytest.mark.parametrize("listed", NOT_YET + KNOWN_DIFFERENCES, ids=lambda listed: f"{listed.cases[0]}-{listed.reads}")
-def test_lines_of_the_lists_name_reads(listed: Listed) -> None:
+@pytest.mark.parametrize("read", to_params(DIFFERENT))
+def test_known_differences_are_differences(read: GoldenRead) -> None:
+    assert read_rows(read) != read.rows(), (
+        f"this read is correct now: remove it from KNOWN_DIFFERENCES ({find_known_difference(read)})"
+    )
+
+
+@pytest.mark.parametrize(
+    "listed", MISSING_FEATURES + KNOWN_DIFFERENCES, ids=lambda listed: f"{listed.cases[0]}-{listed.reads}"
+)
+def test_lines_of_the_lists_name_reads(listed: ListedRead) -> None:
     assert any(listed.names(read) for read in READS)
 
 
 def test_older_tables_differ_only_in_what_is_listed() -> None:
     """The same times without a Z, and the columns of the snapshot's schema."""
     (read,) = [r for r in DIFFERENT if (r.case, r.name) == ("v07_append", "latest")]
-    assert [row.replace('"}', 'Z"}') if '"t":"' in row else row for row in answer(read)] == read.rows()
+    assert [row.replace('"}', 'Z"}') if '"t":"' in row else row for row in read_rows(read)] == read.rows()
     for read in DIFFERENT:
         if read.case.endswith("_evolve"):
-            assert [without_column(row, "bb") for row in answer(read)] == read.rows()
+            assert [remove_column(row, "bb") for row in read_rows(read)] == read.rows()
 
 
-def without_column(row: str, name: str) -> str:
+def remove_column(row: str, name: str) -> str:
     return text({k: v for k, v in json.loads(row).items() if k != name})

@@ -1,5 +1,7 @@
-"""Golden cases whose compactions look up or tell changes, written and compacted by us: each snapshot shows what Java's
-showed, and tells what Java's told."""
+"""Golden cases with lookups or changelogs, written and compacted by this library.
+
+Each snapshot has the rows and the changes of Java.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_replay import Replay, numbered
-from golden_tables import golden_directory
-from rendering import changes_of, rows_of, types_of
+from support.canonical_rows import changes_of, rows_of, types_of
+from support.golden_replay import Replay, number_steps
+from support.golden_tables import golden_directory
 
 import paimon
-from paimon.operations.read.manifests import read_manifest, read_manifest_list
+from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 
 HOME = golden_directory()
-TELLING = ("lookup", "full-compaction")
+CHANGELOG_OPTIONS = ("lookup", "full-compaction")
 OTHER_SIZES = ("cl_churn_lookup_dv", "pk_seq_fields_dv_lookup")
 """Cases in ORC, where the bytes of files decide to which level they go, and Java's files are of other sizes."""
 
@@ -25,22 +27,22 @@ def definition(case: str) -> Any:
     return json.loads((HOME / case / "case.json").read_text("utf8"))
 
 
-def looks_up_or_tells(case: str) -> bool:
+def has_lookup_or_changelog(case: str) -> bool:
     options = definition(case)["schema"]["options"]
-    needs = options.get("changelog-producer") in TELLING or options.get("merge-engine") == "first-row"
+    needs = options.get("changelog-producer") in CHANGELOG_OPTIONS or options.get("merge-engine") == "first-row"
     steps = definition(case).get("steps", [])
     return needs and bool(steps) and all(step["op"] in ("write", "compact") for step in steps)
 
 
-CASES = sorted(p.parent.name for p in HOME.glob("*/input") if looks_up_or_tells(p.parent.name))
+CASES = sorted(p.parent.name for p in HOME.glob("*/input") if has_lookup_or_changelog(p.parent.name))
 
 
-def replayed(case: str, home: Path) -> Replay:
+def replay_case(case: str, home: Path) -> Replay:
     """All steps; after each write that Java's writer compacts after, so do we."""
     replay = Replay(HOME / case, home / "t")
     steps, options = definition(case)["steps"], definition(case)["schema"]["options"]
     replay.create()
-    for number, step in numbered(steps):
+    for number, step in number_steps(steps):
         if step["op"] == "write":
             replay.write(step, number)
         if step["op"] == "compact" or options.get("write-only") != "true":
@@ -55,8 +57,8 @@ def lines(path: Path) -> list[str]:
 def changelog_files(table: paimon.Table, case: str) -> list[tuple[Any, ...]]:
     """What the manifests say of each changelog file, without its name, size and time."""
     lists = [s.changelog_manifest_list for s in table.snapshots() if s.changelog_manifest_list]
-    metas = [m for name in lists for m in read_manifest_list(table.engine, table.definition, name)]
-    entries = [e for m in metas for e in read_manifest(table.engine, table.definition, m.file_name)]
+    metas = [m for name in lists for m in read_manifest_list(table.context, name)]
+    entries = [e for m in metas for e in read_manifest(table.context, m.file_name)]
     return sorted(
         (e.partition, e.bucket, e.file.min_key, e.file.max_key, e.file.row_count, e.file.delete_row_count,
          0 if case in OTHER_SIZES else e.file.level, e.file.min_sequence_number, e.file.max_sequence_number,
@@ -67,8 +69,8 @@ def changelog_files(table: paimon.Table, case: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_each_snapshot_shows_and_tells_what_javas_did(case: str, tmp_path: Path) -> None:
-    table = replayed(case, tmp_path).table()
+def test_each_snapshot_has_the_rows_and_changes_of_java(case: str, tmp_path: Path) -> None:
+    table = replay_case(case, tmp_path).table()
     types = types_of(table.table_schema.fields)
     expected = HOME / case / "expected"
     assert changes_of(table.changes().to_arrow(), types) == sorted(lines(expected / "changelog.jsonl"))

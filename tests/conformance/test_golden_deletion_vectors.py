@@ -1,4 +1,4 @@
-"""Index files of deletion vectors that Java wrote, decoded and encoded again: the same bytes."""
+"""Deletion vector files of Java are decoded and encoded again to the same bytes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from golden_tables import golden_directory
+from support.golden_tables import golden_directory
 
 import paimon
-from paimon.domain.deletion.codec import MAGIC_64, decode_vector
 from paimon.domain.deletion.index_file import encode_index_file
 from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.deletion.vector_codec import MAGIC_64, decode_vector
 from paimon.domain.manifest.entries import DELETION_VECTORS, IndexManifestEntry
-from paimon.operations.read.deletion.index_manifest import index_path
-from paimon.operations.read.manifests import read_index_manifest
+from paimon.operations.metadata.index_manifest import index_path
+from paimon.operations.metadata.manifests import read_index_manifest
 from paimon.table import Table
 
 CASES = sorted({p.parents[2].name for p in golden_directory().glob("*/table/manifest/index-manifest-*")})
@@ -24,7 +24,7 @@ def vector_entries(case: str) -> Iterator[tuple[Table, IndexManifestEntry]]:
     table = paimon.open_table(str(golden_directory() / case / "table"))
     assert isinstance(table, Table)
     for manifest in sorted((golden_directory() / case / "table" / "manifest").glob("index-manifest-*")):
-        for entry in read_index_manifest(table.engine, table.definition, manifest.name):
+        for entry in read_index_manifest(table.context, manifest.name):
             if entry.index_type == DELETION_VECTORS:
                 yield table, entry
 

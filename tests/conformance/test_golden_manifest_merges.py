@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 from attrs import evolve
-from commit_world import engine_on
-from golden_tables import golden_directory
+from support.commit_tables import engine_on
+from support.golden_tables import golden_directory
 
 from paimon.adapters.files.local import LocalFiles
 from paimon.domain.manifest.entries import ManifestFileMeta
@@ -17,9 +17,10 @@ from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.manifests import ManifestWriter
 from paimon.operations.commit.merging import BaseMerge
-from paimon.operations.read.manifests import data_manifests, read_manifest, read_manifest_list
-from paimon.operations.read.schemas import latest_schema
-from paimon.operations.read.snapshots import snapshots
+from paimon.operations.metadata.manifests import read_data_manifests, read_manifest, read_manifest_list
+from paimon.operations.metadata.schemas import latest_schema
+from paimon.operations.metadata.snapshots import snapshots
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.testing.memory_files import MemoryFiles
 
@@ -40,7 +41,7 @@ class OverMemory(LocalFiles):
 
 
 def entries(engine: Engine, table: TableDefinition, manifests: tuple[ManifestFileMeta, ...]) -> Counter[object]:
-    found = (e for m in manifests for e in read_manifest(engine, table, m.file_name))
+    found = (e for m in manifests for e in read_manifest(TableContext(engine, table), m.file_name))
     return Counter((e.kind, e.identity) for e in found)
 
 
@@ -54,19 +55,23 @@ def test_merges_as_java_merges(case: str, merges: int) -> None:
     schema = latest_schema(engine, paths)
     assert schema is not None
     table = TableDefinition(case, paths, schema, TableOptions.of(schema.options))
-    history = snapshots(engine, paths)
+    history = snapshots(TableContext(engine, table))
     seen = 0
     for before, after in pairwise(history):
         if after.id != before.id + 1:
             continue
-        given = data_manifests(engine, table, before)
-        merged = BaseMerge(engine, table, ManifestWriter(engine, table)).merged(given)
-        javas = read_manifest_list(engine, table, after.base_manifest_list)
-        kept = {m.file_name for m in given}
-        assert {m.file_name for m in merged} & kept == {m.file_name for m in javas} & kept, f"snapshot {after.id}"
+        given = read_data_manifests(TableContext(engine, table), before)
+        merged = BaseMerge(TableContext(engine, table), ManifestWriter(TableContext(engine, table))).merge_manifests(
+            given
+        )
+        javas = read_manifest_list(TableContext(engine, table), after.base_manifest_list)
+        unchanged = {m.file_name for m in given}
+        assert {m.file_name for m in merged} & unchanged == {m.file_name for m in javas} & unchanged, (
+            f"snapshot {after.id}"
+        )
         assert entries(engine, table, merged) == entries(engine, table, javas), f"snapshot {after.id}"
-        ours = [evolve(m, file_name="", file_size=0) for m in merged if m.file_name not in kept]
-        theirs = [evolve(m, file_name="", file_size=0) for m in javas if m.file_name not in kept]
+        ours = [evolve(m, file_name="", file_size=0) for m in merged if m.file_name not in unchanged]
+        theirs = [evolve(m, file_name="", file_size=0) for m in javas if m.file_name not in unchanged]
         assert sum(m.num_added_files for m in ours) == sum(m.num_added_files for m in theirs)
         if len(ours) == len(theirs):
             assert ours == theirs

@@ -1,4 +1,4 @@
-"""The statistics in manifest entries equal Java's, byte for byte, when computed from the files that they describe."""
+"""Statistics computed from data files equal those in the manifest entries of Java, byte for byte."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from golden_tables import golden_directory
+from support.golden_tables import golden_directory
 
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.schema.json import schema_from_json
+from paimon.domain.schema.schema_json import schema_from_json
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.stats.collect import collect
-from paimon.domain.stats.file_stats import StatsRules, key_stats, value_stats
+from paimon.domain.stats.collect import collect_column_stats
+from paimon.domain.stats.file_stats import StatsRules, to_key_stats, to_value_stats
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
@@ -38,7 +38,7 @@ def stats_of(column: DataField, table: pa.Table) -> ColumnStats:
         return ColumnStats()
     array = table[column.name].cast(arrow_type(column.type), safe=False)
     # INT96 has no order that Parquet knows.
-    return ColumnStats(null_count=array.null_count) if nano else collect(array, column.type)
+    return ColumnStats(null_count=array.null_count) if nano else collect_column_stats(array, column.type)
 
 
 def schema_of(case: str, number: int) -> TableSchema:
@@ -60,14 +60,14 @@ def test_value_and_key_statistics_equal_javas(case: str) -> None:
         stats = [stats_of(column, table) for column in schema.fields]
         keys = frozenset(schema.trimmed_primary_keys) if schema.primary_keys else frozenset()
         thin = keys if options.data_file_thin_mode else frozenset[str]()
-        found, names = value_stats(schema.fields, stats, rules, thin)
+        found, names = to_value_stats(schema.fields, stats, rules, thin)
         assert (None if names is None else list(names)) == entry["valueStatsCols"]
         assert list(found.null_counts) == entry["valueStatsNullCounts"]
         assert zeros_alike(found.min_values.hex()) == zeros_alike(entry["valueStatsMinHex"])
         assert zeros_alike(found.max_values.hex()) == zeros_alike(entry["valueStatsMaxHex"])
         if keys:
             own = [stats_of(column, table) for column in schema.key_fields]
-            stored = key_stats(schema.key_fields, own, rules)
+            stored = to_key_stats(schema.key_fields, own, rules)
             assert stored.min_values.hex() == entry["keyStatsMinHex"]
             assert stored.max_values.hex() == entry["keyStatsMaxHex"]
             assert list(stored.null_counts) == entry["keyStatsNullCounts"]

@@ -7,7 +7,7 @@ from generate_reference import FOLDER, PAGES
 from reference_generator import command_line, errors, options, python_interface, system_tables
 
 import paimon
-from paimon.domain.options.registry import OPTIONS
+from paimon.domain.options.known_options import FAMILIES, OPTIONS
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -33,7 +33,7 @@ def test_the_environment_does_not_change_the_page(monkeypatch: pytest.MonkeyPatc
 
 def test_every_option_has_a_row() -> None:
     lines = options.generate_page().splitlines()
-    for key in OPTIONS:
+    for key in (*OPTIONS, *(family.key for family in FAMILIES)):
         assert sum(line.startswith(f"| `{key}` ") for line in lines) == 1, key
 
 
@@ -45,7 +45,7 @@ class Effects:
         self.reason = reason
 
 
-def test_effects_of_options_are_shown_where_the_registry_has_them() -> None:
+def test_effects_of_options_are_listed_from_the_registry() -> None:
     assert options._effect_of(Effects("refused")) == "refused"
     assert options._effect_of(Effects("no effect", "Compaction is complete.")) == "no effect: Compaction is complete."
     assert options._effect_of(object()) == ""
@@ -53,8 +53,7 @@ def test_effects_of_options_are_shown_where_the_registry_has_them() -> None:
 
 def test_every_public_name_is_listed() -> None:
     text = python_interface.generate_page()
-    missing = [name for name in paimon.__all__
-               if f"paimon.{name}" not in text and f"## {name}\n" not in text]
+    missing = [name for name in paimon.__all__ if f"paimon.{name}" not in text and f"## {name}\n" not in text]
     assert not missing
 
 

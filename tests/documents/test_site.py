@@ -59,7 +59,7 @@ def test_a_new_page_needs_no_entry(tmp_path: Path) -> None:
     assert re.search(r'href="section-of-a-test/page/"', (tmp_path / "site" / "index.html").read_text("utf8"))
 
 
-def test_a_link_to_nothing_fails_the_build(tmp_path: Path) -> None:
+def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     targets = ("../reference/missing.md", "../../missing.toml", "../reference/options.md#missing")
     built = build_with_page(tmp_path, " ".join(f"[link]({target})" for target in targets))
     assert built.returncode != 0

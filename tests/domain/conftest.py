@@ -1,4 +1,4 @@
-"""A domain test that opens a file for writing, a socket or a process fails: the core does no I/O."""
+"""A domain test that opens a file for writing, a socket or a process fails, because the domain does no I/O."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
 
 def _is_foreign(arguments: tuple[object, ...]) -> bool:
     path = str(arguments[0])
-    code = path.endswith((".py", ".pyc", ".so")) or path.startswith("<")  # tracebacks look for sources named so
+    code = path.endswith((".py", ".pyc", ".so")) or path.startswith("<")  # tracebacks look for sources with these names
     harmless = code or path.startswith(_ALLOWED) or "/.hypothesis" in path
     return not harmless and not isinstance(arguments[0], int) and not path.startswith(("/proc", "/usr", "/etc", "/dev"))
 
 
 def _is_removal(arguments: tuple[object, ...]) -> bool:
-    # A spill directory of an earlier test, opened by its finaliser to be removed; `open` would give a mode.
+    # The finaliser of a spill directory of an earlier test opens it to delete it. A call of `open` has a mode.
     return arguments[1] is None and str(arguments[0]).startswith(_SPILL)
 
 
@@ -42,7 +42,7 @@ sys.addaudithook(_watch)
 
 @pytest.fixture(autouse=True, scope="module")
 def others_left_nothing() -> None:
-    """Collect what earlier tests left, so that its removal of temporary directories is not laid to the domain."""
+    """Collect garbage of earlier tests, so that the removal of their directories is not attributed to the domain."""
     gc.collect()
 
 
@@ -54,4 +54,4 @@ def no_effects(others_left_nothing: None) -> Iterator[None]:
     _armed = True
     yield
     _armed = False
-    assert not _caught, f"the domain touched the world: {_caught[:3]}"
+    assert not _caught, f"the domain did I/O: {_caught[:3]}"

@@ -1,4 +1,4 @@
-"""Bad input, from the API and the command line alike: a typed error that names the thing and says what to do."""
+"""Bad input to the Python interface and the command line: a typed error names the object and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from attrs import frozen
-from restructured import avro_file, avro_records, sized_again
+from support.consistent_damage import avro_file, avro_records, update_recorded_sizes
 
 import paimon
 from paimon.cli.main import main
@@ -32,16 +32,16 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "lake" / "d.db" / "t"
 
 
-def one(root: Path, pattern: str) -> Path:
+def find_file(root: Path, pattern: str) -> Path:
     return sorted(p for p in root.glob(pattern) if p.is_file() and "list" not in p.name.replace(pattern, ""))[0]
 
 
 def data_file(root: Path) -> Path:
-    return one(root, "bucket-*/data-*")
+    return find_file(root, "bucket-*/data-*")
 
 
 def manifest(root: Path) -> Path:
-    return one(root, "manifest/manifest-[0-9a-f]*-0")
+    return find_file(root, "manifest/manifest-[0-9a-f]*-0")
 
 
 def edited_manifest(root: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
@@ -50,7 +50,7 @@ def edited_manifest(root: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
     schema, records = avro_records(path.read_bytes())
     edit(records[0])
     path.write_bytes(avro_file(schema, records))
-    sized_again(root)
+    update_recorded_sizes(root)
     return path
 
 
@@ -59,12 +59,12 @@ def edited_json(path: Path, **members: object) -> Path:
     return path
 
 
-def cut(path: Path) -> Path:
+def cut_file(path: Path) -> Path:
     path.write_bytes(path.read_bytes()[:-20])
     return path
 
 
-def flipped(path: Path) -> Path:
+def flip_bit(path: Path) -> Path:
     """One bit of a block or page is another one."""
     data = bytearray(path.read_bytes())
     place = len(data) // 3
@@ -76,12 +76,12 @@ def flipped(path: Path) -> Path:
     return path
 
 
-def removed(path: Path) -> Path:
+def remove_file(path: Path) -> Path:
     path.unlink()
     return path
 
 
-def without_magic(path: Path) -> Path:
+def overwrite_magic(path: Path) -> Path:
     data = path.read_bytes()
     path.write_bytes(b"XXXX" + data[4:-4] + b"XXXX")
     return path
@@ -89,11 +89,11 @@ def without_magic(path: Path) -> Path:
 
 @frozen
 class Case:
-    """What is done, what must be said beside the name of what was damaged, and as what error."""
+    """The action, what the message contains next to the damaged object, and the error class."""
 
     damage: Callable[[Path], Path]
     error: type[PaimonError]
-    said: str
+    message: str
 
 
 def _names_outside(entry: dict[str, Any]) -> None:
@@ -113,22 +113,22 @@ def _newer(entry: dict[str, Any]) -> None:
 
 
 DAMAGED = {
-    "data file missing": Case(lambda r: removed(data_file(r)), CorruptTable, "does not exist"),
-    "data file cut": Case(lambda r: cut(data_file(r)), CorruptTable, "bytes"),
-    "data file of another magic": Case(lambda r: without_magic(data_file(r)), CorruptTable, "Parquet"),
-    "data file flipped": Case(lambda r: flipped(data_file(r)), CorruptTable, "Parquet"),
-    "manifest missing": Case(lambda r: removed(manifest(r)), CorruptTable, "does not exist"),
-    "manifest cut": Case(lambda r: cut(manifest(r)), CorruptTable, "bytes"),
-    "manifest of another magic": Case(lambda r: without_magic(manifest(r)), CorruptTable, "magic"),
-    "manifest flipped": Case(lambda r: flipped(manifest(r)), CorruptTable, "Avro"),
+    "data file missing": Case(lambda r: remove_file(data_file(r)), CorruptTable, "does not exist"),
+    "data file cut": Case(lambda r: cut_file(data_file(r)), CorruptTable, "bytes"),
+    "data file of another magic": Case(lambda r: overwrite_magic(data_file(r)), CorruptTable, "Parquet"),
+    "data file flipped": Case(lambda r: flip_bit(data_file(r)), CorruptTable, "Parquet"),
+    "manifest missing": Case(lambda r: remove_file(manifest(r)), CorruptTable, "does not exist"),
+    "manifest cut": Case(lambda r: cut_file(manifest(r)), CorruptTable, "bytes"),
+    "manifest of another magic": Case(lambda r: overwrite_magic(manifest(r)), CorruptTable, "magic"),
+    "manifest flipped": Case(lambda r: flip_bit(manifest(r)), CorruptTable, "Avro"),
     "manifest names a file outside": Case(lambda r: edited_manifest(r, _names_outside), CorruptTable, "precious"),
     "external path outside": Case(lambda r: edited_manifest(r, _lies_outside), CorruptTable, "allowed_roots"),
     "negative row count": Case(lambda r: edited_manifest(r, _negative), CorruptTable, "out of range"),
-    "snapshot cut": Case(lambda r: cut(r / "snapshot" / "snapshot-1"), CorruptTable, "JSON"),
+    "snapshot cut": Case(lambda r: cut_file(r / "snapshot" / "snapshot-1"), CorruptTable, "JSON"),
     "snapshot of another id": Case(
-        lambda r: edited_json(r / "snapshot" / "snapshot-1", id=5), CorruptTable, "holds snapshot 5"
+        lambda r: edited_json(r / "snapshot" / "snapshot-1", id=5), CorruptTable, "contains snapshot 5"
     ),
-    "schema cut": Case(lambda r: cut(r / "schema" / "schema-0"), CorruptTable, "JSON"),
+    "schema cut": Case(lambda r: cut_file(r / "schema" / "schema-0"), CorruptTable, "JSON"),
     "schema of a newer version": Case(
         lambda r: edited_json(r / "schema" / "schema-0", version=9), PaimonError, "version 9"
     ),
@@ -150,11 +150,11 @@ def test_damaged_tables(root: Path, name: str, capsys: pytest.CaptureFixture[str
         paimon.open_table(root).scan().to_arrow()
     named = ("schema-77",) if "not there" in name else (path.name, "../../x", "/etc/passwd")
     assert any(part in str(caught.value) for part in named)
-    assert case.said in str(caught.value)
+    assert case.message in str(caught.value)
     assert caught.value.hint
-    said = failing(capsys, "cat", str(root))
-    assert case.said in said
-    assert any(part in said for part in named)
+    message = run_failing_command(capsys, "cat", str(root))
+    assert case.message in message
+    assert any(part in message for part in named)
 
 
 @pytest.mark.parametrize("left", [0, 1, 5, -1])
@@ -172,11 +172,11 @@ def test_an_index_file_that_is_cut(root: Path, left: int, capsys: pytest.Capture
     index.write_bytes(index.read_bytes()[:left])
     with pytest.raises(CorruptTable, match=index.name):
         paimon.open_table(place).scan().to_arrow()
-    assert index.name in failing(capsys, "cat", str(place))
+    assert index.name in run_failing_command(capsys, "cat", str(place))
 
 
-def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command that fails says: a sentence and a hint, no traceback."""
+def run_failing_command(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that fails; return its output: a sentence and a hint, no traceback."""
     assert main(list(arguments)) == 1
     printed = capsys.readouterr()
     lines = [line for line in printed.err.splitlines() if line.strip()]
@@ -198,22 +198,22 @@ REQUESTS: dict[str, tuple[Callable[[paimon.Table], object], list[str], type[Paim
         lambda t: t.scan(where="k = 'x'").to_arrow(), ["cat", "T", "--where", "k = 'x'"], InvalidRequest, "'x'"
     ),
     "no such snapshot": (
-        lambda t: t.scan(snapshot=99).to_arrow(), ["cat", "T", "--snapshot", "99"], NotFound, "available are 1 to 1"
+        lambda t: t.scan(snapshot=99).to_arrow(), ["cat", "T", "--snapshot", "99"], NotFound, "are 1 to 1"
     ),
-    "no such tag": (lambda t: t.scan(tag="x").to_arrow(), ["cat", "T", "--tag", "x"], NotFound, "tag 'x'"),
+    "no such tag": (lambda t: t.scan(tag="x").to_arrow(), ["cat", "T", "--tag", "x"], NotFound, "Tag 'x'"),
     "no such consumer": (
-        lambda t: t.consumers.delete("x"), ["consumer", "delete", "T", "x"], NotFound, "consumer 'x'"
+        lambda t: t.consumers.delete("x"), ["consumer", "delete", "T", "x"], NotFound, "Consumer 'x'"
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_requests(root: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    call, arguments, error, said = REQUESTS[name]
+    call, arguments, error, message = REQUESTS[name]
     with pytest.raises(error) as caught:
         call(paimon.open_table(root))
-    assert said in str(caught.value)
-    assert said in failing(capsys, *(str(root) if a == "T" else a for a in arguments))
+    assert message in str(caught.value)
+    assert message in run_failing_command(capsys, *(str(root) if a == "T" else a for a in arguments))
 
 
 WRITES: dict[str, tuple[pa.Table, tuple[str, ...]]] = {
@@ -230,16 +230,16 @@ WRITES: dict[str, tuple[pa.Table, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_writes(root: Path, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows, said = WRITES[name]
+    rows, message = WRITES[name]
     table = paimon.open_table(root)
     before = sorted(p for p in root.rglob("*") if p.is_file())
     with pytest.raises(InvalidRequest) as caught:
         table.write(rows)
-    assert all(part in str(caught.value) for part in said)
+    assert all(part in str(caught.value) for part in message)
     source = tmp_path / "rows.parquet"
     pq.write_table(rows, source)
-    told = failing(capsys, "write", str(root), str(source))
-    assert all(part in told for part in said)
+    error_text = run_failing_command(capsys, "write", str(root), str(source))
+    assert all(part in error_text for part in message)
     assert sorted(p for p in root.rglob("*") if p.is_file()) == before
     assert table.scan().to_arrow().num_rows == len(ROWS)
 
@@ -254,7 +254,7 @@ def test_a_bucket_count_that_differs(root: Path, tmp_path: Path, capsys: pytest.
     assert caught.value.hint
     source = tmp_path / "rows.jsonl"
     source.write_text('{"k": 1, "v": "a"}\n')
-    assert "bucket" in failing(capsys, "write", str(root), str(source))
+    assert "bucket" in run_failing_command(capsys, "write", str(root), str(source))
     assert sorted(p for p in root.rglob("*") if p.is_file()) == before
 
 
@@ -262,7 +262,7 @@ def test_a_bucket_count_that_differs(root: Path, tmp_path: Path, capsys: pytest.
 def test_a_file_that_is_one_large_hole(root: Path, place: str) -> None:
     with (root / place).open("r+b") as file:
         file.truncate(1 << 40)
-    if place.endswith("LATEST"):  # a hint that cannot be read is no hint
+    if place.endswith("LATEST"):  # an unreadable hint is ignored
         assert paimon.open_table(root).scan().to_arrow().num_rows == len(ROWS)
         return
     with pytest.raises(PaimonError, match=place.rpartition("/")[2]):
@@ -278,7 +278,7 @@ PLACES = {
     "a bad suffix": lambda r: f"{r}$branch_../x",
     "no such branch": lambda r: f"{r}$branch_x",
     "no such system table": lambda r: f"{r}$snapshotss",
-    "a scheme that nobody knows": lambda r: "nosuch://x/y",
+    "an unknown scheme": lambda r: "nosuch://x/y",
 }
 
 
@@ -288,7 +288,7 @@ def test_paths_that_are_no_table(root: Path, place: str, capsys: pytest.CaptureF
     with pytest.raises(PaimonError) as caught:
         paimon.open_table(path).scan().to_arrow()
     assert caught.value.hint, str(caught.value)
-    failing(capsys, "cat", path)
+    run_failing_command(capsys, "cat", path)
 
 
 @pytest.mark.parametrize("name", ["d.../x", "d.a/b", "../d.t", "d", "d.", ".t", "d.t$a$b$c", "d\0.t"])
@@ -298,10 +298,10 @@ def test_table_names_with_path_parts(root: Path, name: str, capsys: pytest.Captu
     for call in (catalog.table, lambda n: catalog.create_table(n, "k INT"), catalog.drop_table):
         with pytest.raises((InvalidRequest, NotFound, AlreadyExists)):
             call(name)
-    failing(capsys, "cat", name, "--warehouse", str(warehouse))
+    run_failing_command(capsys, "cat", name, "--warehouse", str(warehouse))
 
 
-def test_what_is_no_warehouse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_warehouse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("x")
     for place in ("file", "nothing"):
-        failing(capsys, "ls", str(tmp_path / place))
+        run_failing_command(capsys, "ls", str(tmp_path / place))

@@ -1,9 +1,10 @@
-"""Names are single path segments, wherever they come from; and no link leads out of the table."""
+"""Names from any source are single path segments, and no link leads out of the table."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError
-from paimon.domain.manifest.codec import entry_from_record
-from paimon.domain.paths import TablePaths, check_within, segment, stored_segment
+from paimon.domain.manifest.entry_codec import entry_from_record
+from paimon.domain.paths import TablePaths, check_segment, check_stored_segment, check_within
 
 BAD = {
     "up": "..",
@@ -48,9 +49,9 @@ LONG = "n" * 300
 @pytest.mark.parametrize("name", BAD.values(), ids=BAD)
 def test_bad_names_are_no_segments(name: str) -> None:
     with pytest.raises(InvalidRequest):
-        segment(name)
+        check_segment(name)
     with pytest.raises(CorruptTable, match="manifest-7"):
-        stored_segment(name, "manifest-7")
+        check_stored_segment(name, "manifest-7")
 
 
 @given(st.text(max_size=8) | st.text("./\\%\0:a", max_size=6))
@@ -78,7 +79,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     table.write([{"k": 1, "v": "a"}, {"k": 2, "v": "b"}])
     yield tmp_path
     outside = [p for p in tmp_path.iterdir() if p.name not in ("lake", "elsewhere")]
-    assert not outside, f"something was made beside the warehouse: {outside}"
+    assert not outside, f"something was created outside the warehouse: {outside}"
 
 
 def uses(home: Path) -> dict[str, Callable[[str], object]]:
@@ -147,7 +148,7 @@ def test_options_of_a_schema_do_not_lead_out(home: Path, option: str, value: str
     for use in (
         lambda t: t.write([{"k": 3, "v": "c"}]),
         lambda t: t.scan().to_arrow(),
-        lambda t: t.maintain.remove_orphans(older_than=0, dry_run=False),
+        lambda t: t.maintain.remove_orphans(timedelta(0), allow_young=True, dry_run=False),
     ):
         try:
             use(paimon.open_table(root))
@@ -184,18 +185,18 @@ def test_links_do_not_lead_out_of_the_table(home: Path, place: str) -> None:
     target = elsewhere / "precious"
     shutil.move(root / place, target)
     (root / place).symlink_to(target)
-    held = sorted(p for p in elsewhere.rglob("*"))
+    entries_before = sorted(p for p in elsewhere.rglob("*"))
     table = None
     try:
         table = paimon.open_table(root)
         read = table.scan().to_arrow()
-        assert place == "snapshot/LATEST"  # a hint that cannot be read is no hint
+        assert place == "snapshot/LATEST"  # an unreadable hint is ignored
         assert read.num_rows == 2
     except (CorruptTable, NotFound) as error:
         assert place.split("/")[0] in str(error) or isinstance(error, NotFound)
     for use in (
         lambda t: t.write([{"k": 3, "v": "c"}]),
-        lambda t: t.maintain.remove_orphans(older_than=0, dry_run=False),
+        lambda t: t.maintain.remove_orphans(timedelta(0), allow_young=True, dry_run=False),
         lambda t: t.maintain.expire_snapshots(retain_max=1, retain_min=1),
         lambda t: t.compact(full=True),
     ):
@@ -203,7 +204,7 @@ def test_links_do_not_lead_out_of_the_table(home: Path, place: str) -> None:
             use(table or paimon.open_table(root))
         except PaimonError:
             continue
-    assert sorted(p for p in elsewhere.rglob("*")) == held
+    assert sorted(p for p in elsewhere.rglob("*")) == entries_before
 
 
 def test_links_within_and_trusted_ones_are_followed(home: Path) -> None:
@@ -240,5 +241,5 @@ def test_names_that_listings_hide_are_not_given(home: Path) -> None:
         lambda: catalog.create_table("d..hidden", "a INT"),
         lambda: catalog.rename_table("d.t", "d..hidden"),
     ):
-        with pytest.raises(PaimonError, match="hidden by its dot"):
+        with pytest.raises(PaimonError, match="must not begin with a dot"):
             call()

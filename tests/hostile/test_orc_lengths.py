@@ -1,4 +1,4 @@
-"""Lengths in ORC files are looked at before ORC's decoders believe them: those end the process over a negative one."""
+"""Lengths in ORC files are checked before ORC's decoders use them; a negative length would end the process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
 
+from paimon.adapters.formats.guards.orc_lengths import check_lengths
+from paimon.adapters.formats.guards.orc_stripes import read_stripe_streams
+from paimon.adapters.formats.guards.orc_tail import read_tail
 from paimon.adapters.formats.orc import OrcFormat
-from paimon.adapters.formats.orc.checks import stripe_streams
-from paimon.adapters.formats.orc.lengths import check_lengths
-from paimon.adapters.formats.orc.protobuf import Malformed
-from paimon.adapters.formats.orc.tail import read_tail
+from paimon.adapters.formats.protobuf import Malformed
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types.ddl import parse_columns
 from paimon.ports.formats import ReadRequest
@@ -32,7 +32,7 @@ SHAPES: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def stored(lengths: list[int]) -> bytes:
+def write_orc_file(lengths: list[int]) -> bytes:
     """An ORC file of one column of lists, not compressed."""
     offsets = [0]
     for length in lengths:
@@ -44,10 +44,10 @@ def stored(lengths: list[int]) -> bytes:
 
 
 def lengths_of(file: bytes) -> tuple[int, bytes]:
-    """Where the stream of lengths stands, and the stream."""
+    """The position of the length stream, and the stream."""
     tail = read_tail(pa.BufferReader(file))
-    _, streams = stripe_streams(pa.BufferReader(file), tail.stripes[0], tail.compression)
-    [(at, size)] = [(s.at, s.size) for s in streams if s.holds_lengths]
+    _, streams = read_stripe_streams(pa.BufferReader(file), tail.stripes[0], tail.compression)
+    [(at, size)] = [(s.at, s.size) for s in streams if s.has_lengths]
     return at, file[at : at + size]
 
 
@@ -57,7 +57,7 @@ def lengths_of(file: bytes) -> tuple[int, bytes]:
 )
 def test_all_kinds_of_runs_are_summed_to_the_unit(parts: list[tuple[str, int, int]]) -> None:
     lengths = [SHAPES[name](i, by) for name, by, count in parts for i in range(count)]
-    _, stream = lengths_of(stored(lengths))
+    _, stream = lengths_of(write_orc_file(lengths))
     check_lengths(stream, sum(lengths))
     if sum(lengths):
         with pytest.raises(Malformed, match="more than"):

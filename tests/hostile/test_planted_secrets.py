@@ -1,4 +1,4 @@
-"""A secret that is given to the library shows nowhere: not in a repr, a message or its causes, a plan, a pickle."""
+"""A secret that the library receives is never printed: not in a repr, an error or its causes, a plan, or a pickle."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.store_files import StoreFiles
 from paimon.cli.main import main
 from paimon.domain.errors import PaimonError
-from paimon.domain.secrets import redacted, without_password
-from paimon.engines import engine_for, travelling
+from paimon.domain.secrets import redact_secrets, remove_password, remove_secrets
+from paimon.engines import engine_for
 from paimon.spark.source import PaimonDataSource
 
 SECRET = "s3cr3t+planted/7"
@@ -36,37 +36,37 @@ URIS = (
 )
 
 
-def story(error: BaseException) -> str:
-    """Everything that is shown of an error by whoever catches it: its text, fields, causes and traceback."""
+def describe_error(error: BaseException) -> str:
+    """Return everything that a caller can see of an error: its text, fields, causes and traceback."""
     texts = traceback.format_exception(error) + [repr(error), repr(vars(error))]
     return "\n".join(text for text in texts)
 
 
-def quiet(*texts: object) -> None:
+def check_no_secret(*texts: object) -> None:
     for text in texts:
         for secret in (SECRET, PLAIN):
-            held = text if isinstance(text, bytes) else str(text).encode()
-            # (lines of this test's own source, which tracebacks quote, hold no secret but names of constants)
-            assert secret.encode() not in held, held
+            encoded = text if isinstance(text, bytes) else str(text).encode()
+            # (tracebacks quote lines of this test's source, which contain names of constants and no secret)
+            assert secret.encode() not in encoded, encoded
 
 
-def failure(call: Callable[[], object]) -> str:
+def describe_failure(call: Callable[[], object]) -> str:
     with pytest.raises(PaimonError) as caught:
         call()
-    return story(caught.value)
+    return describe_error(caught.value)
 
 
 @pytest.mark.parametrize("uri", URIS)
 def test_of_a_database(tmp_path: Path, uri: str) -> None:
     for options in ({"uri": uri}, {"uri": uri, "jdbc_user": "me", "jdbc_password": SECRET}):
         database = Database(uri, "me", options.get("jdbc_password"))
-        quiet(repr(database), database.shown, pickle.dumps(database), travelling(options))
+        check_no_secret(repr(database), database.redacted_uri, pickle.dumps(database), remove_secrets(options))
         try:
             catalog = paimon.connect(tmp_path, metastore="jdbc", **options)
-            quiet(repr(catalog), repr(catalog.engine), pickle.dumps(catalog), repr(catalog.store))
+            check_no_secret(repr(catalog), repr(catalog.engine), pickle.dumps(catalog), repr(catalog.store))
             catalog.create_database("d")
         except PaimonError as error:
-            quiet(story(error))
+            check_no_secret(describe_error(error))
 
 
 @pytest.mark.parametrize("name", ["secret", "token", "password", "s3.secret-key", "client_kwargs"])
@@ -79,13 +79,13 @@ def test_of_a_storage(scheme: str, name: str) -> None:
             files = make()
         except (PaimonError, KeyError) as error:
             if not isinstance(error, KeyError):
-                quiet(story(error))
+                check_no_secret(describe_error(error))
             continue
-        quiet(repr(files))
+        check_no_secret(repr(files))
         with pytest.raises(PaimonError) as caught:
             pickle.dumps(files)
-        quiet(story(caught.value))
-    quiet(travelling(storage))
+        check_no_secret(describe_error(caught.value))
+    check_no_secret(remove_secrets(storage))
 
 
 @pytest.mark.parametrize(
@@ -93,33 +93,35 @@ def test_of_a_storage(scheme: str, name: str) -> None:
     [f"s3://me:{PLAIN}@b/x", f"sftp://me:{PLAIN}@h/x", f"s3://b/x?X-Amz-Signature={PLAIN}", f"http://:{PLAIN}@h/x"],
 )
 def test_of_a_location(location: str, capsys: pytest.CaptureFixture[str]) -> None:
-    quiet(failure(lambda: paimon.connect(location)), failure(lambda: paimon.open_table(location)))
+    check_no_secret(
+        describe_failure(lambda: paimon.connect(location)), describe_failure(lambda: paimon.open_table(location))
+    )
     for arguments in (["ls", location], ["cat", location], ["init", location], ["fsck", location, "--output", "json"]):
         with contextlib.suppress(SystemExit):
             assert main(arguments) == 1
-        quiet(*capsys.readouterr())
+        check_no_secret(*capsys.readouterr())
 
 
 def test_of_options_of_a_table(tmp_path: Path) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("d")
     for options in ({"s3.secret-key": SECRET}, {"fs.s3a.access.key": SECRET}, {"password": SECRET}):
-        quiet(failure(lambda options=options: catalog.create_table("d.t", "k INT", options=options)))
-    quiet(failure(lambda: paimon.connect(tmp_path, jdbc_password=SECRET)))
-    quiet(failure(lambda: paimon.connect(tmp_path, secret_key=SECRET)))
+        check_no_secret(describe_failure(lambda options=options: catalog.create_table("d.t", "k INT", options=options)))
+    check_no_secret(describe_failure(lambda: paimon.connect(tmp_path, jdbc_password=SECRET)))
+    check_no_secret(describe_failure(lambda: paimon.connect(tmp_path, secret_key=SECRET)))
 
 
-def test_of_what_travels() -> None:
+def test_pickled_values() -> None:
     storage = {"token": SECRET, "nested": {"password": SECRET, "more": {"api_key": SECRET}}}
     engine = engine_for("memory://lake", {}, {})
     catalog = paimon.connect(f"memory://{PLAIN[::-1]}")
     catalog.create_database("d")
     table = catalog.create_table("d.t", "k INT NOT NULL, v STRING", primary_keys=["k"], options={"bucket": "1"})
     table.write([{"k": 1, "v": "a"}])
-    quiet(travelling(storage), repr(engine), pickle.dumps(engine))
+    check_no_secret(remove_secrets(storage), repr(engine), pickle.dumps(engine))
     scan = table.scan(where="k = 1")
     plan = scan.plan()
-    quiet(scan.explain(), repr(scan), repr(plan), pickle.dumps(plan.splits), repr(table), pickle.dumps(table))
+    check_no_secret(scan.explain(), repr(scan), repr(plan), pickle.dumps(plan.splits), repr(table), pickle.dumps(table))
 
 
 @pytest.mark.parametrize(
@@ -140,9 +142,9 @@ def test_of_spark_tasks(options: dict[str, str]) -> None:
         try:
             task = call()
         except PaimonError as error:
-            quiet(story(error))
+            check_no_secret(describe_error(error))
         else:
-            quiet(pickle.dumps(task), repr(task))
+            check_no_secret(pickle.dumps(task), repr(task))
 
 
 @pytest.mark.parametrize(
@@ -151,6 +153,6 @@ def test_of_spark_tasks(options: dict[str, str]) -> None:
     + [f"jdbc:mysql://h/d?a=1&user=me&password={PLAIN}", f"GET http://h/k?X-Amz-Signature={PLAIN}&X-Amz-Date=1"],
 )
 def test_of_texts(text: str) -> None:
-    quiet(redacted(text, {}))
+    check_no_secret(redact_secrets(text, {}))
     if PLAIN in text:
-        quiet(without_password(text))
+        check_no_secret(remove_password(text))

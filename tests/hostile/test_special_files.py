@@ -1,4 +1,4 @@
-"""A FIFO, a device, a socket or a directory in the place of a file: no reader waits, and the error names the file."""
+"""A FIFO, a device, a socket or a directory in place of a file: no reader blocks, and the error names the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import paimon
-from paimon.adapters.files import regular
+from paimon.adapters.files import regular_files as regular
 from paimon.adapters.files.fsspec_files import FsspecFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.domain.errors import CorruptTable, PaimonError
@@ -22,7 +22,7 @@ SECONDS = 20
 
 
 def in_time(call: Callable[[], object]) -> object:
-    """The result of a call, or its error; a call that waits for ever fails the test instead of stopping it."""
+    """The result of a call, or its error. A call that never returns fails the test instead of stopping it."""
     ended: list[object] = []
 
     def run() -> None:
@@ -40,7 +40,7 @@ def in_time(call: Callable[[], object]) -> object:
 
 @contextlib.contextmanager
 def below(directory: Path) -> Iterator[None]:
-    """The address of a socket has hundred bytes: it is made with a short, relative one."""
+    """The address of a socket has at most about a hundred bytes, so the path is short and relative."""
     before = os.open(".", os.O_RDONLY)
     os.chdir(directory)
     try:
@@ -96,7 +96,7 @@ def test_a_fifo_behind_a_url_is_not_read_either(tmp_path: Path) -> None:
 def test_regular_files_are_opened_by_their_descriptor(
     tmp_path: Path, size: int, descriptors: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the system has no directory of descriptors."""
+    """Also on systems without a directory of file descriptors."""
     monkeypatch.setattr(regular, "_DESCRIPTORS", descriptors)
     content = os.urandom(size)
     (tmp_path / "file").write_bytes(content)
@@ -109,17 +109,17 @@ def test_regular_files_are_opened_by_their_descriptor(
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_what_takes_the_name_after_the_check_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_replaced_after_the_check_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"sound")
-    held = regular.open_arrow
+    open_arrow = regular.open_arrow
 
-    def swapped(file: object, *, mapped: bool) -> pa.NativeFile:
+    def replace_and_open(file: object, *, mapped: bool) -> pa.NativeFile:
         path.unlink()
         make_fifo(path)
-        return held(file, mapped=mapped)  # type: ignore[arg-type]
+        return open_arrow(file, mapped=mapped)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("paimon.adapters.files.local.open_arrow", swapped)
+    monkeypatch.setattr("paimon.adapters.files.local.open_arrow", replace_and_open)
     source = in_time(lambda: LocalFiles().open(str(path)))
     assert isinstance(source, pa.NativeFile), source
     assert source.read() == b"sound"

@@ -1,4 +1,4 @@
-"""Arguments that cannot be stored or are of no sense: each is a typed error, and no file of the table breaks by it."""
+"""Arguments that cannot be stored or are meaningless: each gives a typed error, and no file of the table is damaged."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def table(catalog: paimon.Catalog) -> paimon.Table:
     return made
 
 
-def sound(catalog: paimon.Catalog) -> None:
+def check_tables_can_be_read(catalog: paimon.Catalog) -> None:
     """Every table of the catalog can be opened and read, with all its snapshots."""
     for name in catalog.tables("d"):
         table = catalog.table(f"d.{name}")
@@ -158,7 +158,7 @@ def test_paths_that_no_file_system_has(catalog: paimon.Catalog, table: paimon.Ta
     with pytest.raises((InvalidRequest, StorageError)) as caught:
         PATHS[way](catalog, table, text)
     str(caught.value).encode()
-    sound(catalog)
+    check_tables_can_be_read(catalog)
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800", "a\udfffb"], ids=ascii)
@@ -166,7 +166,7 @@ def test_paths_that_no_file_system_has(catalog: paimon.Catalog, table: paimon.Ta
 def test_names_that_are_no_names(catalog: paimon.Catalog, table: paimon.Table, way: str, text: str) -> None:
     with pytest.raises(InvalidRequest if way != "system table" else PaimonError):
         NAMES[way](catalog, table, text)
-    sound(catalog)
+    check_tables_can_be_read(catalog)
 
 
 @pytest.mark.parametrize("way", TEXTS)
@@ -176,19 +176,17 @@ def test_text_that_is_not_unicode(catalog: paimon.Catalog, table: paimon.Table, 
         TEXTS[way](catalog, table, "a\udfffb")
     str(caught.value).encode()
     assert catalog.table("d.t").snapshots() == before
-    sound(catalog)
+    check_tables_can_be_read(catalog)
 
 
-@pytest.mark.parametrize(
-    "value", [5, b"x", [1], {"a": 1}, object()], ids=lambda value: type(value).__name__
-)
+@pytest.mark.parametrize("value", [5, b"x", [1], {"a": 1}, object()], ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("way", SENSELESS)
 def test_values_of_another_kind(catalog: paimon.Catalog, table: paimon.Table, way: str, value: Any) -> None:
     try:
         SENSELESS[way](catalog, table, value)
     except PaimonError as error:
         assert isinstance(error, InvalidRequest) or way in ("branch gone", "dropped", "open_table")
-    sound(catalog)
+    check_tables_can_be_read(catalog)
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 1.5, True, "7"], ids=repr)
@@ -196,10 +194,10 @@ def test_values_of_another_kind(catalog: paimon.Catalog, table: paimon.Table, wa
 def test_numbers_that_no_snapshot_can_hold(
     catalog: paimon.Catalog, table: paimon.Table, argument: str, value: Any
 ) -> None:
-    with pytest.raises(InvalidRequest, match=argument):
+    with pytest.raises(InvalidRequest, match=f"(?i){argument}"):
         table.write([ROW], **{argument: value})
     assert len(table.snapshots()) == 1
-    sound(catalog)
+    check_tables_can_be_read(catalog)
 
 
 def test_a_limit_beyond_all_rows_is_no_limit(table: paimon.Table) -> None:
@@ -211,7 +209,7 @@ def test_a_limit_beyond_all_rows_is_no_limit(table: paimon.Table) -> None:
     way=st.sampled_from([*PATHS.items(), *NAMES.items(), *TEXTS.items()]),
     text=st.text(st.characters(codec=None, categories=None), max_size=4),
 )
-def test_any_text_anywhere_is_taken_or_refused(
+def test_any_text_is_accepted_or_refused(
     tmp_path_factory: pytest.TempPathFactory, way: tuple[str, Call], text: str
 ) -> None:
     catalog = paimon.connect(tmp_path_factory.mktemp("t"))
@@ -222,7 +220,7 @@ def test_any_text_anywhere_is_taken_or_refused(
         way[1](catalog, table, text)
     except PaimonError as error:
         str(error).encode()
-    sound(catalog)
+    check_tables_can_be_read(catalog)
 
 
 # The column of row kinds
@@ -250,7 +248,7 @@ def test_dynamic_options_name_columns_that_exist(catalog: paimon.Catalog, option
         table.with_options({option: "nope"})
 
 
-def test_a_stored_column_of_row_kinds_that_is_gone_is_named(catalog: paimon.Catalog) -> None:
+def test_a_missing_column_of_row_kinds_is_named(catalog: paimon.Catalog) -> None:
     options = {"bucket": 1, "rowkind.field": "op"}
     table = catalog.create_table("d.n", "k INT, op STRING", primary_keys=["k"], options=options)
     schema = Path(table.location, "schema", "schema-0")

@@ -1,7 +1,7 @@
-"""The real Java Paimon beside the tests: started once, through py4j, with jars that Maven resolves.
+"""Java Paimon for the tests: started once, through py4j, with jars that Maven resolves.
 
-Without Java or Maven the tests marked `interop` are deselected, and the run says so; `REQUIRE_INTEROP=1` makes their
-absence a failure.
+Without Java or Maven the tests marked `interop` are deselected, and the run reports it. With `REQUIRE_INTEROP=1` the
+run fails instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from java_paimon import JavaPaimon
+from support.java_paimon import JavaPaimon
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "paimon-lake-interop"
@@ -24,7 +24,7 @@ TOOLS = ("java", "javac", "mvn")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     ours = [item for item in items if item.get_closest_marker("interop")]
-    if missing and ours and not required():
+    if missing and ours and not is_interop_required():
         config.hook.pytest_deselected(items=ours)
         items[:] = [item for item in items if item not in ours]
         config.stash[MISSING] = f"{len(ours)} interop tests deselected: no {', '.join(missing)} on the path"
@@ -38,24 +38,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 MISSING = pytest.StashKey[str]()
 
 
-def required() -> bool:
+def is_interop_required() -> bool:
     return os.environ.get("REQUIRE_INTEROP") == "1"
 
 
 @pytest.fixture(scope="session")
 def java() -> Iterator[JavaPaimon]:
-    """Java's Paimon; skipped where Maven cannot resolve its jars, unless interop is required."""
+    """Java's Paimon. Tests are skipped if Maven cannot resolve its jars, unless interop is required."""
     try:
-        classpath = compiled()
+        classpath = compile_driver()
     except (subprocess.CalledProcessError, FileNotFoundError) as error:
-        if required():
+        if is_interop_required():
             raise
         pytest.skip(f"Java's Paimon cannot be had here: {error}")
     with JavaPaimon(classpath) as paimon:
         yield paimon
 
 
-def compiled() -> str:
+def compile_driver() -> str:
     """The class path: the resolved jars and our driver, compiled once for each version of its sources."""
     sources = sorted((HERE / "java").glob("*.java"))
     pom = HERE / "pom.xml"

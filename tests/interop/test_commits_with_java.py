@@ -1,4 +1,4 @@
-"""Commits of ours and of Java's on one table, in turns: each builds on the other's snapshots."""
+"""Commits of this library and of Java alternate on one table: each builds on the snapshots of the other."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from commit_world import engine_on
-from java_paimon import JavaPaimon, canonical
+from support.commit_tables import engine_on
+from support.java_paimon import JavaPaimon, canonical
 
 from paimon.adapters.files.local import LocalFiles
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
@@ -19,8 +19,9 @@ from paimon.domain.paths import TablePaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.commit import CommitRequest, commit
-from paimon.operations.read.schemas import latest_schema
-from paimon.operations.read.snapshots import latest_snapshot
+from paimon.operations.metadata.schemas import latest_schema
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
 pytestmark = pytest.mark.interop
@@ -31,7 +32,7 @@ def engine() -> Engine:
     return engine_on(LocalFiles())
 
 
-def opened(engine: Engine, directory: Path) -> TableDefinition:
+def open_definition(engine: Engine, directory: Path) -> TableDefinition:
     paths = TablePaths(str(directory))
     schema = latest_schema(engine, paths)
     assert schema is not None
@@ -39,23 +40,27 @@ def opened(engine: Engine, directory: Path) -> TableDefinition:
 
 
 def live(engine: Engine, table: TableDefinition) -> list[ManifestEntry]:
-    return CommitBase(engine, table, latest_snapshot(engine, table.paths)).live(lambda _: True)
+    context = TableContext(engine, table)
+    return CommitBase(context, latest_snapshot(context)).read_live_files(lambda _: True)
 
 
 def row(p: int, i: int, v: str | None) -> dict[str, Any]:
     return {"p": p, "id": i, "v": v}
 
 
-def partitioned(java: JavaPaimon, directory: Path, options: dict[str, str]) -> None:
+def create_partitioned_table(java: JavaPaimon, directory: Path, options: dict[str, str]) -> None:
     fields = {"p": "INT NOT NULL", "id": "BIGINT NOT NULL", "v": "STRING"}
     java.create(directory, fields, primary_keys=["p", "id"], partition_keys=["p"], options={"bucket": "1", **options})
 
 
-def test_a_dropped_partition_is_gone_for_java(java: JavaPaimon, engine: Engine, tmp_path: Path) -> None:
-    partitioned(java, tmp_path / "t", {})
+def test_java_does_not_read_a_dropped_partition(java: JavaPaimon, engine: Engine, tmp_path: Path) -> None:
+    create_partitioned_table(java, tmp_path / "t", {})
     java.write(tmp_path / "t", [row(1, 1, "a"), row(2, 1, "b")])
-    table = opened(engine, tmp_path / "t")
-    commit(engine, table, CommitRequest((), "python", overwrite={"p": 1}, watermark=77, properties={"k": "v"}))
+    table = open_definition(engine, tmp_path / "t")
+    commit(
+        TableContext(engine, table),
+        CommitRequest((), "python", overwrite={"p": 1}, watermark=77, properties={"k": "v"}),
+    )
     assert java.read(tmp_path / "t") == [row(2, 1, "b")]
     seen = java.snapshot(tmp_path / "t")
     assert (seen["id"], seen["commitKind"], seen["watermark"], seen["properties"]) == (2, "OVERWRITE", 77, {"k": "v"})
@@ -65,39 +70,39 @@ def test_a_dropped_partition_is_gone_for_java(java: JavaPaimon, engine: Engine, 
     assert java.snapshot(tmp_path / "t")["watermark"] == 77
 
 
-def test_java_goes_on_from_an_upgrade_of_ours(java: JavaPaimon, engine: Engine, tmp_path: Path) -> None:
-    partitioned(java, tmp_path / "t", {"write-only": "true"})
+def test_java_continues_after_our_upgrade(java: JavaPaimon, engine: Engine, tmp_path: Path) -> None:
+    create_partitioned_table(java, tmp_path / "t", {"write-only": "true"})
     java.write(tmp_path / "t", [row(1, 1, "a"), row(1, 2, "b")])
-    table = opened(engine, tmp_path / "t")
+    table = open_definition(engine, tmp_path / "t")
     (entry,) = live(engine, table)
     upgraded = CompactIncrement((entry.file,), (evolve(entry.file, level=5),))
     message = CommitMessage(entry.partition, 0, 1, f"{tmp_path}/t/p=1/bucket-0", compact=upgraded)
-    commit(engine, table, CommitRequest((message,), "python"))
+    commit(TableContext(engine, table), CommitRequest((message,), "python"))
     java.write(tmp_path / "t", [row(1, 2, "B"), {**row(1, 1, None), "_ROW_KIND": "-D"}], identifier=2)
     assert java.read(tmp_path / "t") == [row(1, 2, "B")]
     java.write(tmp_path / "t", [], identifier=3, compact=True, options={"write-only": "false"})
     assert java.read(tmp_path / "t") == [row(1, 2, "B")]
     with pytest.raises(CommitConflict):
-        commit(engine, table, CommitRequest((message,), "python"))
+        commit(TableContext(engine, table), CommitRequest((message,), "python"))
 
 
 def test_manifests_of_both_are_merged_by_both(java: JavaPaimon, engine: Engine, tmp_path: Path) -> None:
-    """Small manifests and low thresholds: every commit merges what the other left."""
+    """Small manifests and low thresholds: every commit merges the manifests of the previous one."""
     options = {
         "manifest.target-file-size": "8 kb",
         "manifest.merge-min-count": "2",
         "manifest.full-compaction-threshold-size": "16 kb",
         "num-sorted-run.compaction-trigger": "3",
     }
-    partitioned(java, tmp_path / "t", options)
+    create_partitioned_table(java, tmp_path / "t", options)
     expected: dict[tuple[int, int], Any] = {}
-    for turn in range(1, 9):
-        rows = [row(p, turn % 3, f"{turn}-{p}") for p in (1, 2, 3)]
-        java.write(tmp_path / "t", rows, identifier=turn)
+    for step in range(1, 9):
+        rows = [row(p, step % 3, f"{step}-{p}") for p in (1, 2, 3)]
+        java.write(tmp_path / "t", rows, identifier=step)
         expected |= {(r["p"], r["id"]): r for r in rows}
-        table = opened(engine, tmp_path / "t")
-        gone = turn % 3 + 1
-        commit(engine, table, CommitRequest((), "python", overwrite={"p": gone}))
+        table = open_definition(engine, tmp_path / "t")
+        gone = step % 3 + 1
+        commit(TableContext(engine, table), CommitRequest((), "python", overwrite={"p": gone}))
         expected = {k: r for k, r in expected.items() if k[0] != gone}
         assert java.read(tmp_path / "t") == canonical(expected.values())
         total = java.snapshot(tmp_path / "t")["totalRecordCount"]
@@ -108,8 +113,8 @@ def test_manifests_of_both_are_merged_by_both(java: JavaPaimon, engine: Engine, 
 def test_java_reads_our_manifests_of_every_format(
     java: JavaPaimon, engine: Engine, tmp_path: Path, manifest_format: str
 ) -> None:
-    partitioned(java, tmp_path / "t", {"manifest.format": manifest_format})
+    create_partitioned_table(java, tmp_path / "t", {"manifest.format": manifest_format})
     java.write(tmp_path / "t", [row(1, 1, "a"), row(2, 1, "b")])
-    table = opened(engine, tmp_path / "t")
-    commit(engine, table, CommitRequest((), "python", overwrite={"p": 2}))
+    table = open_definition(engine, tmp_path / "t")
+    commit(TableContext(engine, table), CommitRequest((), "python", overwrite={"p": 2}))
     assert java.read(tmp_path / "t") == [row(1, 1, "a")]

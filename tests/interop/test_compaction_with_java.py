@@ -1,4 +1,4 @@
-"""What we compact Java reads and goes on with, and the other way round."""
+"""Java reads and continues what this library compacts, and the reverse."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from java_paimon import JavaPaimon
-from java_turns import created, ours
+from support.java_paimon import JavaPaimon
+from support.shared_java_table import create_table, read_rows
 
 pytestmark = pytest.mark.interop
 
@@ -22,45 +22,45 @@ CASES: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_write_and_compact_one_table_in_turns(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+def test_both_write_and_compact_one_table_alternately(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     options = {"bucket": "2", "write-only": "true", **CASES[case]}
-    table, directory = created(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
+    table, directory = create_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
     chance = random.Random(case)
-    for turn in range(1, 13):
+    for step in range(1, 13):
         rows = [
-            {"id": chance.randrange(30), "p": chance.choice("ab"), "s": chance.randrange(5), "v": f"{turn}-{i}" * 9}
+            {"id": chance.randrange(30), "p": chance.choice("ab"), "s": chance.randrange(5), "v": f"{step}-{i}" * 9}
             for i in range(20)
         ]
         kinds = chance.choices(["+I", "+U", "-D"], [4, 2, 2], k=len(rows))
-        if turn % 2:
+        if step % 2:
             table.write([{**row, "op": kind} for row, kind in zip(rows, kinds, strict=True)], kind_column="op")
         else:
             java.write(
                 directory,
                 [{**row, "_ROW_KIND": kind} for row, kind in zip(rows, kinds, strict=True)],
-                identifier=turn,
+                identifier=step,
             )
         before = java.read(directory)
-        assert ours(directory) == before
-        if turn % 6 == 0:
-            java.write(directory, [], identifier=100 + turn, compact=True, options={"write-only": "false"})
+        assert read_rows(directory) == before
+        if step % 6 == 0:
+            java.write(directory, [], identifier=100 + step, compact=True, options={"write-only": "false"})
             assert java.snapshot(directory)["commitKind"] == "COMPACT"
         else:
-            table.compact(full=turn % 5 == 0)
-        assert java.read(directory) == before, f"Java after turn {turn}"
-        assert ours(directory) == before, f"ours after turn {turn}"
+            table.compact(full=step % 5 == 0)
+        assert java.read(directory) == before, f"Java after step {step}"
+        assert read_rows(directory) == before, f"ours after step {step}"
     assert any(s.commit_user != "java" and s.commit_kind.value == "COMPACT" for s in table.snapshots())
 
 
 @pytest.mark.parametrize("options", [{"bucket": "-1"}, {"bucket": "2", "bucket-key": "id"}], ids=["unaware", "fixed"])
 def test_java_reads_append_tables_that_we_compacted(java: JavaPaimon, tmp_path: Path, options: dict[str, str]) -> None:
-    table, directory = created(tmp_path, partition_keys=["p"], options=options)
-    for turn in range(1, 7):
-        rows = [{"id": i, "p": "ab"[i % 2], "s": turn, "v": None} for i in range(6)]
-        if turn % 2:
+    table, directory = create_table(tmp_path, partition_keys=["p"], options=options)
+    for step in range(1, 7):
+        rows = [{"id": i, "p": "ab"[i % 2], "s": step, "v": None} for i in range(6)]
+        if step % 2:
             table.write(rows)
         else:
-            java.write(directory, rows, identifier=turn)
+            java.write(directory, rows, identifier=step)
     before = java.read(directory)
     assert table.compact(full=True).files_after < 12
-    assert java.read(directory) == before == ours(directory)
+    assert java.read(directory) == before == read_rows(directory)

@@ -1,16 +1,16 @@
-"""The Java side of the tests itself: what it writes it reads back, every type."""
+"""The Java side of the tests: it reads what it wrote, for every type."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from java_paimon import JavaPaimon, canonical
+from support.java_paimon import JavaPaimon, canonical
 
 pytestmark = pytest.mark.interop
 
 
-def test_java_reads_what_java_writes(java: JavaPaimon, tmp_path: Path) -> None:
+def test_java_reads_the_rows_that_it_wrote(java: JavaPaimon, tmp_path: Path) -> None:
     table = tmp_path / "t"
     java.create(table, {"id": "BIGINT NOT NULL", "v": "STRING"}, primary_keys=["id"], options={"bucket": "1"})
     java.write(table, [{"id": 1, "v": "a"}, {"id": 2, "v": "é"}])

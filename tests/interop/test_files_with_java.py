@@ -1,7 +1,7 @@
-"""What options say about files is true of ours as of Java's: levels, formats, statistics, thin mode, changelog files.
+"""Options for files have the same effect as in Java: levels, formats, statistics, thin mode, changelog files.
 
-Both sides write the same rows under the same options and compact; what the manifests tell of the files is equal, and
-so are the physical columns, formats and codecs of the files themselves.
+Both sides write the same rows with the same options and compact. The file metadata in the manifests are equal, and so
+are the physical columns, formats and codecs of the files.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ from typing import Any
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
-from java_paimon import JavaPaimon
+from support.java_paimon import JavaPaimon
 
 import paimon
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.json import type_to_json
-from paimon.operations.read.manifests import data_manifests, live_entries, read_manifest, read_manifest_list
-from paimon.operations.read.snapshots import latest_snapshot, snapshots
+from paimon.domain.types.type_json import type_to_json
+from paimon.operations.metadata.manifests import (
+    read_data_manifests,
+    read_live_entries,
+    read_manifest,
+    read_manifest_list,
+)
+from paimon.operations.metadata.snapshots import latest_snapshot, snapshots
 
 pytestmark = pytest.mark.interop
 
@@ -38,12 +43,12 @@ CASES: dict[str, dict[str, str]] = {
     "statistics of some columns": {"metadata.stats-keep-first-n-columns": "3", "metadata.stats-dense-store": "false"},
     "changelog as avro": {"changelog-producer": "input", "changelog-file.format": "avro"},
     "changelog with a codec": {
-        "changelog-producer": "input", "changelog-file.compression": "snappy", "changelog-file.prefix": "told-",
+        "changelog-producer": "input", "changelog-file.compression": "snappy", "changelog-file.prefix": "changes-",
     },
     "changelog without statistics": {"changelog-producer": "input", "changelog-file.stats-mode": "none"},
     "thin changelog": {"changelog-producer": "input", "data-file.thin-mode": "true", "file.format": "orc"},
     "changelog of a full compaction": {
-        "changelog-producer": "full-compaction", "changelog-file.format": "orc", "changelog-file.prefix": "told-",
+        "changelog-producer": "full-compaction", "changelog-file.format": "orc", "changelog-file.prefix": "changes-",
     },
     "changelog of a lookup": {
         "changelog-producer": "lookup", "changelog-file.format": "avro", "changelog-file.stats-mode": "counts",
@@ -52,19 +57,19 @@ CASES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def rows(turn: int) -> list[dict[str, Any]]:
-    """Rows of two partitions, some of them again and again."""
+def rows(step: int) -> list[dict[str, Any]]:
+    """Rows of two partitions, some of them repeatedly."""
     return [
         {
-            "k": k, "p": "ab"[k % 2], "v": None if k == 3 else f"value {k} of {turn}", "n": k * 10**10 + turn,
-            "a": [k, None], "d": k + 0.25, "_ROW_KIND": "-D" if (k + turn) % 7 == 0 else "+I",
+            "k": k, "p": "ab"[k % 2], "v": None if k == 3 else f"value {k} of {step}", "n": k * 10**10 + step,
+            "a": [k, None], "d": k + 0.25, "_ROW_KIND": "-D" if (k + step) % 7 == 0 else "+I",
         }
-        for k in range(turn, turn + 10)
+        for k in range(step, step + 10)
     ]  # fmt: skip
 
 
-def described(table: paimon.Table, entry: ManifestEntry) -> dict[str, Any]:
-    """What must be equal of a file, in its manifest and on disk."""
+def describe_file(table: paimon.Table, entry: ManifestEntry) -> dict[str, Any]:
+    """The properties of a file that must be equal, in its manifest and on disk."""
     file = entry.file
     paths = list(Path(table.location).rglob(file.file_name))
     assert len(paths) == 1
@@ -94,14 +99,14 @@ def physical(path: Path) -> tuple[Any, ...]:
 
 def files(table: paimon.Table) -> tuple[list[str], list[str]]:
     """The live files, and the changelog files of all snapshots."""
-    engine, definition = table.engine, table.definition
-    snapshot = latest_snapshot(engine, definition.paths)
+    context = table.context
+    snapshot = latest_snapshot(context)
     assert snapshot is not None
-    live = live_entries(engine, definition, data_manifests(engine, definition, snapshot))
-    lists = [s.changelog_manifest_list for s in snapshots(engine, definition.paths) if s.changelog_manifest_list]
-    manifests = [m.file_name for name in lists for m in read_manifest_list(engine, definition, name)]
-    told = [entry for name in manifests for entry in read_manifest(engine, definition, name)]
-    return sorted(str(described(table, e)) for e in live), sorted(str(described(table, e)) for e in told)
+    live = read_live_entries(context, read_data_manifests(context, snapshot))
+    lists = [s.changelog_manifest_list for s in snapshots(context) if s.changelog_manifest_list]
+    manifests = [m.file_name for name in lists for m in read_manifest_list(context, name)]
+    changelog = [entry for name in manifests for entry in read_manifest(context, name)]
+    return sorted(str(describe_file(table, e)) for e in live), sorted(str(describe_file(table, e)) for e in changelog)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -115,9 +120,9 @@ def test_both_write_the_same_files(java: JavaPaimon, tmp_path: Path, case: str) 
     java.create(theirs_at, types, primary_keys=["p", "k"], partition_keys=["p"], options=options)
     theirs = paimon.open_table(theirs_at)
     assert isinstance(theirs, paimon.Table)
-    for turn in range(3):
-        table.write(rows(turn), kind_column="_ROW_KIND")
-        java.write(theirs_at, rows(turn), identifier=turn)
+    for step in range(3):
+        table.write(rows(step), kind_column="_ROW_KIND")
+        java.write(theirs_at, rows(step), identifier=step)
     assert files(table) == files(theirs)
     table.compact(full=True)
     java.write(theirs_at, [], identifier=9, compact=True, options={"write-only": "false"})

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from java_paimon import JavaPaimon, canonical
+from support.java_paimon import JavaPaimon, canonical
 
 import paimon
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.read.snapshots import latest_snapshot
+from paimon.operations.metadata.snapshots import latest_snapshot
 
 pytestmark = pytest.mark.interop
 
@@ -45,11 +45,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "unordered append": ({}, {**FIXED, "compaction.min.file-num": "3", "bucket-append-ordered": "false"}),
     "append without buckets": ({}, {"bucket": "-1", "compaction.min.file-num": "2"}),
 }  # fmt: skip
-TURNS = 12
+ROUNDS = 12
 
 
-def created(java: JavaPaimon, tmp_path: Path, case: str) -> tuple[paimon.Table, Path]:
-    """The table of a case as ours, and where Java's is."""
+def create_tables(java: JavaPaimon, tmp_path: Path, case: str) -> tuple[paimon.Table, Path]:
+    """Our table of a case, and the path of Java's table."""
     keys, options = CASES[case]
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")
@@ -57,19 +57,19 @@ def created(java: JavaPaimon, tmp_path: Path, case: str) -> tuple[paimon.Table, 
     return catalog.create_table("db.t", DDL, options=options, **keys), tmp_path / "java"
 
 
-def opened(directory: Path) -> paimon.Table:
+def open_table(directory: Path) -> paimon.Table:
     table = paimon.open_table(directory)
     assert isinstance(table, paimon.Table)
     return table
 
 
-def layout(table: paimon.Table) -> list[Any]:
-    """What stands: partition, bucket, level, rows, deletes, sequence numbers of each file."""
-    snapshot = latest_snapshot(table.engine, table.definition.paths)
+def describe_layout(table: paimon.Table) -> list[Any]:
+    """The live files: partition, bucket, level, rows, deletes, sequence numbers of each file."""
+    snapshot = latest_snapshot(table.context)
     return sorted(
         (e.partition, e.bucket, e.file.level, e.file.min_sequence_number, e.file.max_sequence_number, e.file.row_count,
          e.file.delete_row_count, str(e.file.file_source))
-        for e in CommitBase(table.engine, table.definition, snapshot).live(lambda _: True)
+        for e in CommitBase(table.context, snapshot).read_live_files(lambda _: True)
     )  # fmt: skip
 
 
@@ -77,31 +77,29 @@ def commits(table: paimon.Table) -> list[tuple[str, int]]:
     return [(s.commit_kind.value, s.commit_identifier) for s in table.snapshots()]
 
 
-def rows_told(table: paimon.Table) -> list[Any]:
+def count_changes(table: paimon.Table) -> list[Any]:
     return canonical(table.changes().to_arrow().to_pylist())
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_same_files_stand_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+def test_the_same_files_are_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     keys, options = CASES[case]
-    table, theirs = created(java, tmp_path, case)
+    table, theirs = create_tables(java, tmp_path, case)
     chance = random.Random(case)
-    for turn in range(1, TURNS + 1):
+    for step in range(1, ROUNDS + 1):
         rows = [
-            {"id": chance.randrange(40), "p": chance.choice("ab"), "s": turn, "v": "".join(chance.choices("xyz", k=40))}
+            {"id": chance.randrange(40), "p": chance.choice("ab"), "s": step, "v": "".join(chance.choices("xyz", k=40))}
             for _ in range(chance.choice([1, 3, 60]))
         ]
         takes_deletes = "primary_keys" in keys and "merge-engine" not in options
         kinds = chance.choices(["+I", "+U", "-D"], [4, 2, 2 if takes_deletes else 0], k=len(rows))
         kinded = [{**row, "op": kind} for row, kind in zip(rows, kinds, strict=True)]
-        table.write(kinded, kind_column="op", commit_user="java", identifier=turn)
-        java.write(
-            theirs, [{**row, "_ROW_KIND": kind} for row, kind in zip(rows, kinds, strict=True)], identifier=turn
-        )
-        assert layout(table) == layout(opened(theirs)), f"after turn {turn}"
-    assert commits(table) == commits(opened(theirs))
+        table.write(kinded, kind_column="op", commit_user="java", identifier=step)
+        java.write(theirs, [{**row, "_ROW_KIND": kind} for row, kind in zip(rows, kinds, strict=True)], identifier=step)
+        assert describe_layout(table) == describe_layout(open_table(theirs)), f"after step {step}"
+    assert commits(table) == commits(open_table(theirs))
     assert java.read(Path(table.location)) == java.read(theirs) == canonical(table.scan().to_arrow().to_pylist())
-    assert rows_told(table) == rows_told(opened(theirs))
+    assert count_changes(table) == count_changes(open_table(theirs))
 
 
 STREAMED = ["defaults", "eager", "three runs", "never amplified", "fixed append", "fixed append, few",
@@ -109,19 +107,19 @@ STREAMED = ["defaults", "eager", "three runs", "never amplified", "fixed append"
 
 
 @pytest.mark.parametrize("case", STREAMED)
-def test_one_writer_keeps_the_same_levels_over_many_commits(java: JavaPaimon, tmp_path: Path, case: str) -> None:
+def test_one_writer_has_the_same_levels_over_many_commits(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     keys, options = CASES[case]
-    table, theirs = created(java, tmp_path, case)
+    table, theirs = create_tables(java, tmp_path, case)
     chance = random.Random(case)
     takes_deletes = "primary_keys" in keys and "merge-engine" not in options
     batches: list[list[dict[str, Any]]] = []
-    for turn in range(1, 2 * TURNS + 1):
-        # Some turns touch one partition, some none: a writer looks at what it wrote before, too.
+    for step in range(1, 2 * ROUNDS + 1):
+        # Some rounds write to one partition, some to none: a writer also compacts buckets that it wrote before.
         parts = chance.choice(["a", "ab", "b", ""])
         batch: list[dict[str, Any]] = []
         for _ in range(chance.choice([1, 3, 60]) if parts else 0):
             kind = chance.choice(["+I", "+U", "-D" if takes_deletes else "+I"])
-            row = {"id": chance.randrange(40), "p": chance.choice(parts), "s": turn, "v": chance.randbytes(20).hex()}
+            row = {"id": chance.randrange(40), "p": chance.choice(parts), "s": step, "v": chance.randbytes(20).hex()}
             batch.append({**row, "_ROW_KIND": kind})
         batches.append(batch)
     java.stream(theirs, batches)
@@ -131,6 +129,6 @@ def test_one_writer_keeps_the_same_levels_over_many_commits(java: JavaPaimon, tm
             if rows:
                 writer.write(rows, "_ROW_KIND")
             builder.new_commit().commit(identifier, writer.prepare_commit(identifier))
-    assert commits(table) == commits(opened(theirs))
-    assert layout(table) == layout(opened(theirs))
+    assert commits(table) == commits(open_table(theirs))
+    assert describe_layout(table) == describe_layout(open_table(theirs))
     assert java.read(Path(table.location)) == java.read(theirs)

@@ -1,4 +1,4 @@
-"""One database, two catalogs: what Java's JDBC catalog makes we see, and the other way round."""
+"""One database, two catalogs: we see what Java's JDBC catalog creates, and the reverse."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from java_paimon import JavaPaimon
+from support.java_paimon import JavaPaimon
 
 import paimon
 from paimon.domain.errors import AlreadyExists, NotFound
@@ -42,19 +42,19 @@ def test_both_see_one_catalog(java: JavaPaimon, tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         ours.table("mine.back")
 
-    # Java keeps a table's options and keys as rows beside it: what is left of a dropped one would stop the next.
+    # Java stores a table's options and keys as rows. Rows of a dropped table would prevent its next creation.
     with sqlite3.connect(tmp_path / "catalog.sqlite") as rows:
-        told = "SELECT property_key, property_value FROM paimon_table_properties ORDER BY property_key"
+        query = "SELECT property_key, property_value FROM paimon_table_properties ORDER BY property_key"
         made = ours.create_table("mine.p", "a INT NOT NULL", primary_keys=["a"], options={"bucket": "2"})
-        by_us = rows.execute(told).fetchall()
+        by_us = rows.execute(query).fetchall()
         theirs.dropTable(java.identifier("mine.p"), False)
-        assert rows.execute(told).fetchall() == []
+        assert rows.execute(query).fetchall() == []
         schema = java.schema(made)
         theirs.createTable(java.identifier("mine.p"), schema, False)
-        assert rows.execute(told).fetchall() == by_us == [("bucket", "2"), ("bucket-key", "a"), ("primary-key", "a")]
+        assert rows.execute(query).fetchall() == by_us == [("bucket", "2"), ("bucket-key", "a"), ("primary-key", "a")]
         ours.rename_table("mine.p", "mine.q")
         ours.drop_table("mine.q")
-        assert rows.execute(told).fetchall() == []
+        assert rows.execute(query).fetchall() == []
     theirs.createTable(java.identifier("mine.p"), schema, False)
     theirs.dropTable(java.identifier("mine.p"), False)
     theirs.dropDatabase("yours", False, False)

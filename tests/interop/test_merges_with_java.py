@@ -1,7 +1,7 @@
-"""Merge engines: what we flush Java reads as we do, and what Java flushes we read as it does, commit by commit.
+"""Merge engines: Java reads our flushed files as we do, and we read Java's as it does, commit by commit.
 
-Histories are made by a generator with a fixed seed: few keys, so that rows meet, and every row kind that the engine
-takes. Both sides also compact, and read each other's result.
+A generator with a fixed seed draws the histories: few keys, so that rows are merged, and every row kind that the engine
+accepts. Both sides also compact, and read each other's result.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from java_paimon import JavaPaimon, canonical
-from rendering import rows_of, types_of
+from support.canonical_rows import rows_of, types_of
+from support.java_paimon import JavaPaimon, canonical
 
 import paimon
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.json import type_to_json
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_json import type_to_json
+from paimon.domain.types.type_text import format_type
 
 pytestmark = pytest.mark.interop
 
@@ -33,7 +33,7 @@ IN_GROUPS = {"merge-engine": "partial-update", "fields.g.sequence-group": "a,b",
 ADDS, ALL = ("+I", "+I", "+U"), ("+I", "+I", "+U", "-U", "-D")
 
 
-def summed(*functions: str, **more: str) -> dict[str, str]:
+def aggregate_options(*functions: str, **more: str) -> dict[str, str]:
     """Aggregation of a, b, c, d by these functions."""
     chosen = {f"fields.{c}.aggregate-function": f for c, f in zip("abcd", functions, strict=False)}
     return {"merge-engine": "aggregation", **chosen, **more}
@@ -62,21 +62,23 @@ CASES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
         "fields.c.aggregate-function": "product", "fields.d.aggregate-function": "sum",
         "fields.f.aggregate-function": "last_non_null_value",
     }, ALL),
-    "sums": (NUMBERS, summed("sum", "sum", "sum", "sum"), ALL),
-    "products": (NUMBERS, summed("product", "product", "product", "product"), ADDS),
-    "products taken back": (NUMBERS, summed("sum", "sum", "product", "sum"), ALL),
-    "extremes": (NUMBERS, summed("max", "min", "max", "min"), ADDS),
-    "last values": (NUMBERS, summed("last_value", "last_non_null_value", "last_value", "last_non_null_value"), ALL),
-    "first values": (
-        NUMBERS, summed("first_value", "first_non_null_value", "first_value", "first_non_null_value"), ADDS,
+    "sums": (NUMBERS, aggregate_options("sum", "sum", "sum", "sum"), ALL),
+    "products": (NUMBERS, aggregate_options("product", "product", "product", "product"), ADDS),
+    "products taken back": (NUMBERS, aggregate_options("sum", "sum", "product", "sum"), ALL),
+    "extremes": (NUMBERS, aggregate_options("max", "min", "max", "min"), ADDS),
+    "last values": (
+        NUMBERS, aggregate_options("last_value", "last_non_null_value", "last_value", "last_non_null_value"), ALL,
     ),
-    "retracts ignored": (NUMBERS, summed("max", "first_value", "sum", "min", **{
+    "first values": (
+        NUMBERS, aggregate_options("first_value", "first_non_null_value", "first_value", "first_non_null_value"), ADDS,
+    ),
+    "retracts ignored": (NUMBERS, aggregate_options("max", "first_value", "sum", "min", **{
         f"fields.{c}.ignore-retract": "true" for c in "abcd"
     }), ALL),
-    "sums that a delete ends": (NUMBERS, summed("sum", "max", "sum", "last_value", **{
+    "sums that a delete ends": (NUMBERS, aggregate_options("sum", "max", "sum", "last_value", **{
         "aggregation.remove-record-on-delete": "true", "fields.b.ignore-retract": "false",
     }), ("+I", "+U", "-D")),
-    "sums by a sequence": (NUMBERS, summed("sum", "last_value", "max", **{"sequence.field": "d"}), ADDS),
+    "sums by a sequence": (NUMBERS, aggregate_options("sum", "last_value", "max", **{"sequence.field": "d"}), ADDS),
     "texts": (f"{KEY}, s STRING, t STRING, x BOOLEAN, y BOOLEAN", {
         "merge-engine": "aggregation", "fields.s.aggregate-function": "listagg",
         "fields.t.aggregate-function": "listagg", "fields.t.distinct": "true", "fields.t.list-agg-delimiter": ";",
@@ -107,7 +109,7 @@ def history(ddl: str, kinds: Sequence[str], seed: str) -> list[list[dict[str, An
     return [[row() for _ in range(chance.randrange(1, 12))] for _ in range(6)]
 
 
-def ours(table: paimon.Table) -> list[Any]:
+def read_rows(table: paimon.Table) -> list[Any]:
     fields = table.table_schema.fields
     return canonical(json.loads(line) for line in rows_of(table.scan().to_arrow(), types_of(fields)))
 
@@ -129,19 +131,19 @@ def test_both_merge_alike(java: JavaPaimon, tmp_path: Path, case: str) -> None:
         java.write(theirs_at, rows, identifier=number)
         if number % 3 == 0:
             expected = java.read(ours_at)
-            assert ours(table) == expected, f"our commit {number}"
-            assert ours(theirs) == java.read(theirs_at) == expected, f"Java's commit {number}"
+            assert read_rows(table) == expected, f"our commit {number}"
+            assert read_rows(theirs) == java.read(theirs_at) == expected, f"Java's commit {number}"
     table.compact(full=True)
     java.write(theirs_at, [], identifier=100, compact=True, options={"write-only": "false"})
-    assert ours(table) == java.read(ours_at)
-    assert ours(theirs) == java.read(theirs_at)
-    assert ours(table) == ours(theirs)
+    assert read_rows(table) == java.read(ours_at)
+    assert read_rows(theirs) == java.read(theirs_at)
+    assert read_rows(table) == read_rows(theirs)
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", ["deduplicate", "aggregation"])
 def test_both_read_nans_in_sequences_alike(java: JavaPaimon, tmp_path: Path, engine: str, seed: int) -> None:
-    """A NaN equals everything, so who wins depends on how sorted runs meet; Java's compaction spills some of nine."""
+    """A NaN equals everything, so the order of sorted runs decides. Java's compaction spills some of nine runs."""
     options = {"bucket": "1", "write-only": "true", "merge-engine": engine, "sequence.field": "s"}
     options |= {"fields.v.aggregate-function": "last_value"} if engine == "aggregation" else {}
     chance = random.Random(seed)
@@ -152,12 +154,12 @@ def test_both_read_nans_in_sequences_alike(java: JavaPaimon, tmp_path: Path, eng
     for number in range(8):
         keys = chance.sample(range(12), chance.randrange(3, 12))
         table.write([{"k": k, "s": chance.choice(values), "v": number} for k in keys])
-        assert ours(table) == java.read(tmp_path / "d.db" / "t"), f"after commit {number}"
+        assert read_rows(table) == java.read(tmp_path / "d.db" / "t"), f"after commit {number}"
     theirs_at = tmp_path / "theirs"
     shutil.copytree(tmp_path / "d.db" / "t", theirs_at)
     table.compact(full=True)
     java.write(theirs_at, [], identifier=100, compact=True, options={"write-only": "false"})
-    assert ours(table) == java.read(theirs_at)
+    assert read_rows(table) == java.read(theirs_at)
 
 
 BUFFERED: dict[str, tuple[str, Any, str, int]] = {
@@ -185,19 +187,21 @@ def test_both_flush_nans_in_sequences_alike(java: JavaPaimon, tmp_path: Path, ca
     java.create(tmp_path / "theirs", types, primary_keys=["k", "n"], options=options)
     values = [float("nan"), float("nan"), -0.0, 0.0, 1.0, -1e308, float("-inf"), None]
     values += [] if case == "floats by two bytes" else [float("inf"), 1e308]
-    for turn in range(1, 9):
+    for step in range(1, 9):
         rows: list[dict[str, Any]] = [
-            {"k": key, "n": turn * 100 + chance.randrange(3), "r": chance.choice(values[:5]),
+            {"k": key, "n": step * 100 + chance.randrange(3), "r": chance.choice(values[:5]),
              "s": chance.choice(values), "v": v}
             for v in range(count)
         ]  # fmt: skip
         table.write(rows)
-        java.write(tmp_path / "theirs", [{c: _told(v) for c, v in row.items()} for row in rows], identifier=turn)
+        java.write(
+            tmp_path / "theirs", [{c: _to_json_number(v) for c, v in row.items()} for row in rows], identifier=step
+        )
     assert java.read(tmp_path / "d.db" / "t") == java.read(tmp_path / "theirs")
 
 
 def test_both_order_groups_by_floats_alike(java: JavaPaimon, tmp_path: Path) -> None:
-    """A NaN in the sequence of a group is in order, and so is what follows it; the zeros are one."""
+    """A NaN in the sequence of a group is ordered, and so are the later rows. The two zeros are equal."""
     options = {"bucket": "1", "write-only": "true", "merge-engine": "partial-update", "fields.g,h.sequence-group": "a"}
     chance = random.Random(7)
     catalog = paimon.connect(tmp_path)
@@ -207,25 +211,27 @@ def test_both_order_groups_by_floats_alike(java: JavaPaimon, tmp_path: Path) -> 
     types = {f.name: type_to_json(f.type) for f in parse_columns(ddl)}
     java.create(tmp_path / "theirs", types, primary_keys=["k"], options=options)
     values = [math.nan, math.nan, -0.0, 0.0, 1.0, math.inf, -math.inf, None]
-    for turn in range(1, 5):
+    for step in range(1, 5):
         rows: list[dict[str, Any]] = [
-            {"k": k, "g": chance.choice(values), "h": chance.randrange(3), "a": 100 * turn + i, "_ROW_KIND": kind}
+            {"k": k, "g": chance.choice(values), "h": chance.randrange(3), "a": 100 * step + i, "_ROW_KIND": kind}
             for i, (k, kind) in enumerate(zip(chance.choices(range(12), k=30), chance.choices(ALL, k=30), strict=True))
         ]
         table.write(rows, kind_column="_ROW_KIND")
-        java.write(tmp_path / "theirs", [{c: _told(v) for c, v in row.items()} for row in rows], identifier=turn)
+        java.write(
+            tmp_path / "theirs", [{c: _to_json_number(v) for c, v in row.items()} for row in rows], identifier=step
+        )
     expected = java.read(tmp_path / "theirs")
-    assert ours(table) == java.read(tmp_path / "d.db" / "t") == expected
+    assert read_rows(table) == java.read(tmp_path / "d.db" / "t") == expected
     table.compact(full=True)
-    assert ours(table) == java.read(tmp_path / "d.db" / "t") == expected
+    assert read_rows(table) == java.read(tmp_path / "d.db" / "t") == expected
 
 
-def _told(value: Any) -> Any:
-    """JSON has no word for these numbers."""
+def _to_json_number(value: Any) -> Any:
+    """JSON cannot represent these numbers."""
     return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN" if value != value else value)
 
 
-def test_both_drop_what_is_too_old(java: JavaPaimon, tmp_path: Path) -> None:
+def test_both_drop_expired_rows(java: JavaPaimon, tmp_path: Path) -> None:
     options = {
         "bucket": "1", "write-only": "true", "merge-engine": "aggregation", "fields.v.aggregate-function": "sum",
         "record-level.time-field": "t", "record-level.expire-time": "1 d",
@@ -239,8 +245,8 @@ def test_both_drop_what_is_too_old(java: JavaPaimon, tmp_path: Path) -> None:
         table.write([{"k": k, "v": k + start, "t": times[(k + start) % 5]} for k in range(9)])
     theirs_at = tmp_path / "theirs"
     shutil.copytree(tmp_path / "d.db" / "t", theirs_at)
-    before = ours(table)
+    before = read_rows(table)
     assert java.read(theirs_at) == before
     table.compact(full=True)
     java.write(theirs_at, [], identifier=100, compact=True, options={"write-only": "false"})
-    assert ours(table) == java.read(theirs_at) == java.read(tmp_path / "d.db" / "t") != before
+    assert read_rows(table) == java.read(theirs_at) == java.read(tmp_path / "d.db" / "t") != before

@@ -1,16 +1,16 @@
-"""What Java refuses at create, or with the first row, we refuse when the table is made; and nothing else."""
+"""This library refuses at creation exactly what Java refuses at table creation or with the first row."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from engine_rules import DIFFERENT, RULES, Rule
-from java_paimon import JavaPaimon
 from py4j.protocol import Py4JError
+from support.engine_rules import DIFFERENT, RULES, Rule
+from support.java_paimon import JavaPaimon
 
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.json import type_to_json
+from paimon.domain.types.type_json import type_to_json
 
 pytestmark = pytest.mark.interop
 
@@ -23,12 +23,12 @@ def accepts(java: JavaPaimon, directory: Path, rule: Rule) -> bool:
             directory, types, primary_keys=rule.primary_keys, partition_keys=rule.partition_keys, options=options
         )
         java.write(directory, [rule.row])
-    except Py4JError:  # Spark's tests in the same process put their own conversion of Java's errors in the way
+    except Py4JError:  # Spark's tests in the same process install their own conversion of Java's errors
         return False
     return True
 
 
-def test_java_refuses_what_we_refuse(java: JavaPaimon, tmp_path: Path) -> None:
+def test_java_refuses_the_same_tables(java: JavaPaimon, tmp_path: Path) -> None:
     made = {name: accepts(java, tmp_path / str(i), rule) for i, (name, rule) in enumerate(RULES.items())}
     differ = {name for name, rule in RULES.items() if made[name] != (rule.words is None)}
     assert differ == set(DIFFERENT)

@@ -1,4 +1,4 @@
-"""What one side writes the other reads, and both go on with each other's tables: every type and format."""
+"""Each side reads what the other writes, and both continue each other's tables, for every type and format."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from java_paimon import JavaPaimon, canonical
-from rendering import render, rows_of, types_of
+from support.canonical_rows import render, rows_of, types_of
+from support.java_paimon import JavaPaimon, canonical
 
 import paimon
 from paimon.domain.row.values import to_array
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import parse_columns
-from paimon.domain.types.json import type_to_json
+from paimon.domain.types.type_json import type_to_json
 
 pytestmark = pytest.mark.interop
 
 FORMATS = ("parquet", "orc", "avro")
 SECOND = 1_000_000_000
 NOW = 1_706_745_599 * SECOND
-# Java's ORC answers a moment of the last second before 1970 one second too late, its own files included: so 1.x before.
+# Java's ORC reads timestamps of the last second before 1970 one second too late, also its own: so 1.x before.
 BEFORE_1970 = -SECOND
 
 TYPES: dict[str, list[Any]] = {
@@ -68,7 +68,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 class Data:
-    """A table of all types that a format holds, as Arrow for us and as JSON for Java."""
+    """A table with all types of a format, as Arrow for us and as JSON for Java."""
 
     def __init__(self, file_format: str) -> None:
         kinds = [kind for kind in TYPES if kind not in NOT_IN.get(file_format, ())]
@@ -95,14 +95,14 @@ class Data:
         return {f.name: type_to_json(f.type) for f in self.fields}
 
 
-def ours(directory: Path) -> list[Any]:
-    """What we read."""
+def read_rows(directory: Path) -> list[Any]:
+    """The rows that we read."""
     table = paimon.open_table(directory)
     assert isinstance(table, paimon.Table)
     return canonical(json.loads(line) for line in rows_of(table.scan().to_arrow(), types_of(table.table_schema.fields)))
 
 
-def created(tmp_path: Path, ddl: str, **layout: Any) -> tuple[paimon.Table, Path]:
+def create_table(tmp_path: Path, ddl: str, **layout: Any) -> tuple[paimon.Table, Path]:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("d", exist_ok=True)
     return catalog.create_table("d.t", ddl, **layout), tmp_path / "d.db" / "t"
@@ -114,62 +114,62 @@ def with_format(layout: dict[str, Any], file_format: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_java_reads_what_we_write(java: JavaPaimon, tmp_path: Path, layout: str, file_format: str) -> None:
+def test_java_reads_our_tables(java: JavaPaimon, tmp_path: Path, layout: str, file_format: str) -> None:
     data = Data(file_format)
-    table, directory = created(tmp_path, data.ddl, **with_format(LAYOUTS[layout], file_format))
+    table, directory = create_table(tmp_path, data.ddl, **with_format(LAYOUTS[layout], file_format))
     table.write(data.arrow)
     assert java.read(directory) == data.rows
-    assert ours(directory) == data.rows
+    assert read_rows(directory) == data.rows
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_we_read_what_java_writes(java: JavaPaimon, tmp_path: Path, layout: str, file_format: str) -> None:
+def test_we_read_javas_tables(java: JavaPaimon, tmp_path: Path, layout: str, file_format: str) -> None:
     data = Data(file_format)
     directory = tmp_path / "t"
     java.create(directory, data.java_types, **with_format(LAYOUTS[layout], file_format))
     java.write(directory, data.rows)
-    assert ours(directory) == data.rows
+    assert read_rows(directory) == data.rows
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_both_write_one_keyed_table_in_turns(java: JavaPaimon, tmp_path: Path, file_format: str) -> None:
+def test_both_write_one_primary_key_table_alternately(java: JavaPaimon, tmp_path: Path, file_format: str) -> None:
     layout = with_format(LAYOUTS["partitioned"], file_format)
-    table, directory = created(tmp_path, "id BIGINT NOT NULL, p STRING NOT NULL, v STRING", **layout)
+    table, directory = create_table(tmp_path, "id BIGINT NOT NULL, p STRING NOT NULL, v STRING", **layout)
     expected: dict[tuple[str, int], Any] = {}
-    for turn in range(1, 7):
-        rows = [{"id": i, "p": "ab"[i % 2], "v": f"{turn}-{i}"} for i in range(turn % 3, 4)]
-        kinds = ["-D" if row["id"] == turn % 4 else "+I" for row in rows]
-        if turn % 2:
+    for step in range(1, 7):
+        rows = [{"id": i, "p": "ab"[i % 2], "v": f"{step}-{i}"} for i in range(step % 3, 4)]
+        kinds = ["-D" if row["id"] == step % 4 else "+I" for row in rows]
+        if step % 2:
             table.write([{**row, "op": kind} for row, kind in zip(rows, kinds, strict=True)], kind_column="op")
         else:
             marked = [{**row, "_ROW_KIND": kind} for row, kind in zip(rows, kinds, strict=True)]
-            java.write(directory, marked, identifier=turn, compact=turn == 4)
+            java.write(directory, marked, identifier=step, compact=step == 4)
         for row, kind in zip(rows, kinds, strict=True):
             expected.pop((row["p"], row["id"]), None)
             if kind == "+I":
                 expected[row["p"], row["id"]] = row
-        assert ours(directory) == canonical(expected.values()), f"ours after turn {turn}"
-        assert java.read(directory) == canonical(expected.values()), f"Java after turn {turn}"
+        assert read_rows(directory) == canonical(expected.values()), f"ours after step {step}"
+        assert java.read(directory) == canonical(expected.values()), f"Java after step {step}"
 
 
-def test_both_write_one_append_table_in_turns(java: JavaPaimon, tmp_path: Path) -> None:
-    table, directory = created(tmp_path, "id BIGINT, p STRING, v STRING", partition_keys=["p"])
+def test_both_write_one_append_table_alternately(java: JavaPaimon, tmp_path: Path) -> None:
+    table, directory = create_table(tmp_path, "id BIGINT, p STRING, v STRING", partition_keys=["p"])
     expected = []
-    for turn in range(1, 6):
-        rows = [{"id": turn, "p": p, "v": None} for p in ("x", "y z", "ü/%", None, "")]
-        if turn % 2:
+    for step in range(1, 6):
+        rows = [{"id": step, "p": p, "v": None} for p in ("x", "y z", "ü/%", None, "")]
+        if step % 2:
             table.write(rows)
         else:
-            java.write(directory, rows, identifier=turn)
+            java.write(directory, rows, identifier=step)
         expected += rows
-        assert ours(directory) == canonical(expected)
+        assert read_rows(directory) == canonical(expected)
         assert java.read(directory) == canonical(expected)
 
 
 def test_white_space_partitions_are_in_the_same_directories(java: JavaPaimon, tmp_path: Path) -> None:
     """Partition values of white space, of look-alikes and of control characters, written by both sides."""
-    table, directory = created(tmp_path, "id BIGINT, p STRING", partition_keys=["p"])
+    table, directory = create_table(tmp_path, "id BIGINT, p STRING", partition_keys=["p"])
     codes = [0x7F, 0x85, 0xA0, 0x1680, 0x2003, 0x2007, 0x200B, 0x2028, 0x202F, 0x205F, 0x3000, 0xFEFF]
     values = [*map(chr, range(0x21)), *map(chr, codes), "\u3000 \t", "\u3000x", "", None]
     rows = [{"id": i, "p": p} for i, p in enumerate(values)]
@@ -177,16 +177,16 @@ def test_white_space_partitions_are_in_the_same_directories(java: JavaPaimon, tm
     before = {path.name for path in directory.glob("p=*")}
     java.write(directory, rows)
     assert {path.name for path in directory.glob("p=*")} == before
-    assert ours(directory) == java.read(directory) == canonical([*rows, *rows])
+    assert read_rows(directory) == java.read(directory) == canonical([*rows, *rows])
 
 
-def test_both_overwrite_in_turns(java: JavaPaimon, tmp_path: Path) -> None:
+def test_both_overwrite_alternately(java: JavaPaimon, tmp_path: Path) -> None:
     ddl = "id BIGINT NOT NULL, p STRING NOT NULL"
-    table, directory = created(tmp_path, ddl, **LAYOUTS["partitioned"])
+    table, directory = create_table(tmp_path, ddl, **LAYOUTS["partitioned"])
     table.write([{"id": 1, "p": "a"}, {"id": 2, "p": "b"}])
     java.write(directory, [{"id": 3, "p": "a"}], overwrite={"p": "a"})
     table.overwrite([{"id": 4, "p": "b"}])
     left = [{"id": 3, "p": "a"}, {"id": 4, "p": "b"}]
-    assert java.read(directory) == ours(directory) == canonical(left)
+    assert java.read(directory) == read_rows(directory) == canonical(left)
     table.overwrite([{"id": 5, "p": "c"}], partition={})
-    assert java.read(directory) == ours(directory) == [{"id": 5, "p": "c"}]
+    assert java.read(directory) == read_rows(directory) == [{"id": 5, "p": "c"}]

@@ -1,4 +1,4 @@
-"""One local Spark for all its tests; tasks may be tried four times."""
+"""One local Spark session for all Spark tests. Tasks may be attempted four times."""
 
 from __future__ import annotations
 

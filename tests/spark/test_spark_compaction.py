@@ -1,4 +1,4 @@
-"""Compaction on Spark is the embedded one, bucket by bucket: the same rows and files, also where tasks fail."""
+"""Compaction on Spark equals embedded compaction, bucket by bucket: the same rows and files, also when tasks fail."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ import paimon.spark
 from paimon.domain.errors import StorageError
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.engines import spark_executor
+from paimon.ports.executor import Executor
+from paimon.testing.contracts import ExecutorContract
 
 pytestmark = pytest.mark.spark
 
@@ -27,10 +29,10 @@ def orders(catalog: paimon.Catalog, name: str = "db.orders", **options: object) 
         name, "id BIGINT NOT NULL, day STRING NOT NULL, v INT", primary_keys=["id", "day"], partition_keys=["day"],
         options={"bucket": 2, "write-only": True, **options},
     )  # fmt: skip
-    for turn in range(3):
-        ids = range(turn, 90, turn + 1)
+    for step in range(3):
+        ids = range(step, 90, step + 1)
         days = [f"2026-01-0{1 + i % 3}" for i in ids]
-        table.write({"id": list(ids), "day": days, "v": pa.array([turn] * len(days), pa.int32())})
+        table.write({"id": list(ids), "day": days, "v": pa.array([step] * len(days), pa.int32())})
     return table
 
 
@@ -38,16 +40,14 @@ def rows(table: paimon.Table) -> list[dict[str, object]]:
     return table.scan().to_arrow().sort_by("id").to_pylist()
 
 
-def layout(table: paimon.Table) -> list[tuple[object, ...]]:
-    """What a compaction leaves, but for names and times of files."""
+def describe_layout(table: paimon.Table) -> list[tuple[object, ...]]:
+    """The state after a compaction, without names and times of files."""
     files = table.system_table("files").scan().to_arrow().to_pylist()
-    told = ("partition", "bucket", "level", "record_count", "min_key", "max_key")
-    return sorted(tuple(f[name] for name in told) for f in files)
+    columns = ("partition", "bucket", "level", "record_count", "min_key", "max_key")
+    return sorted(tuple(f[name] for name in columns) for f in files)
 
 
-def test_a_task_a_bucket_makes_what_the_embedded_compaction_makes(
-    spark: SparkSession, catalog: paimon.Catalog
-) -> None:
+def test_one_task_per_bucket_equals_the_embedded_compaction(spark: SparkSession, catalog: paimon.Catalog) -> None:
     here, there = orders(catalog), orders(catalog, "db.copy")
     before = rows(there)
     embedded = here.compact(full=True)
@@ -55,7 +55,7 @@ def test_a_task_a_bucket_makes_what_the_embedded_compaction_makes(
     assert (done.buckets, done.files_before, done.files_after, done.rows) == (
         embedded.buckets, embedded.files_before, embedded.files_after, embedded.rows,
     )  # fmt: skip
-    assert rows(there) == before and layout(there) == layout(here)
+    assert rows(there) == before and describe_layout(there) == describe_layout(here)
     snapshot = there.snapshot()
     assert snapshot is not None and snapshot.commit_kind is CommitKind.COMPACT and done.snapshot_ids == (snapshot.id,)
     assert paimon.spark.compact(there.location, full=True).snapshot_ids == (), "nothing is left to do"
@@ -66,7 +66,7 @@ def test_partitions_and_options_select(spark: SparkSession, catalog: paimon.Cata
     assert paimon.spark.compact(table).snapshot_ids == (), "three runs are too few"
     chosen = {"num-sorted-run.compaction-trigger": 1}
     assert paimon.spark.compact(table, where="day = '2026-01-02'", options=chosen, spark=spark).buckets == 2
-    levels = {(f[0], f[2]) for f in layout(table)}
+    levels = {(f[0], f[2]) for f in describe_layout(table)}
     assert {level for day, level in levels if "01-02" in str(day)}.isdisjoint({0})
     with pytest.raises(paimon.InvalidRequest, match="'v'"):
         paimon.spark.compact(table, where="v = 1")
@@ -78,7 +78,7 @@ def first_try() -> bool:
     return context.attemptNumber() == 0
 
 
-def double(marks: str, fails: Callable[[], None], task: int) -> int:
+def double_after_failure(marks: str, fails: Callable[[], None], task: int) -> int:
     Path(marks, f"{task}-{os.getpid()}-{os.urandom(3).hex()}").touch()
     if task == 1 and first_try():
         fails()
@@ -89,27 +89,36 @@ def raises() -> None:
     raise RuntimeError("the first try fails")
 
 
-def dies() -> None:
+def exit_process() -> None:
     os._exit(9)
 
 
-@pytest.mark.parametrize("fails", [raises, dies])
-def test_tasks_that_fail_or_die_are_tried_again(
-    spark: SparkSession, tmp_path: Path, fails: Callable[[], None]
-) -> None:
+@pytest.mark.parametrize("fails", [raises, exit_process])
+def test_failed_and_killed_tasks_are_retried(spark: SparkSession, tmp_path: Path, fails: Callable[[], None]) -> None:
     executor = spark_executor(spark, pickle.dumps, pickle.loads)
-    assert list(executor.map(partial(double, str(tmp_path), fails), range(4))) == [0, 2, 4, 6]
+    assert list(executor.map(partial(double_after_failure, str(tmp_path), fails), range(4))) == [0, 2, 4, 6]
     assert len(list(tmp_path.iterdir())) >= 5
-    assert list(executor.map(partial(double, str(tmp_path), fails), [])) == []
+    assert list(executor.map(partial(double_after_failure, str(tmp_path), fails), [])) == []
 
 
-def never(task: int) -> int:
+class TestSparkExecutor(ExecutorContract):
+    runs_in_this_process = False
+
+    @pytest.fixture(autouse=True)
+    def _use_session(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def make_executor(self) -> Executor:
+        return spark_executor(self.spark, pickle.dumps, pickle.loads)
+
+
+def fail_task(task: int) -> int:
     raise ValueError(f"task {task} cannot be done")
 
 
-def test_a_task_that_spark_gives_up_commits_nothing(spark: SparkSession, catalog: paimon.Catalog) -> None:
+def test_a_task_that_spark_aborts_commits_no_rows(spark: SparkSession, catalog: paimon.Catalog) -> None:
     with pytest.raises(StorageError, match="cannot be done"):
-        list(spark_executor(spark, pickle.dumps, pickle.loads).map(never, range(2)))
+        list(spark_executor(spark, pickle.dumps, pickle.loads).map(fail_task, range(2)))
     table = orders(catalog)
     before = rows(table)
     bucket = next(iter(Path(table.location).glob("*/bucket-0")))
@@ -121,5 +130,5 @@ def test_a_task_that_spark_gives_up_commits_nothing(spark: SparkSession, catalog
     snapshot = table.snapshot()
     assert snapshot is not None and snapshot.id == 3
     assert rows(table) == before
-    assert paimon.spark.compact(table, full=True, spark=spark).snapshot_ids == (4,), "what was left over harms nobody"
+    assert paimon.spark.compact(table, full=True, spark=spark).snapshot_ids == (4,), "leftover files have no effect"
     assert rows(table) == before

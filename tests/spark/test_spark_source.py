@@ -1,4 +1,4 @@
-"""What the data source is told: storage, catalog, time travel, columns; and what it refuses, by name."""
+"""Options of the data source: storage, catalog, time travel, columns; others are refused by name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,8 +25,8 @@ import paimon
 import paimon.spark
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
-from paimon.spark.options import options_of, source_options
-from paimon.spark.write import _for_tasks, _Task
+from paimon.spark.options import parse_source_options, to_source_options
+from paimon.spark.write import _prepare_for_tasks, _write_rows
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +39,7 @@ def rows(count: int, start: int = 0) -> pa.Table:
     return pa.table({"id": ids, "note": [f"n{i}" for i in ids]})
 
 
-def keyed(catalog: paimon.Catalog, name: str = "db.t") -> paimon.Table:
+def create_keyed_table(catalog: paimon.Catalog, name: str = "db.t") -> paimon.Table:
     return catalog.create_table(name, DDL, primary_keys=["id"], options={"bucket": 2})
 
 
@@ -51,7 +52,7 @@ def plan_of(frame: DataFrame) -> str:
 
 @pytest.fixture(params=["single-writer", "jdbc"])
 def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> paimon.Catalog:
-    """A warehouse on a storage that refuses several writers, but for what its options say."""
+    """A warehouse on a storage without put-if-absent. It refuses several writers unless the options allow them."""
     root = f"local://{tmp_path}/lake"
     if request.param == "jdbc":
         options = {"metastore": "jdbc", "uri": f"sqlite:///{tmp_path}/catalog.db", "jdbc_password": SECRET}
@@ -65,7 +66,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> paimon.Catalog:
 def test_tasks_and_committer_have_the_storage_and_the_catalog(
     spark: SparkSession, guarded: paimon.Catalog, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    table = keyed(guarded)
+    table = create_keyed_table(guarded)
     frame = spark.createDataFrame(rows(20))
     done = paimon.spark.write(frame, table)
     assert (done.snapshot_ids, done.rows, done.files) == ((1,), 20, 2)
@@ -73,17 +74,20 @@ def test_tasks_and_committer_have_the_storage_and_the_catalog(
     assert read.count() == 15
     assert paimon.spark.compact(table, full=True, spark=spark).files_before == 2
     plain = guarded.create_table("db.plain", DDL)
-    frame.write.format("paimon").mode("append").options(**options_of(plain)).save(plain.location)
+    frame.write.format("paimon").mode("append").options(**to_source_options(plain)).save(plain.location)
     assert plain.scan().count() == 20
-    for shown in (plan_of(read), json.dumps(options_of(table)), *capfd.readouterr()):
-        assert SECRET not in shown
-    builder = _for_tasks(table).new_batch_write_builder("me")
-    for sent in (cloudpickle.dumps(_Task(builder, None, None)), pickle.dumps(source_options(sent_options(table)))):
+    for text in (plan_of(read), json.dumps(to_source_options(table)), *capfd.readouterr()):
+        assert SECRET not in text
+    builder = _prepare_for_tasks(table, 2).new_batch_write_builder("me")
+    for sent in (
+        cloudpickle.dumps(partial(_write_rows, builder, None)),
+        pickle.dumps(parse_source_options(sent_options(table))),
+    ):
         assert SECRET.encode() not in sent
 
 
 def sent_options(table: paimon.Table) -> dict[str, str]:
-    return {"path": table.location, **options_of(table)}
+    return {"path": table.location, **to_source_options(table)}
 
 
 def test_commits_of_spark_hold_the_lock_of_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
@@ -93,7 +97,7 @@ def test_commits_of_spark_hold_the_lock_of_the_catalog(spark: SparkSession, tmp_
     catalog.create_database("db")
     catalog.create_table("db.t", DDL)
     table = paimon.connect(tmp_path / "lake", lock_acquire_timeout="50 ms", **options).table("db.t")
-    with sqlite3.connect(database) as connection:  # somebody holds it for an hour
+    with sqlite3.connect(database) as connection:  # another process holds the lock for an hour
         connection.execute(
             "INSERT INTO paimon_distributed_locks (lock_id, acquired_at, expire_time_seconds) "
             "VALUES ('jdbc.db.t', datetime('now'), 3600)"
@@ -104,7 +108,7 @@ def test_commits_of_spark_hold_the_lock_of_the_catalog(spark: SparkSession, tmp_
     assert table.snapshots() == []
 
 
-def test_a_storage_that_refuses_several_writers_says_so(spark: SparkSession, guarded: paimon.Catalog) -> None:
+def test_a_storage_that_refuses_several_writers_is_reported(spark: SparkSession, guarded: paimon.Catalog) -> None:
     table = guarded.create_table("db.plain", DDL)
     frame = spark.createDataFrame(rows(3))
     with pytest.raises(paimon.StorageError, match="single-writer"):
@@ -115,25 +119,29 @@ def test_a_storage_that_refuses_several_writers_says_so(spark: SparkSession, gua
 
 
 def test_secrets_are_refused_as_options_of_spark() -> None:
-    for given in ({"secret_access_key": SECRET}, {"client_kwargs": {"password": SECRET}}, {"url": f"s3://u:{SECRET}@h"}):
-        with pytest.raises(paimon.InvalidRequest, match="is secret") as refused:
-            source_options({"path": "x", "storage": json.dumps(given)})
+    for given in (
+        {"secret_access_key": SECRET},
+        {"client_kwargs": {"password": SECRET}},
+        {"url": f"s3://u:{SECRET}@h"},
+    ):
+        with pytest.raises(paimon.InvalidRequest, match="is a secret") as refused:
+            parse_source_options({"path": "x", "storage": json.dumps(given)})
         assert SECRET not in str(refused.value)
-    with pytest.raises(paimon.InvalidRequest, match="is no JSON") as refused:
-        source_options({"path": "x", "storage": f"secret={SECRET}"})
+    with pytest.raises(paimon.InvalidRequest, match="must be JSON") as refused:
+        parse_source_options({"path": "x", "storage": f"secret={SECRET}"})
     assert SECRET not in str(refused.value)
 
 
-def test_an_engine_of_ones_own_is_refused_and_not_replaced(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = keyed(catalog)
-    own = evolve(table, engine=evolve(table.engine, recipe=(len, ("",))))
+def test_a_custom_engine_is_refused_and_not_replaced(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = create_keyed_table(catalog)
+    own = table.with_engine(evolve(table.engine, recipe=(len, ("",))))
     with pytest.raises(paimon.Unsupported, match="engine of your own"):
         paimon.spark.read(spark, own)
 
 
 def test_the_callbacks_of_a_table_are_called(spark: SparkSession, catalog: paimon.Catalog) -> None:
     events: list[object] = []
-    table = keyed(catalog).with_callbacks(events.append)
+    table = create_keyed_table(catalog).with_callbacks(events.append)
     paimon.spark.write(spark.createDataFrame(rows(3)), table)
     assert len(events) == 1
 
@@ -147,18 +155,18 @@ def test_the_callbacks_of_a_table_are_called(spark: SparkSession, catalog: paimo
      ("scan.snapshot-idd", "scan.snapshot-id"), ("timestamp-as-of", "timestampAsOf"), ("comit-user", "commit-user")],
 )  # fmt: skip
 def test_unknown_options_are_refused_with_the_nearest_name(name: str, near: str) -> None:
-    with pytest.raises(paimon.InvalidRequest, match=f"option '{name}' of the paimon source is unknown.*{near}"):
-        source_options({"path": "x", name: "1"})
+    with pytest.raises(paimon.InvalidRequest, match=f"Option '{name}' of the data source paimon is unknown.*{near}"):
+        parse_source_options({"path": "x", name: "1"})
 
 
 @pytest.mark.parametrize("text", ["", "seven", "1.0"])
 def test_a_commit_identifier_is_a_whole_number(text: str) -> None:
     with pytest.raises(paimon.InvalidRequest, match="commit-identifier"):
-        source_options({"path": "x", "commit-identifier": text})
+        parse_source_options({"path": "x", "commit-identifier": text})
 
 
 def test_time_travel_by_the_names_of_spark(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = keyed(catalog)
+    table = create_keyed_table(catalog)
     table.write(rows(10))
     table.tags.create("first")
     table.write(rows(10, 10))
@@ -177,7 +185,7 @@ def test_time_travel_by_the_names_of_spark(spark: SparkSession, catalog: paimon.
                   {"timestampAsOf": "yesterday"}, {"snapshot": 0}):  # fmt: skip
         with pytest.raises(PySparkException, match=r"paimon\.domain\.errors"):
             count(**wrong)
-    # Any other scan option once kept the snapshot from being pinned, or dropped the one asked for.
+    # Regression: any other scan option prevented the pinning of the snapshot, or removed the requested one.
     bounded = table.with_options({"scan.manifest.parallelism": 2})
     assert paimon.spark.read(spark, bounded, snapshot=1).count() == 10
     assert paimon.spark.read(spark, table, tag="first").count() == 10
@@ -189,7 +197,7 @@ def test_time_travel_by_the_names_of_spark(spark: SparkSession, catalog: paimon.
 def test_a_tag_of_an_expired_snapshot_and_a_range_of_changes_are_read(
     spark: SparkSession, catalog: paimon.Catalog
 ) -> None:
-    table = keyed(catalog)
+    table = create_keyed_table(catalog)
     table.write(rows(10))
     table.tags.create("first")
     table.write(rows(5, 10))
@@ -198,8 +206,8 @@ def test_a_tag_of_an_expired_snapshot_and_a_range_of_changes_are_read(
     assert paimon.spark.read(spark, table, options={"incremental-between": "first,first"}).count() == 0
 
 
-def test_columns_that_came_after_the_last_write_are_null(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = keyed(catalog)
+def test_columns_added_after_the_last_write_are_null(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = create_keyed_table(catalog)
     table.write(rows(1))
     wider = table.alter(AddColumn("extra", IntType()))
     frame = paimon.spark.read(spark, wider)
@@ -212,7 +220,7 @@ def test_columns_that_came_after_the_last_write_are_null(spark: SparkSession, ca
 
 
 def test_wrong_columns_are_refused_before_a_job(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = keyed(catalog)
+    table = create_keyed_table(catalog)
     tracker = spark.sparkContext.statusTracker()
     before = len(tracker.getJobIdsForGroup(None))
     wrong = [spark.range(3).withColumnRenamed("id", "other"), spark.createDataFrame(rows(2)).drop("id")]
@@ -227,28 +235,28 @@ def test_wrong_columns_are_refused_before_a_job(spark: SparkSession, catalog: pa
             paimon.spark.write(spark.createDataFrame(rows(2)), table, **given)
     assert len(tracker.getJobIdsForGroup(None)) == before
     plain = catalog.create_table("db.plain", DDL)
-    with pytest.raises(PySparkException, match=r"InvalidRequest: the data does not fit table"):
+    with pytest.raises(PySparkException, match=r"InvalidRequest: The data does not fit table"):
         wrong[0].write.format("paimon").mode("append").save(plain.location)
 
 
 def test_a_job_that_fails_is_the_error_of_its_task_and_leaves_no_file(
     spark: SparkSession, catalog: paimon.Catalog
 ) -> None:
-    table = keyed(catalog)
+    table = create_keyed_table(catalog)
     keys = pa.table({"id": pa.array([1, 2, None], pa.int64()), "note": ["a", "b", "c"]})
     frame = spark.createDataFrame(keys).coalesce(1)
 
     def late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
-    with pytest.raises(paimon.InvalidRequest, match="column 'id' is NOT NULL and holds 1 null"):
+    with pytest.raises(paimon.InvalidRequest, match="Column 'id' is NOT NULL but contains 1 null"):
         paimon.spark.write(frame.mapInArrow(late, frame.schema), table)
     plain = catalog.create_table("db.plain", DDL)
 
     def fails_last(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if "n19" in batch["note"].to_pylist():
-                time.sleep(3)  # the others have ended well
+                time.sleep(3)  # the other tasks succeeded
                 raise ValueError("the last task fails")
             yield batch
 
@@ -260,7 +268,7 @@ def test_a_job_that_fails_is_the_error_of_its_task_and_leaves_no_file(
 
 
 def test_system_tables_are_read_by_name(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = keyed(catalog)
+    table = create_keyed_table(catalog)
     table.write(rows(10))
     for name in ("files", "snapshots", "options", "tags", "audit_log", "ro"):
         wanted = table.system_table(name).scan().to_arrow()
@@ -276,7 +284,7 @@ def test_system_tables_are_read_by_name(spark: SparkSession, catalog: paimon.Cat
         paimon.spark.write(spark.createDataFrame(rows(1)), f"{table.location}$files")
 
 
-# --- what Spark cannot have
+# --- what Spark does not support
 
 
 def made(spark: SparkSession, location: str) -> None:
@@ -295,8 +303,8 @@ def used(spark: SparkSession, location: str) -> None:
 def test_tables_in_the_catalog_of_spark_name_the_way(
     spark: SparkSession, catalog: paimon.Catalog, use: Callable[[SparkSession, str], None]
 ) -> None:
-    with pytest.raises(PySparkException, match=r"Spark's catalog cannot hold Paimon tables.*create_table.*TEMPORARY"):
-        use(spark, keyed(catalog).location)
+    with pytest.raises(PySparkException, match=r"catalog cannot contain Paimon tables.*create_table.*TEMPORARY"):
+        use(spark, create_keyed_table(catalog).location)
 
 
 def test_a_view_has_the_options(spark: SparkSession, catalog: paimon.Catalog) -> None:
@@ -318,7 +326,7 @@ def test_streams_are_refused_by_name(spark: SparkSession, catalog: paimon.Catalo
         ("readStream", reads.writeStream.format("noop")),
         ("writeStream", writes.writeStream.format("paimon").option("path", table.location)),
     ):
-        with pytest.raises(PySparkException, match=f"not supported: {name}"):
+        with pytest.raises(PySparkException, match=f"Not supported: {name}"):
             stream.option("checkpointLocation", str(tmp_path / name)).start().processAllAvailable()
 
 

@@ -1,4 +1,4 @@
-"""Spark reads and writes what embedded code reads and writes."""
+"""Spark reads and writes the same tables as embedded code."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
-from paimon.adapters.snapshots.renaming import FileSnapshotCommit
-from paimon.domain.commit.codec import decode
+from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.domain.commit.message_codec import decode
 from paimon.ports.snapshots import PublishOutcome
-from paimon.spark.options import source_options
-from paimon.spark.types import spark_schema
-from paimon.spark.write import check_one_writer_a_bucket
+from paimon.spark.options import parse_source_options
+from paimon.spark.types import to_spark_schema
+from paimon.spark.write import check_one_writer_per_bucket
 from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
 
 pytestmark = pytest.mark.spark
@@ -59,8 +59,8 @@ def test_upserts_routed_through_spark_read_the_same_everywhere(spark: SparkSessi
 
 def test_tasks_compact_the_buckets_that_they_write(spark: SparkSession, catalog: paimon.Catalog) -> None:
     table = orders(catalog, **{"num-sorted-run.compaction-trigger": 2})
-    for turn in range(3):
-        paimon.spark.write(spark.createDataFrame(rows(0, 100, str(turn))).repartition(3), table, tasks=2)
+    for step in range(3):
+        paimon.spark.write(spark.createDataFrame(rows(0, 100, str(step))).repartition(3), table, tasks=2)
     assert by_id(table.scan().to_arrow()) == by_id(rows(0, 100, "2"))
     kinds = [s.commit_kind.value for s in table.snapshots()]
     assert kinds.count("APPEND") == 3 and "COMPACT" in kinds
@@ -80,7 +80,7 @@ def test_columns_filters_and_time_travel(spark: SparkSession, catalog: paimon.Ca
     assert paimon.spark.read(spark, table, snapshot=1).where("id = 7").toArrow().num_rows == 1
 
 
-def test_a_data_frame_keeps_its_snapshot(spark: SparkSession, catalog: paimon.Catalog) -> None:
+def test_a_data_frame_pins_its_snapshot(spark: SparkSession, catalog: paimon.Catalog) -> None:
     table = orders(catalog)
     table.write(rows(0, 10, "a"))
     frame = paimon.spark.read(spark, table)
@@ -104,7 +104,7 @@ def test_every_type_survives(spark: SparkSession, catalog: paimon.Catalog) -> No
     }  # fmt: skip
     table.write([row, {"id": 2}])
     back = paimon.spark.read(spark, table)
-    assert back.schema == spark_schema(table.arrow_schema)
+    assert back.schema == to_spark_schema(table.arrow_schema)
     copy = catalog.create_table("db.copy", ddl)
     paimon.spark.write(back, copy)
     assert copy.scan().to_arrow().sort_by("id").to_pylist() == table.scan().to_arrow().sort_by("id").to_pylist()
@@ -138,7 +138,7 @@ def test_overwrite_replaces_the_partitions_that_are_written(spark: SparkSession,
     }  # fmt: skip
 
 
-def test_deletes_travel_as_row_kinds(spark: SparkSession, catalog: paimon.Catalog) -> None:
+def test_deletes_are_sent_as_row_kinds(spark: SparkSession, catalog: paimon.Catalog) -> None:
     table = orders(catalog)
     table.write(rows(0, 10, "a"))
     changes = rows(0, 5, "gone").append_column("op", pa.array(["-D"] * 5))
@@ -160,7 +160,7 @@ def test_a_repeated_job_commits_once(spark: SparkSession, catalog: paimon.Catalo
     assert len(table.snapshots()) == 1
 
 
-def test_failed_tasks_are_tried_again_and_never_double_rows(
+def test_failed_tasks_are_retried_and_never_duplicate_rows(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path
 ) -> None:
     table = orders(catalog)
@@ -174,7 +174,7 @@ def test_failed_tasks_are_tried_again_and_never_double_rows(
             Path(f"{tripped}-{context.partitionId()}").touch()
             raise RuntimeError("this task fails at its first attempt")
 
-    # The failure comes after the writer has taken all rows: what that attempt wrote must not count.
+    # The failure comes after the writer read all rows. The files of that attempt must not be committed.
     routed = frame.repartition(2).sortWithinPartitions("id").mapInArrow(trip_once, frame.schema)
     paimon.spark.write(routed, table)
     assert list(tmp_path.glob("tripped-*"))
@@ -187,10 +187,10 @@ def append_table(catalog: paimon.Catalog) -> paimon.Table:
 
 
 def writer_of(table: paimon.Table) -> PaimonWriter:
-    return PaimonWriter(table, source_options({"path": table.location}), False)
+    return PaimonWriter(table, parse_source_options({"path": table.location}), False)
 
 
-def test_an_abort_after_the_publish_deletes_nothing(catalog: paimon.Catalog) -> None:
+def test_an_abort_after_the_publish_deletes_no_files(catalog: paimon.Catalog) -> None:
     table = append_table(catalog)
     writer = writer_of(table)
     message = writer.write(iter(rows(0, 20, "kept").to_batches()))
@@ -216,15 +216,15 @@ def test_a_blob_table_is_refused_before_any_task_runs(catalog: paimon.Catalog) -
         writer_of(table)
 
 
-def test_a_commit_in_doubt_that_spark_aborts_keeps_its_files(catalog: paimon.Catalog) -> None:
+def test_a_commit_in_doubt_that_spark_aborts_deletes_no_files(catalog: paimon.Catalog) -> None:
     """Spark calls `abort` after every failure of `commit`, in a process that does not know what failed."""
     table = orders(catalog)
 
-    class Doubtful(FileSnapshotCommit):
+    class Doubtful(PutIfAbsentSnapshotCommit):
         def publish(self, *given: object) -> PublishOutcome:
             raise paimon.CommitUncertain("u", 1, "the connection broke")
 
-    doubtful = evolve(table, engine=evolve(table.engine, snapshots=Doubtful(table.engine.files)))
+    doubtful = table.with_engine(evolve(table.engine, snapshots=Doubtful(table.engine.files)))
     message = writer_of(table).write(iter(rows(0, 20, "kept").to_batches()))
     with pytest.raises(paimon.CommitUncertain) as doubt:
         writer_of(doubtful).commit([message])
@@ -236,9 +236,9 @@ def test_a_commit_in_doubt_that_spark_aborts_keeps_its_files(catalog: paimon.Cat
 
 def test_a_refused_commit_removes_its_files_itself(catalog: paimon.Catalog) -> None:
     table = orders(catalog)
-    refusing = table.with_options({"commit.callbacks": "nobody.bound"})
+    refusing = table.with_options({"commit.callbacks": "org.example.NotBound"})
     message = writer_of(table).write(iter(rows(0, 20, "dropped").to_batches()))
-    with pytest.raises(paimon.Unsupported, match=r"nobody\.bound"):
+    with pytest.raises(paimon.Unsupported, match=r"org\.example\.NotBound"):
         writer_of(refusing).commit([message])
     assert not list(Path(table.location).rglob("*.parquet"))
 
@@ -247,6 +247,55 @@ def test_two_tasks_for_one_bucket_are_refused(catalog: paimon.Catalog) -> None:
     table = orders(catalog)
     builder = table.new_batch_write_builder("me")
     messages = [m for _ in range(2) for m in decode(write_rows(builder, iter(rows(0, 20, "x").to_batches()), None))]
-    with pytest.raises(paimon.InvalidRequest, match="two tasks wrote bucket"):
-        check_one_writer_a_bucket(messages)
-    check_one_writer_a_bucket(messages[: len(messages) // 2])
+    with pytest.raises(paimon.InvalidRequest, match="was written by two tasks"):
+        check_one_writer_per_bucket(messages)
+    check_one_writer_per_bucket(messages[: len(messages) // 2])
+
+
+def create_dynamic_table(catalog: paimon.Catalog, **options: object) -> paimon.Table:
+    schema = "part STRING NOT NULL, id BIGINT NOT NULL, note STRING"
+    named = {f"dynamic-bucket.{key.replace('_', '-')}": value for key, value in options.items()}
+    return catalog.create_table(
+        "db.dynamic", schema, primary_keys=["part", "id"], partition_keys=["part"], options=named
+    )
+
+
+def keyed_rows(start: int, stop: int, note: str) -> pa.Table:
+    ids = range(start, stop)
+    return pa.table({"part": ["ab"[i % 2] for i in ids], "id": ids, "note": [f"{note}{i}" for i in ids]})
+
+
+def dynamic_buckets(table: paimon.Table) -> dict[tuple[str, int], set[int]]:
+    """The buckets of each key; each must be one."""
+    builder, found = table.new_read_builder(), {}
+    for split in builder.new_scan().plan().splits():
+        for row in builder.new_read().to_arrow([split]).to_pylist():
+            found.setdefault((row["part"], row["id"]), set()).add(split.bucket)
+    return found
+
+
+def test_dynamic_buckets_are_shared_by_tasks(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = create_dynamic_table(catalog, target_row_num=30)
+    table.write(keyed_rows(0, 100, "embedded"))
+    for step, tasks in enumerate((2, 3, 4)):
+        fresh = keyed_rows(step * 100 + 50, step * 100 + 250, f"spark{step}-")
+        paimon.spark.write(spark.createDataFrame(fresh).repartition(3), table, tasks=tasks)
+        assert all(len(buckets) == 1 for buckets in dynamic_buckets(table).values())
+    table.write(keyed_rows(440, 460, "last"))
+    notes = {row["id"]: row["note"] for row in table.scan().to_arrow().to_pylist()}
+    assert len(notes) == 460 and notes[0] == "embedded0" and notes[100] == "spark0-100" and notes[455] == "last455"
+    index = table.system_table("table_indexes").scan().to_arrow().to_pylist()
+    assert sum(row["row_count"] for row in index) == 460 and max(row["row_count"] for row in index) <= 30
+    assert all(len(buckets) == 1 for buckets in dynamic_buckets(table).values())
+
+
+def test_an_overwrite_of_dynamic_buckets_starts_again(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = create_dynamic_table(catalog, target_row_num=30, assigner_parallelism=2)
+    table.write(keyed_rows(0, 100, "first"))
+    frame = spark.createDataFrame(keyed_rows(0, 20, "new")).where("part = 'a'")
+    result = paimon.spark.write(frame, table, mode="overwrite")
+    assert len(result.snapshot_ids) == 1
+    index = table.system_table("table_indexes").scan().to_arrow().to_pylist()
+    assert {row["bucket"]: row["row_count"] for row in index if row["partition"] == "{a}"}.keys() == {0, 1}
+    assert sum(row["row_count"] for row in index) == 10 + 50
+    assert table.scan().count() == 60

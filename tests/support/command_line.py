@@ -1,4 +1,4 @@
-"""Commands as a user's shell calls them."""
+"""Run commands as the shell of a user does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from paimon.cli.main import main
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    """What a command prints: on the error stream where it fails, as `code` says it must."""
+    """The output of a command: of the error stream if `code` expects a failure."""
     assert main(list(words)) == code
     printed = capsys.readouterr()
     return printed.err if code else printed.out

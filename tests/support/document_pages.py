@@ -1,8 +1,8 @@
 """Run the code blocks of a Markdown page in order, and compare what they print with the page.
 
 A page's `python` blocks share one namespace. The lines of its `sh` blocks are `paimon` commands, run in this process. A
-`text` block is the output of the block before it; `...` in it stands for any text. The line `<!-- not run: NAME -->`
-before a block keeps it from running; each test lists the names that it allows, with the reason.
+`text` block is the output of the block before it; `...` in it matches any text. The line `<!-- not run: NAME -->`
+before a block skips it; each test lists the names that it allows, with the reason.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Block:
     code : str
         The lines between the fences.
     marker : str, optional
-        The name under which the page says that the block does not run.
+        The name in the page's marker that the block does not run.
     line : int
         How many lines of the page come before the code, for tracebacks.
     """
@@ -61,7 +61,7 @@ def read_blocks(page: Path) -> list[Block]:
 
 
 def run_page(page: Path, names: dict[str, object]) -> None:
-    """Run the blocks of a page in the current folder, with these names; AssertionError where the output differs."""
+    """Run the blocks of a page in the current folder, with these names. Raise AssertionError if the output differs."""
     printed: str | None = None
     for block in read_blocks(page):
         if block.marker is not None:
@@ -80,26 +80,26 @@ def run_page(page: Path, names: dict[str, object]) -> None:
 
 
 def run_python(block: Block, page: Path, names: dict[str, object]) -> str:
-    """What a block prints."""
-    with _captured() as output:
+    """The output of a block."""
+    with _capture_output() as output:
         exec(compile("\n" * block.line + block.code, str(page), "exec"), names)
     return output.getvalue().decode()
 
 
 def run_command(line: str, page: Path) -> str:
-    """What one `paimon` command prints; it must succeed."""
+    """The output of one `paimon` command, which must succeed."""
     words = shlex.split(line, comments=True)
     if not words:
         return ""
     assert words[0] == "paimon", f"{page}: {line!r} is not a paimon command; mark its block as not run"
-    with _captured() as output:
+    with _capture_output() as output:
         code = main(words[1:])
     assert code == 0, f"{page}: {line!r} ended with {code}\n{output.getvalue().decode()}"
     return output.getvalue().decode()
 
 
 @contextmanager
-def _captured() -> Iterator[io.BytesIO]:
+def _capture_output() -> Iterator[io.BytesIO]:
     """The bytes of standard output; commands write to its buffer too."""
     output = io.BytesIO()
     stream = io.TextIOWrapper(output, "utf8", write_through=True)

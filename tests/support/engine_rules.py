@@ -1,6 +1,6 @@
-"""Tables of every merge engine and what becomes of them: made, or refused with a sentence that has these words.
+"""Declarations of tables of every merge engine: each is created, or refused with a message that has these words.
 
-Java refuses the same, at create or with the first row, except where `DIFFERENT` says otherwise.
+Java refuses the same, at create or with the first row, except the cases in `DIFFERENT`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OTHERS = "k INT NOT NULL, t BOOLEAN, d DATE, u VARCHAR(5), y BYTES, e DECIMAL(5,
 
 @frozen
 class Rule:
-    """A declaration, and the words of its refusal; none where it is made."""
+    """A declaration, and the words of its refusal. None if the table is created."""
 
     options: Mapping[str, str]
     words: str | None = None
@@ -53,7 +53,7 @@ def append(words: str | None, **options: str) -> Rule:
 
 
 def _keys(options: Mapping[str, str]) -> dict[str, str]:
-    """Option names: ``__`` stands for a dot, ``_`` for a dash."""
+    """Option names: ``__`` is a dot, ``_`` is a dash."""
     return {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
 
 
@@ -98,17 +98,17 @@ RULES: dict[str, Rule] = {
     "an aggregate without a group": partial("sequence group", fields__a__aggregate_function="sum"),
     "the one aggregate without a group": partial(None, fields__a__aggregate_function="last_non_null_value"),
     "an unknown aggregate in a group": partial(
-        "no aggregate function", fields__g__sequence_group="a", fields__a__aggregate_function="average"),
+        "not an aggregate function", fields__g__sequence_group="a", fields__a__aggregate_function="average"),
     "a default aggregate without groups": partial("sequence group", fields__default_aggregate_function="sum"),
     "removing on delete": partial(None, partial_update__remove_record_on_delete="true"),
     "removing and ignoring deletes": partial(
         "ignore-delete", partial_update__remove_record_on_delete="true", ignore_delete="true"),
-    "removing on delete beside groups": partial(
+    "removing on delete together with groups": partial(
         "sequence groups", partial_update__remove_record_on_delete="true", fields__g__sequence_group="a"),
     "removing by a group": partial(
         None, partial_update__remove_record_on_sequence_group="g", fields__g__sequence_group="a"),
     "removing by what is no group": partial(
-        "orders no", partial_update__remove_record_on_sequence_group="h", fields__g__sequence_group="a"),
+        "not the sequence field", partial_update__remove_record_on_sequence_group="h", fields__g__sequence_group="a"),
     "removing by a group and ignoring": partial(
         "ignore-delete", partial_update__remove_record_on_sequence_group="g", fields__g__sequence_group="a",
         ignore_delete="true"),
@@ -148,7 +148,7 @@ RULES: dict[str, Rule] = {
     "bitmaps": agg(None, OTHERS, fields__y__aggregate_function="rbm32"),
     "bitmaps in text": agg("STRING", fields__b__aggregate_function="rbm64"),
     "sketches in numbers": agg("INT", fields__a__aggregate_function="hll_sketch"),
-    "an unknown function": agg("did you mean", fields__a__aggregate_function="summ"),
+    "an unknown function": agg("Did you mean", fields__a__aggregate_function="summ"),
     "an option of an unknown column": agg("'x'", fields__x__aggregate_function="sum"),
     "deletes that remove": agg(
         None, aggregation__remove_record_on_delete="true", fields__a__aggregate_function="sum"),
@@ -159,18 +159,6 @@ RULES: dict[str, Rule] = {
     "an expiry without a time": dedup("record-level.time-field", record_level__expire_time="1 d"),
     "an expiry by text": dedup("TIMESTAMP", record_level__expire_time="1 d", record_level__time_field="b"),
     "an expiry by no column": dedup("'x'", record_level__time_field="x"),
-    "clustering by others": dedup(
-        None, pk_clustering_override="true", clustering__columns="a", deletion_vectors__enabled="true"),
-    "clustering without vectors": dedup(
-        "deletion", pk_clustering_override="true", clustering__columns="a"),
-    "clustering with an aggregation": agg(
-        "merge-engine", pk_clustering_override="true", clustering__columns="a", deletion_vectors__enabled="true"),
-    "clustering with a sequence": dedup(
-        "sequence.field", pk_clustering_override="true", clustering__columns="a", deletion_vectors__enabled="true",
-        sequence__field="c"),
-    "clustering with lookups": dedup(
-        "changelog-producer", pk_clustering_override="true", clustering__columns="a", deletion_vectors__enabled="true",
-        changelog_producer="lookup"),
 }  # fmt: skip
 
 DIFFERENT: dict[str, str] = {

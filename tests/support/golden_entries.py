@@ -1,4 +1,4 @@
-"""Entries of manifests as the golden tables' `meta.jsonl` tells them."""
+"""Manifest entries in the form of `meta.jsonl` of the golden tables."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ WRITERS_OWN = frozenset(
 """What two writers of the same rows need not have in common, or these cases do not have."""
 
 
-def as_java_tells(entry: ManifestEntry) -> dict[str, Any]:
-    """All that Java tells of a file."""
+def to_java_entry(entry: ManifestEntry) -> dict[str, Any]:
+    """All metadata that Java records for a file."""
     file = entry.file
     return {
         "partitionHex": entry.partition.hex(),
@@ -45,6 +45,6 @@ def as_java_tells(entry: ManifestEntry) -> dict[str, Any]:
     }
 
 
-def as_any_writer_tells(entry: ManifestEntry) -> dict[str, Any]:
-    """What writers of the same rows have in common."""
-    return {name: told for name, told in as_java_tells(entry).items() if name not in WRITERS_OWN}
+def to_comparable_entry(entry: ManifestEntry) -> dict[str, Any]:
+    """The metadata that are equal for all writers of the same rows."""
+    return {name: value for name, value in to_java_entry(entry).items() if name not in WRITERS_OWN}

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from paimon.domain.row.kinds import KIND_TEXTS
-from paimon.domain.row.literals import literal
+from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema
@@ -36,10 +36,10 @@ def internal(value: Any, data_type: DataType) -> Any:
         case dt.RowType(fields=fields):
             return tuple(internal(value.get(f.name), f.type) for f in fields)
         case dt.FloatType() | dt.DoubleType() if not isinstance(value, str):
-            # The number -0.0 became 0.0 when Java read it; only the text "-0.0" kept its sign.
-            return literal(value + 0.0, data_type)
+            # Java read the number -0.0 as 0.0. Only the text "-0.0" preserves the sign.
+            return parse_literal(value + 0.0, data_type)
         case _:
-            return literal(value, data_type)
+            return parse_literal(value, data_type)
 
 
 def input_rows(path: Path, fields: Sequence[DataField]) -> tuple[pa.Table, pa.Int8Array]:

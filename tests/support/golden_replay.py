@@ -1,4 +1,4 @@
-"""Golden cases replayed by us: the steps of a `case.json`, as the verbs of our tables."""
+"""Replay golden cases: the steps of a `case.json`, as calls of our tables."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 
 import pyarrow as pa
 from attrs import frozen
-from golden_input import KIND, arrow_rows
 
 import paimon
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema import changes
-from paimon.domain.schema.json import schema_from_json
-from paimon.domain.types.json import type_from_json
+from paimon.domain.schema.schema_json import schema_from_json
+from paimon.domain.types.type_json import type_from_json
 from paimon.operations.commit.commit import CommitRequest, commit
-from paimon.operations.evolve import create_table
+from paimon.operations.evolve import TableDeclaration, create_table
+from support.golden_input import KIND, arrow_rows
 
 USER = "replay"
 NOTHING_TO_DO = ("compact", "compactManifests", "analyze", "expireSnapshots", "createTag", "deleteTag", "consumer")
 """Steps after which the latest rows are what they were."""
 
-_COUNTED = ("write", "overwrite", "compact")
+_COUNTED = ("write", "overwrite", "compact", "postponeCompact")
 
 
-def numbered(steps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def number_steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The steps, each with the number of commits of a writer up to it: the identifier that Java's had."""
     number = 0
     for step in steps:
@@ -36,10 +36,10 @@ def numbered(steps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[
 
 @frozen
 class Replay:
-    """One case, and the table that we make of it.
+    """One case, and our table of it.
 
-    `compacting`: writes compact after themselves where the case's options say so, as Java's stream writers did, and
-    steps that compact do.
+    `compacting`: writes compact inline if the case's options request it, as Java's stream writers did, and
+    explicit compaction steps run.
     """
 
     case: Path
@@ -50,7 +50,7 @@ class Replay:
         """Does all the steps; a write's identifier is its number."""
         self.create()
         steps = json.loads((self.case / "case.json").read_text("utf8"))["steps"]
-        for number, step in numbered(steps):
+        for number, step in number_steps(steps):
             if step["op"] == "compact" and self.compacting:
                 self.table().compact(full=True)
             if step["op"] not in NOTHING_TO_DO:
@@ -60,8 +60,8 @@ class Replay:
     def table(self, options: Mapping[str, Any] | None = None) -> paimon.Table:
         """Our table as it is now."""
         text = {k: str(v) for k, v in (options or {}).items()}
-        alone = {} if self.compacting else {"write-only": "true"}
-        table = paimon.open_table(self.directory, {**alone, **text})
+        defaults = {} if self.compacting else {"write-only": "true"}
+        table = paimon.open_table(self.directory, {**defaults, **text})
         assert isinstance(table, paimon.Table)
         return table
 
@@ -85,10 +85,14 @@ class Replay:
         table.overwrite(rows, None if dynamic else step.get("partition", {}), commit_user=f"overwrite-{number}")
 
     def drop(self, step: Mapping[str, Any], number: int) -> None:
-        """Partitions without their rows; the whole table where none is named."""
+        """Partitions without their rows; the whole table if no partition is named."""
         table = self.table()
         for partition in step.get("partitions", [{}]):
-            commit(table.engine, table.definition, CommitRequest((), f"drop-{number}", overwrite=partition))
+            commit(table.context, CommitRequest((), f"drop-{number}", overwrite=partition))
+
+    def compact_postponed(self, step: Mapping[str, Any], number: int) -> None:
+        """Move postponed rows to this number of real buckets."""
+        self.table({"postpone.default-bucket-num": step["buckets"]}).compact()
 
     def alter(self, step: Mapping[str, Any], number: int) -> None:
         """One new schema."""
@@ -107,7 +111,8 @@ class Replay:
         catalog = paimon.connect(self.directory.parent)
         paths = TablePaths(str(self.directory))
         keys, parts, options = first.primary_keys, first.partition_keys, dict(first.options)
-        create_table(catalog.engine, paths, first.fields, keys, parts, options, first.comment, True)
+        declaration = TableDeclaration(first.fields, keys, parts, options, first.comment)
+        create_table(catalog.engine, paths, declaration, allow_unknown_options=True)
 
 
 _STEPS: Mapping[str, Callable[[Replay, Mapping[str, Any], int], None]] = {
@@ -115,6 +120,7 @@ _STEPS: Mapping[str, Callable[[Replay, Mapping[str, Any], int], None]] = {
     "overwrite": Replay.overwrite,
     "dropPartitions": Replay.drop,
     "truncate": Replay.drop,
+    "postponeCompact": Replay.compact_postponed,
     "alter": Replay.alter,
 }
 

@@ -1,4 +1,4 @@
-"""The golden tables: written by Java, with what Java reads back; unpacked once for all test processes."""
+"""The golden tables that Java wrote, with the rows that Java reads; unpacked once for all test processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "golden.tar.xz"
 
 
 def golden_directory() -> Path:
-    """Where the cases lie unpacked; made by whoever comes first, by a rename, so that nobody sees half of it."""
+    """The directory of the unpacked cases. The first process creates it with an atomic rename."""
     digest = hashlib.sha256(ARCHIVE.read_bytes()).hexdigest()[:16]
     home = Path(tempfile.gettempdir()) / f"paimon-golden-{os.getuid()}-{digest}"
     if not home.exists():
@@ -34,7 +34,7 @@ def golden_directory() -> Path:
 
 @frozen
 class GoldenRead:
-    """One read of one case: what to ask, and the file with what Java answers."""
+    """One read of one case: the request, and the file with Java's result."""
 
     case: str
     name: str

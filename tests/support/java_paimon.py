@@ -1,4 +1,4 @@
-"""Java's Paimon as the tests call it: whole tables of rows as JSON lines, never row by row."""
+"""Java Paimon as tests call it: complete tables of rows as JSON lines, never row by row."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class JavaPaimon:
     def catalog(self, options: Mapping[str, str]) -> Any:
         """Java's own catalog object."""
         jvm = self._gateway.jvm
-        told = jvm.org.apache.paimon.options.Options.fromMap(dict(options))
+        java_options = jvm.org.apache.paimon.options.Options.fromMap(dict(options))
         return jvm.org.apache.paimon.catalog.CatalogFactory.createCatalog(
-            jvm.org.apache.paimon.catalog.CatalogContext.create(told)
+            jvm.org.apache.paimon.catalog.CatalogContext.create(java_options)
         )
 
     def identifier(self, name: str) -> Any:
@@ -44,7 +44,7 @@ class JavaPaimon:
         return self._gateway.jvm.org.apache.paimon.catalog.Identifier.fromString(name)
 
     def schema(self, table: Any) -> Any:
-        """Java's own declaration of a table like this one of ours: its columns are INT NOT NULL."""
+        """Java's declaration of the same table as ours: its columns are INT NOT NULL."""
         jvm = self._gateway.jvm
         builder = jvm.org.apache.paimon.schema.Schema.newBuilder()
         for name in table.table_schema.names:
@@ -102,8 +102,12 @@ class JavaPaimon:
         rows.delete(str(directory), column, json.dumps(list(values)), self._long(identifier))
 
     def compact_append(self, directory: Path, *, identifier: int = 1) -> None:
-        """Compact an append table without buckets, as far as Java finds something to do."""
+        """Compact an append table without buckets, as long as Java plans tasks."""
         self._gateway.jvm.interop.RowDriver.compact(str(directory), self._long(identifier))
+
+    def compact_postponed(self, directory: Path, buckets: int, *, identifier: int = 1, user: str = "java") -> None:
+        """Move the postponed rows of a table to real buckets. New partitions get this number of buckets."""
+        self._gateway.jvm.interop.PostponeDriver.compact(str(directory), buckets, user, self._long(identifier))
 
     def stream(self, directory: Path, batches: Iterable[Iterable[Mapping[str, Any]]], *, user: str = "java") -> None:
         """One writer, and a commit for each batch of rows, with identifiers from 1 on."""
@@ -116,11 +120,11 @@ class JavaPaimon:
         return json.loads(self._driver.snapshot(str(directory), self._long(snapshot_id)))
 
     def retention(self, directory: Path, verb: str, **request: Any) -> str:
-        """One verb of upkeep; `RetentionDriver` tells which there are, and what they answer."""
+        """One maintenance operation. `RetentionDriver` lists the operations and their results."""
         return str(self._gateway.jvm.interop.RetentionDriver.run(str(directory), verb, json.dumps(request)))
 
     def picks(self, cases: Iterable[str]) -> list[str]:
-        """What Java's compaction strategies pick; `CompactionPicks` tells what a case is."""
+        """The files that Java's compaction strategies pick. `CompactionPicks` describes the format of a case."""
         return str(self._gateway.jvm.interop.CompactionPicks.pick("\n".join(cases))).split("\n")
 
     def __enter__(self) -> JavaPaimon:

@@ -1,4 +1,4 @@
-"""An S3 server for tests, and proxies before it: they lose or cut replies, or make it a store that overwrites."""
+"""An S3 server for tests, and proxies that lose or cut replies, or make it a store without put-if-absent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WRITES = ("PUT", "POST", "DELETE")
 
 
 class Cut(Enum):
-    """Where a reply ends too early."""
+    """The position where a reply is cut."""
 
     NOWHERE = "nowhere"
     BEFORE = "before its first byte"
@@ -34,7 +34,7 @@ class Cut(Enum):
 
 
 def storage_of(endpoint: str) -> dict[str, object]:
-    """What a client is told."""
+    """The reply to a client."""
     return {
         "access_key_id": "AKIDFORTESTS",
         "secret_access_key": "hush-hush-hush",
@@ -45,19 +45,19 @@ def storage_of(endpoint: str) -> dict[str, object]:
 
 @contextmanager
 def _one_after_the_other() -> Iterator[None]:
-    """Requests are answered one after the other: moto looks whether an object is there and then puts it, so two threads
-    may both create it, where a store does it at once. (Eight processes met that in one of 21 rounds: the writer that
-    was overwritten said so.) Threads that wait for their turn do not fight for the interpreter either."""
-    turn = threading.Lock()
-    answer = DomainDispatcherApplication.__call__
+    """Serialize requests. moto checks whether an object exists and then puts it, so two threads may both create it.
+    A real store checks and puts atomically. (Eight processes hit this race in one of 21 rounds, and the overwritten
+    writer reported it.) Threads that wait for the lock do not compete for the interpreter."""
+    step = threading.Lock()
+    handle = DomainDispatcherApplication.__call__
     modules = tuple(list_of_moto_modules())  # moto lists a directory for each request
 
-    def answered(app: DomainDispatcherApplication, environ: dict[str, Any], start_response: Any) -> Any:
-        with turn:
-            return answer(app, environ, start_response)
+    def handle_serially(app: DomainDispatcherApplication, environ: dict[str, Any], start_response: Any) -> Any:
+        with step:
+            return handle(app, environ, start_response)
 
     with (
-        patch.object(DomainDispatcherApplication, "__call__", answered),
+        patch.object(DomainDispatcherApplication, "__call__", handle_serially),
         patch("moto.backends.list_of_moto_modules", lambda: modules),
     ):
         yield
@@ -65,12 +65,12 @@ def _one_after_the_other() -> Iterator[None]:
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """The endpoint of a server of its own, with an empty bucket; it creates what is absent at once, as S3 does."""
+    """The endpoint of a server of its own, with an empty bucket. Its put-if-absent is atomic, as in S3."""
     with _one_after_the_other():
-        yield from _served()
+        yield from _serve_bucket()
 
 
-def _served() -> Iterator[str]:
+def _serve_bucket() -> Iterator[str]:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -87,7 +87,7 @@ def _served() -> Iterator[str]:
 
 @contextmanager
 def losing_replies(endpoint: str, share: float, seed: int = 7) -> Iterator[str]:
-    """The endpoint of a proxy: every request reaches the server, of the replies to writes this share gets lost."""
+    """The endpoint of a proxy: every request reaches the server, and this share of the replies to writes is lost."""
     with cutting_replies(endpoint, share, seed, _WRITES, [Cut.BEFORE]) as url:
         yield url
 
@@ -100,7 +100,7 @@ def cutting_replies(
     commands: Collection[str] = ("GET", "HEAD", *_WRITES),
     places: Sequence[Cut] = (Cut.BEFORE, Cut.HEAD, Cut.BODY),
 ) -> Iterator[str]:
-    """The endpoint of a proxy: every request reaches the server, this share of the replies to `commands` is cut at
+    """The endpoint of a proxy: every request reaches the server, and this share of the replies to `commands` is cut at
     one of the `places`."""
     drawn = random.Random(seed)
     lock = threading.Lock()
@@ -109,47 +109,47 @@ def cutting_replies(
         with lock:
             return drawn.choice(places) if command in commands and drawn.random() < share else Cut.NOWHERE
 
-    with cutting_as_told(endpoint, cut) as url:
+    with cutting_replies_by_rule(endpoint, cut) as url:
         yield url
 
 
 @contextmanager
-def cutting_as_told(endpoint: str, cut: Callable[[str], Cut]) -> Iterator[str]:
-    """The endpoint of a proxy that cuts the reply to each command where `cut` says."""
+def cutting_replies_by_rule(endpoint: str, cut: Callable[[str], Cut]) -> Iterator[str]:
+    """The endpoint of a proxy that cuts the reply to each command at the position that `cut` returns."""
     with _proxy(endpoint, cut, _HOP) as url:
         yield url
 
 
 @contextmanager
-def overwriting(endpoint: str) -> Iterator[str]:
-    """The endpoint of a proxy that makes of the server a store which does not know conditional puts."""
+def serve_without_conditional_puts(endpoint: str) -> Iterator[str]:
+    """The endpoint of a proxy that makes the server a store without conditional puts."""
     with _proxy(endpoint, lambda _: Cut.NOWHERE, _HOP | {"if-none-match"}) as url:
         yield url
 
 
 @contextmanager
 def _proxy(endpoint: str, cut: Callable[[str], Cut], dropped: Collection[str]) -> Iterator[str]:
-    """A proxy that cuts the replies to some commands, and leaves out some headers of requests.
+    """A proxy that cuts the replies to some commands, and removes some headers of requests.
 
-    It knows of HTTP what it needs: bodies of requests have a length, and the server closes after each answer.
+    It supports only a part of HTTP: request bodies have a length, and the server closes after each reply.
     """
     host, _, port = endpoint.removeprefix("http://").partition(":")
     unwanted = {name.encode() for name in dropped}
 
     class Proxy(socketserver.StreamRequestHandler):
-        disable_nagle_algorithm = True  # else each answer waits 40 ms for the client's delayed acknowledgement
+        disable_nagle_algorithm = True  # otherwise each reply waits 40 ms for the client's delayed acknowledgement
 
         def handle(self) -> None:
             while asked := _head(self.rfile):
                 lengths = [int(value) for name, value in asked[1:] if name == b"content-length"]
                 body = self.rfile.read(sum(lengths))
                 with socket.create_connection((host, int(port)), timeout=60) as upstream:
-                    upstream.sendall(_told(asked, unwanted, b"Connection: close\r\n") + body)
-                    with upstream.makefile("rb") as answer:
-                        answered = _head(answer)
-                        data = answer.read(*_length(answered, asked[0][0]))
+                    upstream.sendall(_to_header_bytes(asked, unwanted, b"Connection: close\r\n") + body)
+                    with upstream.makefile("rb") as reply:
+                        head = _head(reply)
+                        data = reply.read(*_length(head, asked[0][0]))
                 place = cut(asked[0][0].decode().split(" ")[0])
-                self.wfile.write(_start(_told(answered, {b"connection"}), data, place))
+                self.wfile.write(_start(_to_header_bytes(head, {b"connection"}), data, place))
                 if place is not Cut.NOWHERE:
                     return
 
@@ -158,7 +158,7 @@ def _proxy(endpoint: str, cut: Callable[[str], Cut], dropped: Collection[str]) -
         request_queue_size = 128
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """Clients that go away, and a server that stops, are no news."""
+            """Errors of clients that disconnect, and of a server that stops, are not printed."""
 
     server = Server(("127.0.0.1", 0), Proxy)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -171,14 +171,14 @@ def _proxy(endpoint: str, cut: Callable[[str], Cut], dropped: Collection[str]) -
 
 
 def _start(head: bytes, body: bytes, place: Cut) -> bytes:
-    """What the client gets of a reply; one without a body ends in its headers at the latest."""
+    """The part of a reply that the client receives. A reply without a body is cut in its headers at the latest."""
     whole = head + body
     ends = {Cut.NOWHERE: len(whole), Cut.BEFORE: 0, Cut.HEAD: len(head) // 2, Cut.BODY: len(whole) - len(body) // 2 - 1}
     return whole[: ends[place]]
 
 
 def _head(stream: BinaryIO) -> list[tuple[bytes, bytes]]:
-    """The first line, and the headers by their names in small letters; nothing at the end of the stream."""
+    """The first line, and the headers by their lower-case names. Empty at the end of the stream."""
     lines = takewhile(bool, iter(stream.readline, b"\r\n"))
     first = next(lines, b"")
     if not first:
@@ -188,13 +188,13 @@ def _head(stream: BinaryIO) -> list[tuple[bytes, bytes]]:
 
 
 def _length(head: list[tuple[bytes, bytes]], asked: bytes) -> list[int]:
-    """Of the body of an answer, if it is said; else the connection ends with it (and ten milliseconds later)."""
+    """The body length of a reply, if declared. Otherwise the end of the connection ends it (ten milliseconds later)."""
     if asked.startswith(b"HEAD") or b" 204 " in head[0][0]:
         return [0]
     return [int(value) for name, value in head[1:] if name == b"content-length"]
 
 
-def _told(head: list[tuple[bytes, bytes]], unwanted: Collection[bytes], more: bytes = b"") -> bytes:
+def _to_header_bytes(head: list[tuple[bytes, bytes]], unwanted: Collection[bytes], more: bytes = b"") -> bytes:
     (first, _), *headers = head
     lines = (name + b": " + value + b"\r\n" for name, value in headers if name not in unwanted)
     return first + b"\r\n" + b"".join(lines) + more + b"\r\n"

@@ -1,0 +1,1 @@
+"""Catalogs in directories and in JDBC databases."""

@@ -1,7 +1,7 @@
-"""The database of a JDBC catalog: its tables as Java's Paimon lays them out, and errors in our words.
+"""Connect to the database of a JDBC catalog, create its tables in Java's layout, and translate its errors.
 
-Law: the tables are made where they are missing, by whoever comes first; a password is in the connection alone. Source:
-`JdbcUtils`, `AbstractDistributedLockDialect`.
+Invariant: the first process that connects creates the missing tables; only the connection contains the password.
+Source: `JdbcUtils`, `AbstractDistributedLockDialect`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 
 from paimon.domain.errors import InvalidRequest, StorageError, Unsupported
 from paimon.domain.extras import is_optional, missing_extra
-from paimon.domain.secrets import redacted, without_password
+from paimon.domain.secrets import redact_secrets, remove_password
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 _NAME = sa.String(255)
@@ -57,68 +57,94 @@ LOCKS = sa.Table(
 
 @frozen
 class Database:
-    """Where a catalog is kept.
+    """The location of a catalog's database.
 
     Parameters
     ----------
     uri : str
         A URL of SQLAlchemy (``sqlite:///file``, ``postgresql://host/db``) or of JDBC (``jdbc:postgresql://host/db``).
-    user, password : str, optional
-        By default what the URL or the environment of the driver says.
+    user : str, optional
+        Replaces the user of the URL. By default the URL or the environment of the driver decides.
+    password : str, optional
+        Replaces the password of the URL. It is neither shown nor pickled.
     """
 
-    uri: str = field(repr=lambda uri: repr(redacted(uri, {})))
+    uri: str = field(repr=lambda uri: repr(redact_secrets(uri, {})))
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[type[Database], tuple[str, str | None]]:
-        return Database, (without_password(self.uri), self.user)
+        return Database, (remove_password(self.uri), self.user)
 
     @property
-    def shown(self) -> str:
-        """The URI without user and password."""
-        return redacted(self.uri, {})
+    def redacted_uri(self) -> str:
+        """The URI without user and password, for messages."""
+        return redact_secrets(self.uri, {})
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """A connection whose changes are made at the end of the block, or not at all."""
-        with self.errors():
+        """Open a connection whose changes are committed together at the end of the block.
+
+        Yields
+        ------
+        sqlalchemy.Connection
+            An error in the block rolls all changes back.
+
+        Raises
+        ------
+        InvalidRequest
+            The URI is not a database URL.
+        Unsupported
+            No driver for this database is installed.
+        StorageError
+            The database failed.
+        """
+        with self.translate_errors():
             engine = _engine(_url(self))
             with engine.begin() as connection:
                 yield connection
 
     @property
     def dialect(self) -> str:
-        """``sqlite``, ``postgresql``, ``mysql`` or ``mariadb``."""
+        """The kind of database: ``sqlite``, ``postgresql``, ``mysql`` or ``mariadb``."""
         return _url(self).get_backend_name()
 
     @contextlib.contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turn the driver's errors into StorageError; IntegrityError is the caller's own."""
+    def translate_errors(self) -> Iterator[None]:
+        """Translate errors of the driver in a block to StorageError.
+
+        Raises
+        ------
+        IntegrityError
+            As the driver raises it, because each caller gives it a meaning.
+        StorageError
+            Any other error of the driver, without passwords.
+        """
         try:
             yield
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
-            told = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-            reason = (str(told).strip().splitlines() or [type(told).__name__])[0]
-            reason = redacted(reason, {"password": self.password} if self.password else {})
-            hint = "check that the database of the catalog runs and lets this user in"
-            raise StorageError(self.shown, reason, hint=hint) from None
+            cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+            reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+            reason = redact_secrets(reason, {"password": self.password} if self.password else {})
+            hint = "check that the database of the catalog runs and accepts this user"
+            raise StorageError(self.redacted_uri, reason, hint=hint) from None
 
 
 def _url(database: Database) -> sa.URL:
+    """Parse the URI for SQLAlchemy, with the driver and the credentials."""
     text = re.sub(r"^jdbc:", "", database.uri)
     text = re.sub(r"^sqlite:(?!//)", "sqlite:///", text)
     try:
         url = sa.make_url(text)
     except (ArgumentError, ValueError):
-        hint = "give a URL such as sqlite:////path/catalog.sqlite or postgresql://host/database"
-        raise InvalidRequest("the uri of the catalog is no database URL", subject="uri", hint=hint) from None
+        hint = "for example sqlite:////path/catalog.sqlite or postgresql://host/database"
+        raise InvalidRequest("Catalog option 'uri' must be a database URL", subject="uri", hint=hint) from None
     if url.drivername in _DRIVERS:
         url = url.set(drivername=_DRIVERS[url.drivername])
     if url.get_backend_name() == "sqlite":
-        return url  # a file has no users
+        return url  # a SQLite file has no users
     if database.user is not None:
         url = url.set(username=database.user)
     return url if database.password is None else url.set(password=database.password)
@@ -126,22 +152,29 @@ def _url(database: Database) -> sa.URL:
 
 @lru_cache(maxsize=64)
 def _engine(url: sa.URL) -> sa.Engine:
-    """One pool a process and database; its tables are there afterwards."""
+    """Create the connection factory of a database, one per process, and the missing tables."""
     try:
-        # Connections are not kept: a process that forks, or waits for long, finds none that is broken.
+        # Connections are not pooled, because they break after a fork or a long wait.
         engine = sa.create_engine(url, poolclass=sa.NullPool, **_arguments(url))
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         if isinstance(error, ModuleNotFoundError) and is_optional(error.name):
             raise missing_extra(f"a catalog in {url.get_backend_name()}", error.name or "") from None
         raise Unsupported(f"catalogs in {url.get_backend_name()}", hint=f"install its driver: {error}") from None
-    for attempt in (1, 2):
+    _create_tables(engine)
+    return engine
+
+
+def _create_tables(engine: sa.Engine) -> None:
+    """Create the missing tables. Other processes may create some of them at the same time, which fails here."""
+    missing: set[str] | None = None
+    while True:
         try:
             METADATA.create_all(engine)
-            break
+            return
         except DBAPIError:
-            if attempt == 2:
-                raise  # the first may have met another that made the same tables
-    return engine
+            previous, missing = missing, METADATA.tables.keys() - set(sa.inspect(engine).get_table_names())
+            if missing == previous:
+                raise
 
 
 def _arguments(url: sa.URL) -> dict[str, object]:

@@ -1,7 +1,8 @@
-"""Directories of tables: what every catalog does to the files.
+"""Create, move and delete the directories of databases and tables, for every catalog.
 
-Law: a directory holds a table iff it has a schema file. It is dropped by moving it out of sight first where the storage
-can move directories; elsewhere its schemas go last, so that a drop that was interrupted can be repeated.
+Invariant: a directory is a table if and only if it contains a schema file. Where the storage can move directories, a
+dropped one is first moved to a hidden name. Elsewhere its schema files are deleted last, so that an interrupted drop
+can be repeated.
 """
 
 from __future__ import annotations
@@ -9,57 +10,75 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 
-from paimon.domain.paths import TablePaths, join
+from paimon.domain.paths import TablePaths, join_path
 from paimon.ports.files import Directories, FileIO
 
-_COPIED_AT_ONCE = 8 * 1024 * 1024
+DATABASE_SUFFIX = ".db"
+_DATABASE_MARKER = "_database"
+_COPY_BYTES = 8 * 1024 * 1024
 
 
 def is_table(files: FileIO, path: str) -> bool:
-    """Whether the directory holds a schema file."""
+    """Return whether the directory contains a schema file."""
     return any(s.name.startswith("schema-") for s in files.list(TablePaths(path).schemas))
 
 
-def make_directory(files: FileIO, path: str, marker: str) -> None:
-    """Make a directory; where the storage has none, an empty marker file stands for it."""
+def default_database_path(warehouse: str, database: str) -> str:
+    """Return the directory of a database in a warehouse, ``WAREHOUSE/DATABASE.db``."""
+    return join_path(warehouse, database + DATABASE_SUFFIX)
+
+
+def make_database_directory(files: FileIO, path: str) -> None:
+    """Create a directory, or an empty marker file in it where the storage has no directories. Idempotent."""
     if isinstance(files, Directories):
         files.make_directory(path)
     if files.status(path) is None:
-        files.put_if_absent(join(path, marker), b"")
+        files.put_if_absent(join_path(path, _DATABASE_MARKER), b"")
 
 
 def drop_directory(files: FileIO, path: str) -> None:
-    """Remove a directory with all that it holds."""
+    """Delete a directory with all its content."""
     if isinstance(files, Directories):
         parent, _, name = path.rpartition("/")
-        hidden = join(parent, f".{name}.{uuid.uuid4()}.dropped")
+        hidden = join_path(parent, f".{name}.{uuid.uuid4()}.dropped")
         files.move_directory(path, hidden)
         files.delete_directory(hidden)
     else:
-        files.delete(_in_drop_order(files, path))
+        files.delete(_list_in_drop_order(files, path))
 
 
 def move_directory(files: FileIO, source: str, target: str) -> None:
-    """Move a directory; where the storage cannot, its files are copied, schemas last."""
+    """Move a directory, or copy its files with the schema files last and delete the source.
+
+    Parameters
+    ----------
+    files : FileIO
+        The storage.
+    source : str
+        The existing directory.
+    target : str
+        The new path, at which nothing exists.
+    """
     if isinstance(files, Directories):
         files.move_directory(source, target)
         return
-    for path in _in_drop_order(files, source):
-        with files.open(path) as held, files.create(join(target, path.removeprefix(source))) as copy:
-            while piece := held.read(_COPIED_AT_ONCE):
+    for path in _list_in_drop_order(files, source):
+        with files.open(path) as original, files.create(join_path(target, path.removeprefix(source))) as copy:
+            while piece := original.read(_COPY_BYTES):
                 copy.write(piece)
     drop_directory(files, source)
 
 
-def _in_drop_order(files: FileIO, path: str) -> list[str]:
-    """All files below, those that make it a table last."""
+def _list_in_drop_order(files: FileIO, path: str) -> list[str]:
+    """List all files below a directory, the schema files last."""
     schemas = TablePaths(path).schemas + "/"
-    return sorted(_walk(files, path), key=lambda p: p.startswith(schemas))
+    return sorted(_list_recursively(files, path), key=lambda p: p.startswith(schemas))
 
 
-def _walk(files: FileIO, path: str) -> Iterator[str]:
+def _list_recursively(files: FileIO, path: str) -> Iterator[str]:
+    """Yield the paths of all files below a directory."""
     for status in files.list(path):
         if status.is_directory:
-            yield from _walk(files, status.path)
+            yield from _list_recursively(files, status.path)
         else:
             yield status.path

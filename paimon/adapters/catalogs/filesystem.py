@@ -1,6 +1,6 @@
-"""FileSystemCatalogStore: a warehouse directory, ``WAREHOUSE/DATABASE.db/TABLE``.
+"""FileSystemCatalogStore: a catalog in a warehouse directory, ``WAREHOUSE/DATABASE.db/TABLE``.
 
-Law: what the directories say is the catalog: a table exists iff its directory holds a schema file. Source:
+Invariant: the directories are the catalog. A table exists if and only if its directory contains a schema file. Source:
 `FileSystemCatalog`.
 """
 
@@ -10,68 +10,127 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from paimon.adapters.catalogs.directories import drop_directory, is_table, make_directory, move_directory
+from paimon.adapters.catalogs.directories import (
+    DATABASE_SUFFIX,
+    default_database_path,
+    drop_directory,
+    is_table,
+    make_database_directory,
+    move_directory,
+)
 from paimon.domain.errors import AlreadyExists, NotFound
-from paimon.domain.paths import join
+from paimon.domain.paths import join_path
 from paimon.ports.files import FileIO
-
-_SUFFIX = ".db"
-_MARKER = "_database"
 
 
 @frozen(eq=False)
 class FileSystemCatalogStore:
-    """See `paimon.ports.catalogs.CatalogStore`."""
+    """See `paimon.ports.catalogs.CatalogStore`.
+
+    Parameters
+    ----------
+    files : FileIO
+        The storage of the warehouse.
+    warehouse : str
+        The root directory, without a slash at the end.
+    """
 
     files: FileIO
     warehouse: str
 
     def databases(self) -> Sequence[str]:
-        """Names of the directories that end in ``.db``, without it."""
+        """Return the names of the directories that end in ``.db``, without this suffix."""
         names = (s.name for s in self.files.list(self.warehouse) if s.is_directory)
-        return [n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and not n.startswith(".")]
+        return [n.removesuffix(DATABASE_SUFFIX) for n in names if n.endswith(DATABASE_SUFFIX) and not n.startswith(".")]
 
     def create_database(self, database: str) -> None:
-        """Make its directory."""
+        """Create the directory of a database.
+
+        Raises
+        ------
+        AlreadyExists
+            The directory exists.
+        """
         path = self.database_location(database)
         if self.files.status(path) is not None:
             raise AlreadyExists("database", database)
-        make_directory(self.files, path, _MARKER)
+        make_database_directory(self.files, path)
 
     def drop_database(self, database: str) -> None:
-        """Remove it with all that it holds."""
+        """Delete the directory of a database with all its content.
+
+        Raises
+        ------
+        NotFound
+            There is no such directory.
+        """
         path = self.database_location(database)
         if self.files.status(path) is None:
             raise NotFound("database", database)
         drop_directory(self.files, path)
 
     def tables(self, database: str) -> Sequence[str]:
-        """Names of its tables."""
+        """Return the names of the directories of a database that contain a schema file."""
         entries = self.files.list(self.database_location(database))
         named = [s for s in entries if s.is_directory and not s.name.startswith(".")]
         return [s.name for s in named if is_table(self.files, s.path)]
 
     def has_table(self, database: str, table: str) -> bool:
-        """Whether its directory holds a schema file."""
+        """Return whether the directory of a table contains a schema file."""
         return is_table(self.files, self.table_location(database, table))
 
     def table_location(self, database: str, table: str) -> str:
-        """The directory of a table, whether it exists or not."""
-        return join(self.database_location(database), table)
+        """Return the directory of a table, whether it exists or not."""
+        return join_path(self.database_location(database), table)
 
     def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Nothing: the schema file says it."""
+        """Do nothing, because the schema file makes the table visible.
+
+        Parameters
+        ----------
+        database, table : str
+            Ignored.
+        properties : mapping of str to str
+            Ignored: the schema file contains them.
+        """
 
     def update_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Nothing: the schema file says it."""
+        """Do nothing, because the schema file contains the properties.
+
+        Parameters
+        ----------
+        database, table : str
+            Ignored.
+        properties : mapping of str to str
+            Ignored.
+        """
 
     def drop_table(self, database: str, table: str) -> None:
-        """Remove a table's directory."""
-        drop_directory(self.files, self._existing(database, table))
+        """Delete the directory of a table.
+
+        Raises
+        ------
+        NotFound
+            There is no such table.
+        """
+        drop_directory(self.files, self._find_table(database, table))
 
     def rename_table(self, database: str, table: str, new_database: str, new_table: str) -> None:
-        """Move a table's directory."""
-        source, target = self._existing(database, table), self.table_location(new_database, new_table)
+        """Move the directory of a table.
+
+        Parameters
+        ----------
+        database, table, new_database, new_table : str
+            As in `paimon.ports.catalogs.TableStore.rename_table`.
+
+        Raises
+        ------
+        NotFound
+            The table or the new database does not exist.
+        AlreadyExists
+            Something exists in the new directory.
+        """
+        source, target = self._find_table(database, table), self.table_location(new_database, new_table)
         if self.files.status(target) is not None:
             raise AlreadyExists("table", f"{new_database}.{new_table}")
         if self.files.status(self.database_location(new_database)) is None:
@@ -79,10 +138,11 @@ class FileSystemCatalogStore:
         move_directory(self.files, source, target)
 
     def database_location(self, database: str) -> str:
-        """The directory of a database, whether it exists or not."""
-        return join(self.warehouse, database + _SUFFIX)
+        """Return the directory of a database, whether it exists or not."""
+        return default_database_path(self.warehouse, database)
 
-    def _existing(self, database: str, table: str) -> str:
+    def _find_table(self, database: str, table: str) -> str:
+        """Return the directory of an existing table, or raise NotFound."""
         if not self.has_table(database, table):
             raise NotFound("table", f"{database}.{table}")
         return self.table_location(database, table)

@@ -1,6 +1,6 @@
-"""JdbcCatalogStore: databases and tables as rows of a database, in Java's table layout; files in a warehouse.
+"""JdbcCatalogStore: a catalog in a database with Java's table layout, for files in a warehouse.
 
-Law: what the rows say is the catalog; directories follow. Two catalogs may share a database under different keys.
+Invariant: the rows are the catalog, and the directories follow. Catalogs with different keys may share a database.
 Source: `JdbcCatalog`.
 """
 
@@ -13,37 +13,62 @@ from attrs import frozen
 from sqlalchemy.exc import IntegrityError
 
 from paimon.adapters.catalogs.database import PROPERTIES, TABLE_PROPERTIES, TABLES, Database
-from paimon.adapters.catalogs.directories import drop_directory, is_table, make_directory, move_directory
+from paimon.adapters.catalogs.directories import (
+    default_database_path,
+    drop_directory,
+    is_table,
+    make_database_directory,
+    move_directory,
+)
 from paimon.domain.errors import AlreadyExists, NotFound
-from paimon.domain.paths import check_within, join
+from paimon.domain.paths import check_within, join_path
 from paimon.ports.files import FileIO
 
 _EXISTS = "exists"
 _LOCATION = "location"
-_MARKER = "_database"
 _KEY_LENGTH, _VALUE_LENGTH = 255, 1000
-"""What Java's table of properties holds; longer ones are left out."""
+"""The sizes of the columns in Java's layout. Longer properties are left out."""
 
 
 @frozen(eq=False)
 class JdbcCatalogStore:
-    """See `paimon.ports.catalogs.CatalogStore`."""
+    """See `paimon.ports.catalogs.CatalogStore`.
+
+    Parameters
+    ----------
+    files : FileIO
+        The storage of the warehouse.
+    warehouse : str
+        The root directory, without a slash at the end.
+    database : Database
+        The database with the rows of the catalog.
+    catalog_key : str
+        The value of the column `catalog_key` in all rows of this catalog.
+    sync_properties : bool
+        Whether the database gets a copy of the table options (`sync-all-properties`).
+    """
 
     files: FileIO
     warehouse: str
     database: Database
     catalog_key: str = "jdbc"
-    keeps_properties: bool = True
+    sync_properties: bool = True
 
     def databases(self) -> Sequence[str]:
-        """Names of the databases that have properties or tables."""
+        """Return the names of the databases that have properties or tables."""
         known = [sa.select(t.c.database_name).where(t.c.catalog_key == self.catalog_key) for t in (PROPERTIES, TABLES)]
         with self.database.transaction() as connection:
             return list(connection.scalars(sa.union(*known)))
 
     def create_database(self, database: str) -> None:
-        """Insert its properties, then make its directory."""
-        location = join(self.warehouse, f"{database}.db")
+        """Insert the properties of a database, then create its directory.
+
+        Raises
+        ------
+        AlreadyExists
+            The database has rows.
+        """
+        location = default_database_path(self.warehouse, database)
         rows = [{"property_key": k, "property_value": v} for k, v in ((_EXISTS, "true"), (_LOCATION, location))]
         if database in self.databases():
             raise AlreadyExists("database", database)
@@ -54,118 +79,173 @@ class JdbcCatalogStore:
         except IntegrityError:
             raise AlreadyExists("database", database) from None
         if self.files.status(location) is None:
-            make_directory(self.files, location, _MARKER)
+            make_database_directory(self.files, location)
 
     def drop_database(self, database: str) -> None:
-        """Delete its rows, then its directory."""
+        """Delete the rows of a database, then its directory.
+
+        Raises
+        ------
+        NotFound
+            The database has no rows.
+        """
         location = self._database_location(database)
         with self.database.transaction() as connection:
-            gone = [
-                connection.execute(sa.delete(t).where(self._of(t, database))).rowcount for t in (TABLES, PROPERTIES)
+            deleted = [
+                connection.execute(sa.delete(t).where(self._in_database(t, database))).rowcount
+                for t in (TABLES, PROPERTIES)
             ]
-            connection.execute(sa.delete(TABLE_PROPERTIES).where(self._of(TABLE_PROPERTIES, database)))
-        if not any(gone):
+            connection.execute(sa.delete(TABLE_PROPERTIES).where(self._in_database(TABLE_PROPERTIES, database)))
+        if not any(deleted):
             raise NotFound("database", database)
         if self.files.status(location) is not None:
             drop_directory(self.files, location)
 
     def tables(self, database: str) -> Sequence[str]:
-        """Names of its tables."""
+        """Return the names of the tables of a database."""
         with self.database.transaction() as connection:
-            return list(connection.scalars(sa.select(TABLES.c.table_name).where(self._of(TABLES, database))))
+            return list(connection.scalars(sa.select(TABLES.c.table_name).where(self._in_database(TABLES, database))))
 
     def has_table(self, database: str, table: str) -> bool:
-        """Whether there is a row of it."""
+        """Return whether the table has a row."""
         with self.database.transaction() as connection:
-            row = connection.execute(sa.select(TABLES.c.table_name).where(self._is(database, table))).first()
+            row = connection.execute(sa.select(TABLES.c.table_name).where(self._is_table(database, table))).first()
         return row is not None
 
     def table_location(self, database: str, table: str) -> str:
-        """Below the location that its database was given; `CorruptTable` where that lies outside the warehouse."""
-        return join(self._database_location(database), table)
+        """Return a directory below the recorded location of the database.
+
+        Raises
+        ------
+        CorruptTable
+            The recorded location lies outside the warehouse.
+        """
+        return join_path(self._database_location(database), table)
 
     def register_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Insert its row, and those of its properties."""
+        """Insert the row of a table and the rows of its properties.
+
+        Parameters
+        ----------
+        database, table : str
+            The names.
+        properties : mapping of str to str
+            Properties longer than the columns of Java's layout are left out.
+
+        Raises
+        ------
+        AlreadyExists
+            The table has a row.
+        """
         try:
             with self.database.transaction() as connection:
                 connection.execute(sa.insert(TABLES).values(self._row(database, table)))
-                self._keep_properties(connection, database, table, properties)
+                self._replace_properties(connection, database, table, properties)
         except IntegrityError:
             raise AlreadyExists("table", f"{database}.{table}") from None
 
     def update_table(self, database: str, table: str, properties: Mapping[str, str]) -> None:
-        """Put rows of these properties in the place of those that it has."""
-        if not self.keeps_properties:
+        """Replace the rows of the properties of a table.
+
+        Parameters
+        ----------
+        database, table : str
+            The names. A table without a row is ignored.
+        properties : mapping of str to str
+            Properties longer than the columns of Java's layout are left out.
+        """
+        if not self.sync_properties:
             return
         with self.database.transaction() as connection:
-            if connection.execute(sa.select(TABLES.c.table_name).where(self._is(database, table))).first():
-                self._keep_properties(connection, database, table, properties)
+            if connection.execute(sa.select(TABLES.c.table_name).where(self._is_table(database, table))).first():
+                self._replace_properties(connection, database, table, properties)
 
     def drop_table(self, database: str, table: str) -> None:
-        """Delete its row, then its directory."""
+        """Delete the rows of a table, then its directory.
+
+        Raises
+        ------
+        NotFound
+            The table has no row.
+        """
         location = self.table_location(database, table)
         with self.database.transaction() as connection:
-            if not connection.execute(sa.delete(TABLES).where(self._is(database, table))).rowcount:
+            if not connection.execute(sa.delete(TABLES).where(self._is_table(database, table))).rowcount:
                 raise NotFound("table", f"{database}.{table}")
-            self._forget_properties(connection, database, table)
+            self._delete_properties(connection, database, table)
         if self.files.status(location) is not None:
             drop_directory(self.files, location)
 
     def rename_table(self, database: str, table: str, new_database: str, new_table: str) -> None:
-        """Change its row and move its directory: where the move fails, the row stays as it was."""
+        """Change the rows of a table and move its directory. If the move fails, the rows stay as they were.
+
+        Parameters
+        ----------
+        database, table, new_database, new_table : str
+            As in `paimon.ports.catalogs.TableStore.rename_table`.
+
+        Raises
+        ------
+        NotFound
+            The table or the new database does not exist.
+        AlreadyExists
+            The new name has a row.
+        """
         source, target = self.table_location(database, table), self.table_location(new_database, new_table)
         if new_database not in self.databases():
             raise NotFound("database", new_database)
-        changed = sa.update(TABLES).where(self._is(database, table))
         try:
             with self.database.transaction() as connection:
-                values = {"database_name": new_database, "table_name": new_table}
-                if not connection.execute(changed.values(values)).rowcount:
+                names = {"database_name": new_database, "table_name": new_table}
+                if not connection.execute(self._update_rows(TABLES, database, table).values(names)).rowcount:
                     raise NotFound("table", f"{database}.{table}")
-                self._forget_properties(connection, new_database, new_table)  # those of one that others dropped
-                moved = sa.update(TABLE_PROPERTIES).where(self._is(database, table, TABLE_PROPERTIES))
-                connection.execute(moved.values(values))
+                # A dropped table of this name may have left some.
+                self._delete_properties(connection, new_database, new_table)
+                connection.execute(self._update_rows(TABLE_PROPERTIES, database, table).values(names))
                 if is_table(self.files, source):
                     move_directory(self.files, source, target)
         except IntegrityError:
             raise AlreadyExists("table", f"{new_database}.{new_table}") from None
 
-    def _of(self, table: sa.Table, database: str) -> sa.ColumnElement[bool]:
+    def _in_database(self, table: sa.Table, database: str) -> sa.ColumnElement[bool]:
         return sa.and_(table.c.catalog_key == self.catalog_key, table.c.database_name == database)
 
-    def _is(self, database: str, table: str, rows: sa.Table = TABLES) -> sa.ColumnElement[bool]:
-        return sa.and_(self._of(rows, database), rows.c.table_name == table)
+    def _is_table(self, database: str, table: str, rows: sa.Table = TABLES) -> sa.ColumnElement[bool]:
+        return sa.and_(self._in_database(rows, database), rows.c.table_name == table)
+
+    def _update_rows(self, rows: sa.Table, database: str, table: str) -> sa.Update:
+        return sa.update(rows).where(self._is_table(database, table, rows))
 
     def _row(self, database: str, table: str) -> dict[str, str]:
         return {"catalog_key": self.catalog_key, "database_name": database, "table_name": table}
 
-    def _keep_properties(
+    def _replace_properties(
         self, connection: sa.Connection, database: str, table: str, properties: Mapping[str, str]
     ) -> None:
-        self._forget_properties(connection, database, table)
-        told = [
+        self._delete_properties(connection, database, table)
+        rows = [
             {**self._row(database, table), "property_key": key, "property_value": value}
             for key, value in properties.items()
-            if self.keeps_properties and len(key) <= _KEY_LENGTH and len(value) <= _VALUE_LENGTH
+            if self.sync_properties and len(key) <= _KEY_LENGTH and len(value) <= _VALUE_LENGTH
         ]
-        if told:
-            connection.execute(sa.insert(TABLE_PROPERTIES), told)
+        if rows:
+            connection.execute(sa.insert(TABLE_PROPERTIES), rows)
 
-    def _forget_properties(self, connection: sa.Connection, database: str, table: str) -> None:
-        connection.execute(sa.delete(TABLE_PROPERTIES).where(self._is(database, table, TABLE_PROPERTIES)))
+    def _delete_properties(self, connection: sa.Connection, database: str, table: str) -> None:
+        connection.execute(sa.delete(TABLE_PROPERTIES).where(self._is_table(database, table, TABLE_PROPERTIES)))
 
     def _database_location(self, database: str) -> str:
-        said = sa.select(PROPERTIES.c.property_value)
-        said = said.where(self._of(PROPERTIES, database), PROPERTIES.c.property_key == _LOCATION)
+        found = sa.select(PROPERTIES.c.property_value)
+        found = found.where(self._in_database(PROPERTIES, database), PROPERTIES.c.property_key == _LOCATION)
         with self.database.transaction() as connection:
-            location = connection.scalar(said)
+            location = connection.scalar(found)
         if location is None:
-            return join(self.warehouse, f"{database}.db")
-        path = _local(str(location))
-        check_within(path, (self.warehouse,), self.database.shown)
+            return default_database_path(self.warehouse, database)
+        path = _to_local_path(str(location))
+        check_within(path, (self.warehouse,), self.database.redacted_uri)
         return path
 
 
-def _local(location: str) -> str:
-    """Java writes local paths as ``file:/…``."""
+def _to_local_path(location: str) -> str:
+    """Return a location without the scheme ``file:``, which Java writes for local paths."""
     return "/" + location.removeprefix("file:").lstrip("/") if location.startswith("file:") else location.rstrip("/")

@@ -1,7 +1,7 @@
-"""A JDBC catalog from its options, which are Java's.
+"""Create a JDBC catalog from Java's catalog options.
 
-Law: the same options make the same catalog in Java and here; an embedded database needs none of them. Source:
-`CatalogOptions`, `JdbcCatalogFactory`.
+Invariant: the same options give the same catalog in Java and here. A local warehouse needs none, because it has an
+embedded SQLite database. Source: `CatalogOptions`, `JdbcCatalogFactory`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from paimon.adapters.catalogs.jdbc import JdbcCatalogStore
 from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.parse import parse_bool, parse_duration_millis
-from paimon.domain.paths import join
+from paimon.domain.paths import join_path
 from paimon.ports.files import FileIO
 
 _URI = "uri"
@@ -25,13 +25,53 @@ _EMBEDDED = "paimon-catalog.sqlite"
 
 
 def jdbc_store(files: FileIO, warehouse: str, options: Mapping[str, str]) -> JdbcCatalogStore:
-    """The catalog's databases and tables."""
-    keeps = parse_bool(options.get(_PROPERTIES, "true"), _PROPERTIES)
-    return JdbcCatalogStore(files, warehouse, _database(files, warehouse, options), _key(options), keeps)
+    """Create the store of the databases and tables.
+
+    Parameters
+    ----------
+    files : FileIO
+        The storage of the warehouse.
+    warehouse : str
+        The root directory.
+    options : mapping of str to str
+        The checked catalog options.
+
+    Returns
+    -------
+    JdbcCatalogStore
+        No connection is opened yet.
+
+    Raises
+    ------
+    InvalidRequest
+        The value of an option is not valid, or the warehouse needs the option `uri`.
+    """
+    sync_properties = parse_bool(options.get(_PROPERTIES, "true"), _PROPERTIES)
+    return JdbcCatalogStore(files, warehouse, _database(files, warehouse, options), _key(options), sync_properties)
 
 
 def locked_files(files: FileIO, warehouse: str, options: Mapping[str, str]) -> LockedFiles:
-    """Files that are created under the catalog's lock."""
+    """Wrap the storage so that files are created under the lock of the catalog.
+
+    Parameters
+    ----------
+    files : FileIO
+        The storage of the warehouse.
+    warehouse : str
+        The root directory.
+    options : mapping of str to str
+        The checked catalog options.
+
+    Returns
+    -------
+    LockedFiles
+        No connection is opened yet.
+
+    Raises
+    ------
+    InvalidRequest
+        The value of an option is not valid, or the warehouse needs the option `uri`.
+    """
     timeout = parse_duration_millis(options.get(_TIMEOUT, "8 min"), _TIMEOUT)
     longest = parse_duration_millis(options.get(_LONGEST_WAIT, "8 s"), _LONGEST_WAIT)
     lock = CatalogLock(_database(files, warehouse, options), timeout, longest)
@@ -46,9 +86,9 @@ def _database(files: FileIO, warehouse: str, options: Mapping[str, str]) -> Data
     uri = options.get(_URI)
     if uri is None:
         if "://" in warehouse:
-            hint = "give uri, such as postgresql://host/database; local warehouses alone have an embedded database"
-            raise InvalidRequest(f"the JDBC catalog of {warehouse} needs a database", subject=_URI, hint=hint)
+            hint = "set it, for example to postgresql://host/database; only local warehouses have an embedded database"
+            raise InvalidRequest(f"JDBC catalog of {warehouse!r} needs the option 'uri'", subject=_URI, hint=hint)
         if files.status(warehouse) is None:
-            files.replace(join(warehouse, _EMBEDDED), b"")
-        uri = f"sqlite:///{join(warehouse, _EMBEDDED)}"
+            files.replace(join_path(warehouse, _EMBEDDED), b"")
+        uri = f"sqlite:///{join_path(warehouse, _EMBEDDED)}"
     return Database(uri, options.get("jdbc.user"), options.get("jdbc.password"))

@@ -1,8 +1,8 @@
-"""The lock of a JDBC catalog, and files that are created under it.
+"""CatalogLock: the lock of a JDBC catalog, and LockedFiles, which creates files under it.
 
-Law: of all who hold the lock of a table at most one creates a file, so that a storage without any compare-and-swap is
-safe. A lock that outlived its time may have been taken by another: what was created then is unknown, never said to be
-created. Source: `JdbcCatalogLock`, `AbstractDistributedLockDialect`.
+Invariant: of several lock owners at most one creates a file, so a storage without compare-and-swap is safe. After the
+timeout another process may own the lock; a file created then has the outcome UNKNOWN, never CREATED. Source:
+`JdbcCatalogLock`, `AbstractDistributedLockDialect`.
 """
 
 from __future__ import annotations
@@ -21,34 +21,42 @@ from paimon.domain.errors import StorageError
 from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome
 
 _FIRST_WAIT_SECONDS = 0.02
-_DEAD_SECONDS = 2
-"""Who waits outlasts a holder that died just before: its lock is told in whole seconds, rounded up."""
-_OVER = {
+_EXTRA_WAIT_SECONDS = 2
+"""A waiting process outlasts the lock of a process that died, because the database rounds times up to seconds."""
+_IS_EXPIRED = {
     "sqlite": "strftime('%s', 'now') - strftime('%s', acquired_at) > expire_time_seconds",
     "postgresql": "EXTRACT(EPOCH FROM AGE(NOW(), acquired_at)) > expire_time_seconds",
     "mysql": "TIMESTAMPDIFF(SECOND, acquired_at, NOW()) > expire_time_seconds",
 }
-_OVER["mariadb"] = _OVER["mysql"]
-"""When a lock's time is over, by the clock of the database."""
+_IS_EXPIRED["mariadb"] = _IS_EXPIRED["mysql"]
+"""The condition of an expired lock, by the clock of the database."""
 
 
-class Held:
-    """Tells, after the lock was given back, whether it had been ours to the end."""
+class LockHold:
+    """One use of a lock.
+
+    Attributes
+    ----------
+    was_never_lost : bool
+        After the release: whether this process owned the lock for the whole block. False before.
+    """
 
     def __init__(self) -> None:
-        self.to_the_end = False
+        self.was_never_lost = False
 
 
 @frozen
 class CatalogLock:
-    """Locks by name.
+    """Locks by name, as rows of a database.
 
     Parameters
     ----------
+    database : Database
+        The database with the table of locks.
     timeout_millis : int
-        How long to wait for a lock, and how long one is held at most (`lock-acquire-timeout`).
+        The longest wait for a lock, and the time after which others may take it (`lock-acquire-timeout`).
     longest_wait_millis : int
-        The longest pause between two tries (`lock-check-max-sleep`).
+        The longest pause between two attempts (`lock-check-max-sleep`).
     """
 
     database: Database
@@ -56,55 +64,70 @@ class CatalogLock:
     longest_wait_millis: int = 8 * 1000
 
     @contextmanager
-    def held(self, name: str) -> Iterator[Held]:
-        """The block runs while nobody else holds the lock of this name.
+    def hold_lock(self, name: str) -> Iterator[LockHold]:
+        """Run a block while no other process owns the lock of this name.
+
+        Parameters
+        ----------
+        name : str
+            The lock, at most 255 characters.
+
+        Yields
+        ------
+        LockHold
+            Shows after the block whether the lock was lost in between.
 
         Raises
         ------
         StorageError
-            Others held it all the time.
+            Other processes owned the lock during the whole timeout, or the database failed.
         """
         since = self._acquire(name)
-        held = Held()
+        hold = LockHold()
         try:
-            yield held
+            yield hold
         finally:
-            held.to_the_end = self._release(name, since)
+            hold.was_never_lost = self._release(name, since)
 
     def _release(self, name: str, since: float) -> bool:
-        """Give the lock back; whether it was ours until then. One whose time is over may be another's by now."""
-        if self._is_over(since):
+        """Release the lock, and return whether this process owned it until then."""
+        if self._is_expired(since):
             return False
         try:
             with self.database.transaction() as connection:
-                gone = connection.execute(sa.delete(LOCKS).where(LOCKS.c.lock_id == name)).rowcount
+                deleted = connection.execute(sa.delete(LOCKS).where(LOCKS.c.lock_id == name)).rowcount
         except StorageError:
-            return False  # what was done under the lock is done: the row goes when its time is over
-        return gone > 0 and not self._is_over(since)
+            return False  # the work under the lock is done; the next process deletes the expired row
+        return deleted > 0 and not self._is_expired(since)
 
-    def _is_over(self, since: float) -> bool:
+    def _is_expired(self, since: float) -> bool:
         return (time.monotonic() - since) * 1000 >= self.timeout_millis
 
     def _acquire(self, name: str) -> float:
-        """Wait for the lock; answers a moment before it became ours."""
+        """Wait for the lock, and return a monotonic time just before it was taken."""
         start, wait = time.monotonic(), _FIRST_WAIT_SECONDS
         since = start
         while not self._try(name):
-            if self._is_over(start + _DEAD_SECONDS):
-                hint = "its holder is slow or died: wait, or delete its row in paimon_distributed_locks"
-                raise StorageError(self.database.shown, f"the lock {name!r} was not to be had", hint=hint)
+            if self._is_expired(start + _EXTRA_WAIT_SECONDS):
+                hint = "its owner is slow or dead: retry, or delete its row in paimon_distributed_locks"
+                raise StorageError(
+                    self.database.redacted_uri,
+                    f"lock {name!r} was not released within {self.timeout_millis / 1000:g} s",
+                    hint=hint,
+                )
             time.sleep(wait)
             wait = min(2 * wait, self.longest_wait_millis / 1000)
             since = time.monotonic()
         return since
 
     def _try(self, name: str) -> bool:
-        # Databases tell seconds: a second more, and nobody takes it before we count it as lost.
+        """Return whether the lock could be taken now. Expired locks are deleted first."""
+        # Databases count in seconds. One second more: no process takes the lock before this one counts it as lost.
         seconds = self.timeout_millis // 1000 + 1
-        over = sa.text(_OVER[self.database.dialect])
+        is_expired = sa.text(_IS_EXPIRED[self.database.dialect])
         try:
             with self.database.transaction() as connection:
-                connection.execute(sa.delete(LOCKS).where(LOCKS.c.lock_id == name, over))
+                connection.execute(sa.delete(LOCKS).where(LOCKS.c.lock_id == name, is_expired))
                 connection.execute(sa.insert(LOCKS).values(lock_id=name, expire_time_seconds=seconds))
         except IntegrityError:
             return False
@@ -113,17 +136,18 @@ class CatalogLock:
 
 @frozen(eq=False)
 class LockedFiles:
-    """A FileIO whose `put_if_absent` runs under the lock of the table that the path lies in.
+    """A FileIO whose `put_if_absent` runs under the lock of the table that contains the path.
 
     Parameters
     ----------
     inner : FileIO
-        Does all the rest.
+        The storage.
     lock : CatalogLock
+        The locks of the catalog.
     warehouse : str
-        Below it lie ``DATABASE.db/TABLE``.
+        The directory that contains ``DATABASE.db/TABLE``.
     catalog_key : str
-        The first part of a lock's name.
+        The first part of the names of locks.
     """
 
     inner: FileIO
@@ -132,40 +156,40 @@ class LockedFiles:
     catalog_key: str
 
     def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
-        """As the inner one."""
+        """Read a whole file of the inner storage."""
         return self.inner.read(path, max_bytes)
 
     def open(self, path: str) -> pa.NativeFile:
-        """As the inner one."""
+        """Open a file of the inner storage."""
         return self.inner.open(path)
 
     def create(self, path: str) -> OutputFile:
-        """As the inner one."""
+        """Begin a file in the inner storage. Its name is unique, so it needs no lock."""
         return self.inner.create(path)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Create the file with this content unless it is there."""
-        with self.lock.held(self._name(path)) as held:
+        """Create a file under the lock of its table, unless it exists; UNKNOWN if the lock was lost."""
+        with self.lock.hold_lock(self._name(path)) as hold:
             outcome = self.inner.put_if_absent(path, data)
-        return PutOutcome.UNKNOWN if outcome is PutOutcome.CREATED and not held.to_the_end else outcome
+        return PutOutcome.UNKNOWN if outcome is PutOutcome.CREATED and not hold.was_never_lost else outcome
 
     def replace(self, path: str, data: bytes) -> None:
-        """As the inner one."""
+        """Replace a file of the inner storage."""
         self.inner.replace(path, data)
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """As the inner one."""
+        """List a directory of the inner storage."""
         return self.inner.list(path)
 
     def status(self, path: str) -> FileStatus | None:
-        """As the inner one."""
+        """Return what the inner storage has at a path."""
         return self.inner.status(path)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """As the inner one."""
+        """Delete files of the inner storage."""
         self.inner.delete(paths)
 
     def _name(self, path: str) -> str:
-        """``KEY.DATABASE.TABLE``, as Java's committers name it."""
+        """Return the name of the lock: ``KEY.DATABASE.TABLE``, as Java names it."""
         below = path.removeprefix(self.warehouse).strip("/").split("/")
         return ".".join((self.catalog_key, *(part.removesuffix(".db") for part in below[:2])))

@@ -1,15 +1,15 @@
-"""SparkExecutor: tasks on the executors of a Spark session, one Spark task each.
+"""SparkExecutor: an executor that runs each task as one Spark task.
 
-Law: nothing but bytes passes between driver and executors: a task is pickled by the driver that made it, an answer is
-encoded and decoded by the functions given, and nothing is ever unpickled that lay in storage. Spark may run a task
-again that failed or whose worker died; the answers are those of the tries that ended well.
+Invariant: driver and executors exchange only bytes. The driver pickles each task, and the given functions encode and
+decode results; nothing that lay in storage is unpickled. Spark may run a failed task again; the results are those of
+the successful attempts.
 """
 
 from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, cast
 
 import pyarrow as pa
@@ -22,25 +22,25 @@ from paimon.domain.errors import InvalidRequest, PaimonError, StorageError, Unsu
 T = TypeVar("T")
 R = TypeVar("R")
 
-_PLACE, _DATA = "place", "data"
-_SCHEMA = f"{_PLACE} INT NOT NULL, {_DATA} BINARY NOT NULL"
-_TYPED = re.compile(
+_POSITION, _DATA = "position", "data"
+_SCHEMA = f"{_POSITION} INT NOT NULL, {_DATA} BINARY NOT NULL"
+_TASK_ERROR = re.compile(
     r"^paimon\.domain\.errors\.(InvalidRequest|Unsupported): (.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-"""What Python says of an error of ours at the end of a traceback, up to what Java says of it."""
-_ARROW = pa.schema([pa.field(_PLACE, pa.int32(), nullable=False), pa.field(_DATA, pa.binary(), nullable=False)])
+"""The line of an error of this library at the end of a Python traceback, before the text that Java appends."""
+_ARROW = pa.schema([pa.field(_POSITION, pa.int32(), nullable=False), pa.field(_DATA, pa.binary(), nullable=False)])
 
 
 class SparkExecutor(Generic[R]):
-    """See `paimon.ports.executor.Executor`; all tasks run when the first answer is asked for.
+    """See `paimon.ports.executor.Executor`. All tasks run when the first result is requested.
 
     Parameters
     ----------
     session : SparkSession
-        Where tasks run.
+        The session that runs the tasks.
     encode, decode : callable
-        An answer as bytes, and back.
+        Convert a result to bytes, and back.
     """
 
     def __init__(self, session: SparkSession, encode: Callable[[R], bytes], decode: Callable[[bytes], R]) -> None:
@@ -49,49 +49,94 @@ class SparkExecutor(Generic[R]):
         self._decode = decode
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-        """The answers in the order of the tasks; StorageError where Spark gave a task up."""
-        given = [cloudpickle.dumps(task) for task in tasks]
-        if not given:
+        """Yield the results in the order of the tasks.
+
+        Raises
+        ------
+        StorageError
+            A task failed more often than Spark retries it.
+        """
+        tasks = list(tasks)
+        if not tasks:
             return
         try:
-            answers = self._run(_Runs(function, self._encode), given).collect()
+            frame = distribute_tasks(self._session, tasks)
+            rows = frame.mapInArrow(_TaskRunner(function, self._encode), _SCHEMA).collect()
         except PySparkException as error:
-            raise StorageError("Spark", f"gave up a task: {_reason(error)}") from error
-        for _, data in sorted((row[_PLACE], bytes(row[_DATA])) for row in answers):
+            raise StorageError("Spark", f"a task failed: {_reason(error)}") from error
+        for _, data in sorted((row[_POSITION], bytes(row[_DATA])) for row in rows):
             yield self._decode(data)
 
-    def _run(self, runs: _Runs[T, R], given: list[bytes]) -> DataFrame:
-        frame = self._session.createDataFrame(list(enumerate(given)), _SCHEMA)
-        return frame.repartitionById(len(given), frame[_PLACE]).mapInArrow(runs, _SCHEMA)
 
-
-class _Runs(Generic[T, R]):
-    """What each Spark task does with the tasks that it gets."""
+class _TaskRunner(Generic[T, R]):
+    """Runs the tasks of one partition on a Spark executor."""
 
     def __init__(self, function: Callable[[T], R], encode: Callable[[R], bytes]) -> None:
         self._function = function
         self._encode = encode
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for place, data in zip(batch[_PLACE], batch[_DATA], strict=True):
-                task = cast(T, pickle.loads(data.as_py()))  # made by this job's driver
-                answer = {_PLACE: place.as_py(), _DATA: self._encode(self._function(task))}
-                yield pa.RecordBatch.from_pylist([answer], schema=_ARROW)
+        for position, task in read_tasks(batches):
+            row = {_POSITION: position, _DATA: self._encode(self._function(cast(T, task)))}
+            yield pa.RecordBatch.from_pylist([row], schema=_ARROW)
 
 
-def failure_of(error: Exception) -> PaimonError:
-    """The error that a task ended with, where the caller is at fault; else StorageError."""
-    found = _TYPED.search(str(error))
+def distribute_tasks(session: SparkSession, tasks: Sequence[object]) -> DataFrame:
+    """Create a data frame with one partition per task.
+
+    Parameters
+    ----------
+    session : SparkSession
+        The session that runs the tasks.
+    tasks : sequence of object
+        One or more tasks, which the driver pickles.
+
+    Returns
+    -------
+    DataFrame
+        The frame. A function that runs on it reads its tasks with `read_tasks`.
+    """
+    frame = session.createDataFrame([(n, cloudpickle.dumps(task)) for n, task in enumerate(tasks)], _SCHEMA)
+    return frame.repartitionById(len(tasks), frame[_POSITION])
+
+
+def read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, object]]:
+    """Read the tasks that `distribute_tasks` sent to a Spark executor.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        Batches of the data frame.
+
+    Yields
+    ------
+    tuple of (int, object)
+        The position of a task among all tasks, and the task.
+    """
+    for batch in batches:
+        for position, data in zip(batch[_POSITION], batch[_DATA], strict=True):
+            yield position.as_py(), pickle.loads(data.as_py())  # pickled by the driver of this job
+
+
+def to_paimon_error(error: Exception) -> PaimonError:
+    """Convert an exception of Spark to the error of the task.
+
+    Returns
+    -------
+    PaimonError
+        InvalidRequest or Unsupported if the traceback ends with one of them, otherwise StorageError.
+    """
+    found = _TASK_ERROR.search(str(error))
     if found is None:
-        return StorageError("Spark", f"gave up a task: {_reason(error)}")
+        return StorageError("Spark", f"a task failed: {_reason(error)}")
     kind, text = found[1], found[2].strip()
     if kind == "InvalidRequest":
         return InvalidRequest(text)
-    return Unsupported(text.removeprefix("not supported: "))
+    return Unsupported(text.removeprefix("Not supported: "))
 
 
 def _reason(error: Exception) -> str:
+    """Return the line of a traceback that names the error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if line.startswith("paimon.") or "Error:" in line or "Exception:" in line]
-    return (named or lines or [type(error).__name__])[-1]
+    error_lines = [line for line in lines if line.startswith("paimon.") or "Error:" in line or "Exception:" in line]
+    return (error_lines or lines or [type(error).__name__])[-1]

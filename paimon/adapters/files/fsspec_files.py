@@ -1,9 +1,8 @@
-"""FsspecFiles: any file system that fsspec knows, by URL, as a FileIO.
+"""FsspecFiles: a FileIO for every file system that fsspec knows, by URL.
 
-Law: a file is created if absent only by a primitive that the storage itself decides: an exclusive create, believed
-after a trial on this very storage (put twice, the second must lose). A storage without one is refused, unless the
-option `single-writer` says that nobody else writes. An error of a put is an unknown outcome. Source: `FileIO`,
-`ObjectStore` commit rules.
+Invariant: a file is created if absent only by an exclusive create of the storage. The first use proves it with two puts
+on this storage, of which the second must fail. A storage without it is refused, unless the option `single-writer` says
+that no other process writes. A put that fails has an unknown outcome. Source: `FileIO`, `ObjectStore` commit rules.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ from typing import Any
 import fsspec
 import pyarrow as pa
 
-from paimon.adapters.files.exclusive import prove_exclusive, refusal
 from paimon.adapters.files.fsspec_output import BufferedOutputFile, StagedOutputFile
 from paimon.adapters.files.fsspec_retry import RetryingFileSystem, is_lost_reply
+from paimon.adapters.files.put_if_absent import no_exclusive_create_error, prove_exclusive
 from paimon.adapters.files.request_retry import RequestRetry
-from paimon.adapters.files.store_options import STORES, request_policy, without_retries
+from paimon.adapters.files.store_options import SINGLE_WRITER, STORES, request_policy, without_retries
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError, Unsupported
 from paimon.domain.extras import missing_extra
-from paimon.domain.secrets import redacted
+from paimon.domain.secrets import redact_secrets
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
-SINGLE_WRITER = "single-writer"
 _EXCLUSIVE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
-"""Schemes whose clients hand an exclusive create on to the storage (an `exists` before a write would not do)."""
+"""Schemes whose clients use an exclusive create of the storage. A check before the write would not be safe."""
 _MEMORY_LOCK = threading.Lock()
 _LOCAL = frozenset({"file", "local"})
 _DELETE_THREADS = 16
@@ -39,15 +37,24 @@ _TIME_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 
 
 class FsspecFiles:
-    """Paths are URLs of one scheme.
+    """Files of one file system. Paths are URLs of one scheme.
 
     Parameters
     ----------
     location : str
-        A URL; its scheme and host choose the file system.
-    storage : mapping
-        What fsspec's file system takes, `single-writer` (true where no two writers ever meet), and the limits of
-        retries (see `store_options.retries`).
+        A URL, whose scheme and host select the file system.
+    storage : mapping, optional
+        The options of fsspec's file system, `single-writer` (true if two writers never run at the same time), and the
+        limits of retries (see `store_options.retry_config`).
+
+    Raises
+    ------
+    MissingExtra
+        The client of the store is not installed.
+    Unsupported
+        The file system needs a package that is not installed.
+    InvalidRequest
+        The scheme or an option is not known.
     """
 
     def __init__(self, location: str, storage: Mapping[str, object] | None = None) -> None:
@@ -63,61 +70,64 @@ class FsspecFiles:
                 raise missing_extra(f"a location {self._scheme}://", "obstore") from error
             raise Unsupported(f"file system {self._scheme!r}", hint=str(error)) from error
         except (ValueError, TypeError) as error:
-            reason = redacted(str(error), options)
-            hint = "check the scheme of the URL and the storage options that its file system takes"
-            raise InvalidRequest(f"{location!r} cannot be opened: {reason}", subject=location, hint=hint) from None
-        self._told = options
+            hint = "check the scheme of the URL and the storage options of its file system"
+            raise InvalidRequest(
+                f"Location {location!r} cannot be opened: {redact_secrets(str(error), options)}",
+                subject=location,
+                hint=hint,
+            ) from None
+        self._options = options
         self._in_memory = self._scheme == "memory"
-        self._trusted = False
+        self._is_exclusive_proved = False
 
     def __repr__(self) -> str:
         return f"FsspecFiles({self._scheme}://)"
 
     def __reduce__(self) -> str:
-        raise InvalidRequest(f"the client of {self._scheme}:// does not travel", hint="send the table or the catalog")
+        raise InvalidRequest(f"Client of {self._scheme}:// cannot be pickled", hint="pickle the table or the catalog")
 
     def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
-        """The whole file."""
-        with self._errors(path):
+        """Read a whole file in one request."""
+        with self._translate_errors(path):
             self._check_regular(path)
-            data = self._start_of(self._key(path), max_bytes + 1)
+            data = self._read_start(self._key(path), max_bytes + 1)
             check_whole(path, len(data), max_bytes)
             return data
 
     def open(self, path: str) -> pa.NativeFile:
-        """The file as a seekable Arrow file; ranges go to the storage as they are asked for."""
-        with self._errors(path):
-            if self._in_memory:  # its open file would be shared by all readers, position included
+        """Open a file for random access. Each access is a request for a range."""
+        with self._translate_errors(path):
+            if self._in_memory:  # all readers of an open file would share its position
                 return pa.BufferReader(self._fs.cat_file(self._key(path)))
             return pa.PythonFile(self._fs.open_input(self._key(path)), mode="r")
 
     def create(self, path: str) -> OutputFile:
-        """A new file, visible at its `close`."""
-        with self._errors(path, missing_is_error=True):
+        """Begin a file that is visible after its `close`."""
+        with self._translate_errors(path, missing_is_error=True):
             if self._in_memory:
                 return BufferedOutputFile(lambda data: self.replace(path, data))
             self._make_parent(path)
             staged = self._fs.open(self._key(path), "wb", autocommit=False)
-        return StagedOutputFile(staged, partial(self._errors, path, missing_is_error=True))
+        return StagedOutputFile(staged, partial(self._translate_errors, path, missing_is_error=True))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Create the file with this content unless it is there."""
+        """Create a file, unless it exists. The first call proves that the storage can do so."""
         self._check_exclusive(path)
-        with self._errors(path, missing_is_error=True):
+        with self._translate_errors(path, missing_is_error=True):
             self._make_parent(path)
         return self._put_new(self._key(path), path, data)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create the file or replace its content."""
-        with self._errors(path, missing_is_error=True):
+        """Create a file, or replace its content."""
+        with self._translate_errors(path, missing_is_error=True):
             self._make_parent(path)
             with self._memory_lock():
                 self._fs.pipe_file(self._key(path), data)
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Entries of a directory by name; none where it is missing."""
+        """List a directory in the order of names; empty if it does not exist."""
         key = self._key(path)
-        with self._errors(path):
+        with self._translate_errors(path):
             self._fs.invalidate_cache(key)
             try:
                 entries = self._fs.ls(key, detail=True)
@@ -127,8 +137,8 @@ class FsspecFiles:
         return sorted(found, key=lambda s: s.name)
 
     def status(self, path: str) -> FileStatus | None:
-        """What is at the path, None where nothing is."""
-        with self._errors(path):
+        """Return what is at a path, or None."""
+        with self._translate_errors(path):
             self._fs.invalidate_cache(self._key(path))
             try:
                 return _status(path, self._fs.info(self._key(path)))
@@ -136,7 +146,7 @@ class FsspecFiles:
                 return None
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove files, and directories that are empty; what is missing is no error."""
+        """Delete files and empty directories, several at the same time. Missing ones are ignored."""
         if len(paths) <= 1 or self._in_memory:
             for path in paths:
                 self._delete(path)
@@ -145,29 +155,30 @@ class FsspecFiles:
             list(pool.map(self._delete, paths))
 
     def _key(self, path: str) -> str:
+        """Return the path in the form of the file system; StorageError for a URL of another scheme."""
         scheme, separator, _ = path.partition("://")
         if not separator or scheme != self._scheme:
-            raise StorageError(path, f"is not a URL of {self._scheme}://")
+            raise StorageError(path, f"the path is not a URL of {self._scheme}://")
         return str(self._fs._strip_protocol(path))
 
     def _check_regular(self, path: str) -> None:
-        """Check on a local disk that reading cannot wait for ever, as it does for a FIFO."""
+        """Refuse special files on a local disk, because a read of a FIFO would block."""
         if self._scheme in _LOCAL and self._fs.exists(self._key(path)) and not self._fs.isfile(self._key(path)):
             raise CorruptTable(path, "is not a regular file")
 
-    def _start_of(self, key: str, size: int) -> bytes:
-        """The first bytes, in one request: a range, of which stores that are asked for it send what there is."""
+    def _read_start(self, key: str, size: int) -> bytes:
+        """Read the first bytes in one request. Stores send the whole file if it is shorter."""
         try:
             return bytes(self._fs.cat_file(key, start=0, end=size))
         except FileNotFoundError:
             raise
-        except Exception:  # clients have errors of their own for a range of an empty file
+        except Exception:  # clients raise their own errors for a range of an empty file
             if self._fs.info(key).get("size") != 0:
                 raise
             return b""
 
     def _make_parent(self, path: str) -> None:
-        """Only where directories are real; a store would take this for the wish to make a bucket."""
+        """Create the parent directory where directories exist. A store would create a bucket."""
         if self._scheme in ("file", "local", "hdfs", "sftp", "ssh", "smb"):
             self._fs.makedirs(self._key(path).rpartition("/")[0], exist_ok=True)
 
@@ -175,18 +186,19 @@ class FsspecFiles:
         return _MEMORY_LOCK if self._in_memory else contextlib.nullcontext()
 
     def _check_exclusive(self, path: str) -> None:
-        if self._trusted or self._in_memory or self._single_writer:
+        """Prove once that the storage has an exclusive create, or raise StorageError."""
+        if self._is_exclusive_proved or self._in_memory or self._single_writer:
             return
         if self._scheme not in _EXCLUSIVE:
-            raise refusal(path, self._scheme)
+            raise no_exclusive_create_error(path, self._scheme)
         prove_exclusive(path, lambda trial, data: self._put_new(self._key(trial), trial, data), self.read, self.delete)
-        self._trusted = True
+        self._is_exclusive_proved = True
 
     def _put_new(self, key: str, path: str, data: bytes) -> PutOutcome:
         try:
             with self._memory_lock():
                 if self._single_writer:
-                    self._fs.invalidate_cache()  # under a lock others write too
+                    self._fs.invalidate_cache()  # other processes may have written under the lock
                 if (self._in_memory or self._single_writer) and self._fs.exists(key):
                     return PutOutcome.EXISTS
                 if self._in_memory or (self._single_writer and self._scheme not in _EXCLUSIVE):
@@ -197,13 +209,13 @@ class FsspecFiles:
             return PutOutcome.EXISTS
         except (PermissionError, NotImplementedError, TypeError) as error:
             raise self._storage_error(path, error) from None
-        except Exception:  # clients have errors of their own; whatever it was, the bytes may have arrived
+        except Exception:  # clients raise their own errors, and the bytes may have arrived
             return PutOutcome.UNKNOWN
         return PutOutcome.CREATED
 
     def _delete(self, path: str) -> None:
         key = self._key(path)
-        with self._errors(path):
+        with self._translate_errors(path):
             try:
                 self._fs.rm_file(key)
             except (FileNotFoundError, IsADirectoryError, PermissionError, KeyError):
@@ -213,19 +225,19 @@ class FsspecFiles:
                     raise
 
     @contextlib.contextmanager
-    def _errors(self, path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-        """Turn every error of a client into NotFound or StorageError, without secrets and without its inner story."""
+    def _translate_errors(self, path: str, *, missing_is_error: bool = False) -> Iterator[None]:
+        """Translate errors of a client to NotFound or StorageError, without secrets and causes."""
         try:
             yield
         except PaimonError:
             raise
-        except Exception as error:  # the border to clients of many makes
+        except Exception as error:  # the border to third-party clients
             if isinstance(error, FileNotFoundError) and not missing_is_error:
                 raise NotFound("file", path) from None
             raise self._storage_error(path, error) from None
 
     def _storage_error(self, path: str, error: Exception) -> StorageError:
-        return StorageError(path, redacted(str(error) or type(error).__name__, self._told))
+        return StorageError(path, redact_secrets(str(error) or type(error).__name__, self._options))
 
 
 def _name(key: str) -> str:
@@ -233,7 +245,7 @@ def _name(key: str) -> str:
 
 
 def _is_below(entry: Mapping[str, Any], key: str) -> bool:
-    """Stores list a directory's own marker, and a file as its own listing."""
+    """Return whether an entry lies below a key. Stores also list the marker of the directory itself."""
     return str(entry["name"]).strip("/") != key.strip("/")
 
 
@@ -243,10 +255,10 @@ def _status(path: str, entry: Mapping[str, Any]) -> FileStatus:
 
 
 def _modified_millis(entry: Mapping[str, Any]) -> int | None:
-    told = next((entry[k] for k in _TIME_KEYS if entry.get(k) is not None), None)
-    if isinstance(told, str):
+    modified = next((entry[k] for k in _TIME_KEYS if entry.get(k) is not None), None)
+    if isinstance(modified, str):
         with contextlib.suppress(ValueError):
-            told = datetime.fromisoformat(told.replace("Z", "+00:00"))
-    if isinstance(told, datetime):
-        return int(told.timestamp() * 1000)
-    return int(told * 1000) if isinstance(told, int | float) else None
+            modified = datetime.fromisoformat(modified.replace("Z", "+00:00"))
+    if isinstance(modified, datetime):
+        return int(modified.timestamp() * 1000)
+    return int(modified * 1000) if isinstance(modified, int | float) else None

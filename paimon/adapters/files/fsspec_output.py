@@ -1,6 +1,6 @@
-"""Files being written through fsspec: not visible before their close.
+"""Output files that are written through fsspec.
 
-Law: `abort` leaves nothing, and a file that was closed is whole.
+Invariant: nothing is visible before `close`, a closed file is whole, and `abort` leaves no file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from paimon.adapters.files.output import Output
 
 
 class BufferedOutputFile(Output):
-    """Kept in memory and put as a whole."""
+    """An output file in memory that is put as a whole.
+
+    Parameters
+    ----------
+    put : callable
+        Creates the file with these bytes.
+    """
 
     def __init__(self, put: Callable[[bytes], None]) -> None:
         self._put = put
@@ -22,26 +28,34 @@ class BufferedOutputFile(Output):
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        """Append bytes."""
+        """Append bytes, and return their number."""
         return self._buffer.write(data)
 
     def tell(self) -> int:
-        """Bytes written."""
+        """Return the number of bytes written."""
         return self._buffer.tell()
 
     def close(self) -> None:
-        """Put the file."""
+        """Put the file. Further calls do nothing."""
         if not self.closed:
             self.closed = True
             self._put(self._buffer.getvalue())
 
     def abort(self) -> None:
-        """Forget the bytes."""
+        """Discard the bytes."""
         self.closed = True
 
 
 class StagedOutputFile(Output):
-    """An upload of fsspec that is committed at the close; `guard` turns the client's errors into ours."""
+    """An upload of fsspec that is committed at `close`.
+
+    Parameters
+    ----------
+    file : object
+        A file of fsspec that was opened with `autocommit=False`.
+    guard : callable
+        Returns a context manager that translates errors of the client.
+    """
 
     def __init__(self, file: Any, guard: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
         self._file = file
@@ -50,18 +64,18 @@ class StagedOutputFile(Output):
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        """Append bytes."""
+        """Append bytes, and return their number."""
         with self._guard():
             self._file.write(data)
         self._size += len(data)
         return len(data)
 
     def tell(self) -> int:
-        """Bytes written."""
+        """Return the number of bytes written."""
         return self._size
 
     def close(self) -> None:
-        """Finish the upload."""
+        """Finish the upload. Further calls do nothing."""
         if self.closed:
             return
         self.closed = True
@@ -70,8 +84,8 @@ class StagedOutputFile(Output):
             self._file.commit()
 
     def abort(self) -> None:
-        """Throw the upload away."""
+        """Discard the upload."""
         self.closed = True
-        with contextlib.suppress(Exception):  # what cannot be thrown away was never visible
+        with contextlib.suppress(Exception):  # an upload that cannot be discarded was never visible
             self._file.close()
             self._file.discard()

@@ -1,7 +1,7 @@
-"""RetryingFileSystem: an fsspec file system whose calls are made again when a reply did not arrive.
+"""RetryingFileSystem: an fsspec file system that repeats calls whose reply did not arrive.
 
-fsspec's clients retry by rules of their own, and not every client retries a body that was cut. Which errors mean a lost
-reply is known by their classes, by name where the client is optional.
+The clients of fsspec retry by different rules, and not every client retries a reply whose body was cut. Lost replies
+are recognized by the class of the error, or by its name where the client is optional.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LOST_BY_NAME = frozenset({
 
 
 class RetryingFileSystem:
-    """Delegates to a file system; each method call is one request of the retry policy.
+    """Delegates to a file system. The retry policy applies to each method call.
 
     Parameters
     ----------
     inner : object
-        An `fsspec.AbstractFileSystem`. Its methods must be safe to call twice; what `open` returns for writing is
-        handed on as it is.
+        An `fsspec.AbstractFileSystem` whose methods are safe to call twice. The result of `open` for writing is
+        returned unchanged.
     retry : RequestRetry
-        How often a call is made.
+        The limits of retries.
 
     Attributes
     ----------
@@ -56,14 +56,14 @@ class RetryingFileSystem:
 
 
 class RetryingInput(io.RawIOBase):
-    """A seekable input; a read that fails is made again from where it began.
+    """A seekable input that repeats a failed read from the same position.
 
     Parameters
     ----------
     inner : object
         A seekable file of fsspec.
     retry : RequestRetry
-        How often a read is made.
+        The limits of retries.
     """
 
     def __init__(self, inner: Any, retry: RequestRetry) -> None:
@@ -74,11 +74,12 @@ class RetryingInput(io.RawIOBase):
         """Return the next bytes; fewer only at the end."""
         start = self._inner.tell()
 
-        def read() -> bytes:
+        def read_again() -> bytes:
+            """Read from the position at which the first attempt began."""
             self._inner.seek(start)
             return bytes(self._inner.read(size))
 
-        return self._retry.send(read)
+        return self._retry.send(read_again)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move, and return the position."""
@@ -104,7 +105,7 @@ class RetryingInput(io.RawIOBase):
 
 
 def is_lost_reply(error: BaseException) -> bool:
-    """Return whether an error, or one that it was raised from, says that a reply did not arrive whole."""
+    """Return whether an error, or one of its causes, means that a reply did not arrive whole."""
     return any(
         isinstance(e, _LOST) or not _LOST_BY_NAME.isdisjoint(kind.__name__ for kind in type(e).__mro__)
         for e in _chain(error)
@@ -112,6 +113,7 @@ def is_lost_reply(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes."""
     found: BaseException | None = error
     while found is not None:
         yield found

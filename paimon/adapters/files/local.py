@@ -1,9 +1,9 @@
-"""LocalFiles: the local disk as a FileIO.
+"""LocalFiles: a FileIO for the local disk.
 
-Law: a file is written under a hidden temporary name in its own directory, flushed to the disk, and only then given
-its name; a directory entry is flushed too before the call returns. Only `replace`, for hints, flushes nothing.
-`put_if_absent` gives the name with a hard link, which the kernel refuses where the name is taken: a check followed by a
-rename would replace silently. Symbolic links lead nowhere beyond the fence. Source: `LocalFileIO`, `AtomicFsOutput`.
+Invariant: a file is written under a hidden temporary name in its directory, flushed to disk, and then renamed; the
+directory entry is flushed before the call returns. Only `replace`, for hints, flushes nothing. `put_if_absent` creates
+the name with a hard link, which fails if the name exists; a check before a rename could replace a file. Symbolic links
+do not lead out of the allowed roots. Source: `LocalFileIO`, `AtomicFsOutput`.
 """
 
 from __future__ import annotations
@@ -17,179 +17,193 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from paimon.adapters.files.fence import Fence
+from paimon.adapters.files.allowed_roots import AllowedRoots
 from paimon.adapters.files.local_output import (
     LocalOutputFile,
     make_durable,
     open_temporary,
-    storage_errors,
     sync_directory,
+    translate_os_errors,
 )
-from paimon.adapters.files.regular import open_arrow, open_regular
+from paimon.adapters.files.regular_files import open_arrow, open_regular
 from paimon.domain.errors import AlreadyExists, StorageError
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
-_FLUSHED_AT_ONCE = 8
+_FLUSH_THREADS = 8
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
-_NO_FENCE = Fence()
+_ALL_ALLOWED = AllowedRoots()
 
 
 class LocalFiles:
-    """Absolute local paths, or ``file:`` URLs.
+    """Files of the local disk. Paths are absolute, or ``file:`` URLs.
 
     Parameters
     ----------
     mapped_bytes : int
-        Files up to this size are memory-mapped; of larger ones what was read would count as memory of the process.
-    fence : Fence
-        The roots that links may not leave.
+        Files up to this size are memory-mapped. Read pages of larger ones would count as memory of the process.
+    allowed_roots : AllowedRoots
+        The directories that symbolic links may not leave.
     """
 
-    def __init__(self, mapped_bytes: int = 16 * 1024 * 1024, fence: Fence = _NO_FENCE) -> None:
+    def __init__(self, mapped_bytes: int = 16 * 1024 * 1024, allowed_roots: AllowedRoots = _ALL_ALLOWED) -> None:
         self._mapped_bytes = mapped_bytes
-        self._fence = fence
+        self._allowed_roots = allowed_roots
 
     def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
-        """The whole file: as many bytes as it has when it is opened."""
-        with storage_errors(path), open_regular(self._inside(path), path) as file:
+        """Read as many bytes as the file has when it is opened."""
+        with translate_os_errors(path), open_regular(self._check_target(path), path) as file:
             size = os.fstat(file.fileno()).st_size
             check_whole(path, size, max_bytes)
             return file.read(size)
 
     def open(self, path: str) -> pa.NativeFile:
-        """The file, mapped if it is small: reading copies nothing, and a map stays valid, because no file changes."""
-        with storage_errors(path), open_regular(self._inside(path), path) as file:
+        """Open a file, memory-mapped if it is small. A map stays valid because no file changes."""
+        with translate_os_errors(path), open_regular(self._check_target(path), path) as file:
             size = os.fstat(file.fileno()).st_size
             return open_arrow(file, mapped=size <= self._mapped_bytes) if size else pa.BufferReader(b"")
 
     def create(self, path: str) -> OutputFile:
-        """A new file, visible at its `close`."""
-        with storage_errors(path, missing_is_error=True):
-            return LocalOutputFile(path, self._place(path))
+        """Begin a file that is visible after its `close`."""
+        with translate_os_errors(path, missing_is_error=True):
+            return LocalOutputFile(path, self._check_parent(path))
 
     def create_all(self, files: Mapping[str, bytes]) -> None:
-        """New files: flushed side by side, which a disk does in little more than the time of one, then named.
+        """Create several files.
 
-        Each directory is flushed once, at the end.
+        They are flushed concurrently, which takes little longer than one flush. Then they are renamed, and each
+        directory is flushed once.
+
+        Raises
+        ------
+        StorageError
+            A file cannot be written. Files that were not renamed by then are removed.
         """
         outputs: list[LocalOutputFile] = []
         try:
             for path, data in files.items():
-                with storage_errors(path, missing_is_error=True):
-                    outputs.append(LocalOutputFile(path, self._place(path)))
+                with translate_os_errors(path, missing_is_error=True):
+                    outputs.append(LocalOutputFile(path, self._check_parent(path)))
                 outputs[-1].write(data)
-            _harden(outputs)
+            _flush_to_disk(outputs)
             for output in outputs:
-                output.give_name()
+                output.publish()
         except BaseException:
             for output in outputs:
                 output.abort()
             raise
         for directory, path in {output.directory: path for output, path in zip(outputs, files, strict=True)}.items():
-            with storage_errors(path, missing_is_error=True):
+            with translate_os_errors(path, missing_is_error=True):
                 sync_directory(directory)
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Create the file with this content unless it is there; a StorageError means that nothing was created."""
-        with storage_errors(path, missing_is_error=True):
-            final = self._place(path)
+        """Create a durable file, unless it exists."""
+        with translate_os_errors(path, missing_is_error=True):
+            final = self._check_parent(path)
             if os.path.lexists(final):
                 return PutOutcome.EXISTS
-            temporary = _written_temporary(final, data)
+            temporary = _write_temporary(final, data)
             try:
                 return _link(temporary, final, path)
             finally:
                 _unlink(temporary)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create the file or replace its content, in one step; a crash may lose it."""
+        """Create a file, or replace its content in one step. A crash may lose it."""
         with (
-            storage_errors(path, missing_is_error=True),
-            LocalOutputFile(path, self._place(path), durable=False) as file,
+            translate_os_errors(path, missing_is_error=True),
+            LocalOutputFile(path, self._check_parent(path), durable=False) as file,
         ):
             file.write(data)
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Entries of a directory by name; none where it is missing."""
-        with storage_errors(path):
+        """List a directory in the order of names; empty if it does not exist."""
+        with translate_os_errors(path):
             try:
-                with os.scandir(self._inside(path)) as entries:
+                with os.scandir(self._check_target(path)) as entries:
                     found = [s for e in entries if (s := self._entry_status(e, path)) is not None]
             except (FileNotFoundError, NotADirectoryError):
                 return []
         return sorted(found, key=lambda s: s.name)
 
     def status(self, path: str) -> FileStatus | None:
-        """What is at the path, None where nothing is."""
-        with storage_errors(path):
+        """Return what is at a path, or None."""
+        with translate_os_errors(path):
             try:
-                stat = os.stat(self._inside(path))
+                stat = os.stat(self._check_target(path))
             except (FileNotFoundError, NotADirectoryError):
                 return None
         return _status(path, stat, os.path.isdir(local_path(path)))
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove files, and directories that are empty; what is missing is no error."""
+        """Delete files and empty directories. Missing ones are ignored."""
         for path in paths:
-            with storage_errors(path):
-                name = self._place(path)
+            with translate_os_errors(path):
+                name = self._check_parent(path)
                 if os.path.isdir(name) and not os.path.islink(name):
                     _remove_if_empty(name)
                 else:
                     _unlink(name)
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and its parents."""
-        with storage_errors(path, missing_is_error=True):
-            make_durable(self._inside(path))
+        """Create a directory and its missing parents."""
+        with translate_os_errors(path, missing_is_error=True):
+            make_durable(self._check_target(path))
 
     def move_directory(self, source: str, target: str) -> None:
-        """Rename a directory in one step; AlreadyExists where the target is."""
-        old, new = self._place(source), self._place(target)
+        """Rename a directory in one step.
+
+        Raises
+        ------
+        AlreadyExists
+            Something exists at the target.
+        """
+        old, new = self._check_parent(source), self._check_parent(target)
         if os.path.lexists(new):
             raise AlreadyExists("directory", target)
-        with storage_errors(source):
+        with translate_os_errors(source):
             make_durable(os.path.dirname(new))
             os.rename(old, new)
             sync_directory(os.path.dirname(new))
 
     def delete_directory(self, path: str) -> None:
-        """Remove a directory with all that it holds; links are removed, not followed."""
-        with storage_errors(path), contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self._place(path))
+        """Delete a directory with all its content. Links are deleted, not followed."""
+        with translate_os_errors(path), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._check_parent(path))
 
-    def _inside(self, path: str) -> str:
-        return self._fence.inside(local_path(path), path)
+    def _check_target(self, path: str) -> str:
+        return self._allowed_roots.check_target(local_path(path), path)
 
-    def _place(self, path: str) -> str:
-        return self._fence.place(local_path(path), path)
+    def _check_parent(self, path: str) -> str:
+        return self._allowed_roots.check_parent(local_path(path), path)
 
     def _entry_status(self, entry: os.DirEntry[str], directory: str) -> FileStatus | None:
         path = f"{directory.rstrip('/')}/{entry.name}"
         try:
-            if entry.is_symlink() and self._fence.leaves(local_path(path)):  # a name, with nothing behind it
+            # Only the name of such a link is listed, not its target.
+            if entry.is_symlink() and self._allowed_roots.is_outside(local_path(path)):
                 return _status(path, entry.stat(follow_symlinks=False), False)
             return _status(path, entry.stat(), entry.is_dir())
-        except FileNotFoundError:  # deleted meanwhile
+        except FileNotFoundError:  # another process deleted it
             return None
 
 
-def _harden(outputs: Sequence[LocalOutputFile]) -> None:
+def _flush_to_disk(outputs: Sequence[LocalOutputFile]) -> None:
     if len(outputs) <= 1:
         for output in outputs:
-            output.harden()
+            output.flush_to_disk()
         return
-    with ThreadPoolExecutor(min(len(outputs), _FLUSHED_AT_ONCE), thread_name_prefix="paimon-flush") as pool:
-        for done in [pool.submit(output.harden) for output in outputs]:
+    with ThreadPoolExecutor(min(len(outputs), _FLUSH_THREADS), thread_name_prefix="paimon-flush") as pool:
+        for done in [pool.submit(output.flush_to_disk) for output in outputs]:
             done.result()
 
 
 def local_path(path: str) -> str:
-    """The path without the scheme ``file:``."""
+    """Return a path without the scheme ``file:``."""
     return "/" + path[5:].lstrip("/") if path.startswith("file:") else path
 
 
-def _written_temporary(final: str, data: bytes) -> str:
+def _write_temporary(final: str, data: bytes) -> str:
+    """Write and flush a hidden file, and return its path."""
     temporary, file = open_temporary(final)
     try:
         with file:
@@ -210,13 +224,14 @@ def _link(temporary: str, final: str, path: str) -> PutOutcome:
     except OSError as error:
         if error.errno in _NO_LINKS:
             raise StorageError(
-                path, "this file system has no hard links, so creating a file if absent is not safe here",
-                hint="keep the table on a file system with hard links",
+                path,
+                "the file system has no hard links, so a file cannot be created safely if it is absent",
+                hint="move the table to a file system with hard links",
             ) from error
         raise
     try:
         sync_directory(os.path.dirname(final))
-    except OSError:  # the name is given, but nobody can say whether it would survive a crash
+    except OSError:  # the file is visible, but may not survive a crash
         return PutOutcome.UNKNOWN
     return PutOutcome.CREATED
 

@@ -1,7 +1,7 @@
-"""A local file being written: hidden until it is whole and durable.
+"""LocalOutputFile: a local file that is hidden until it is whole and durable.
 
-Law: `close` flushes the bytes to the disk, gives the name, and flushes the directory entry, in that order (where the
-file need not be durable, it only gives the name); `abort` leaves nothing.
+Invariant: `close` flushes the bytes to disk, renames the file, and flushes the directory entry, in this order. A file
+that need not be durable is only renamed. `abort` leaves no file.
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ from paimon.domain.errors import NotFound, PaimonError, StorageError
 
 
 class LocalOutputFile(Output):
-    """See `paimon.ports.files.OutputFile`; also a file object as far as Arrow and others need one.
+    """See `paimon.ports.files.OutputFile`. It is also a file object for Arrow and others.
 
-    `path` is what errors name, `final` the place on this disk.
+    Parameters
+    ----------
+    path : str
+        The path that errors name.
+    final : str
+        The local path of the closed file.
+    durable : bool
+        Whether `close` flushes to disk.
     """
 
     def __init__(self, path: str, final: str, *, durable: bool = True) -> None:
@@ -29,49 +36,50 @@ class LocalOutputFile(Output):
         self._temporary, self._file = open_temporary(final)
 
     def write(self, data: bytes) -> int:
-        """Append bytes (any buffer)."""
-        with storage_errors(self._path, missing_is_error=True):
+        """Append bytes of any buffer, and return their number."""
+        with translate_os_errors(self._path, missing_is_error=True):
             return self._file.write(data)
 
     def tell(self) -> int:
-        """Bytes written."""
+        """Return the number of bytes written."""
         return self._file.tell()
 
     def flush(self) -> None:
-        """Hand buffered bytes to the system; nothing becomes visible."""
-        with storage_errors(self._path, missing_is_error=True):
+        """Hand buffered bytes to the system. Nothing becomes visible."""
+        with translate_os_errors(self._path, missing_is_error=True):
             self._file.flush()
 
     def close(self) -> None:
-        """Make the file visible, and durable before."""
+        """Make the file durable, then visible. Further calls do nothing."""
         if not self._file.closed:
-            self.harden()
-            self.give_name()
+            self.flush_to_disk()
+            self.publish()
             if self._durable:
-                with storage_errors(self._path, missing_is_error=True):
+                with translate_os_errors(self._path, missing_is_error=True):
                     sync_directory(self.directory)
 
     @property
     def directory(self) -> str:
-        """Where the file lies."""
+        """The local directory of the file."""
         return os.path.dirname(self._final)
 
-    def harden(self) -> None:
-        """Flush the bytes to the disk; the first step of `close`."""
-        with self._aborted_on_failure():
+    def flush_to_disk(self) -> None:
+        """Flush the bytes to disk: the first step of `close`."""
+        with self._abort_on_error():
             self._file.flush()
             if self._durable:
                 os.fsync(self._file.fileno())
             self._file.close()
 
-    def give_name(self) -> None:
-        """Make the file visible; the second step, after which its directory is to be flushed."""
-        with self._aborted_on_failure():
+    def publish(self) -> None:
+        """Rename the file: the second step of `close`. The caller then flushes the directory."""
+        with self._abort_on_error():
             os.replace(self._temporary, self._final)
 
     @contextlib.contextmanager
-    def _aborted_on_failure(self) -> Iterator[None]:
-        with storage_errors(self._path, missing_is_error=True):
+    def _abort_on_error(self) -> Iterator[None]:
+        """Abort the file if a block fails."""
+        with translate_os_errors(self._path, missing_is_error=True):
             try:
                 yield
             except BaseException:
@@ -79,9 +87,9 @@ class LocalOutputFile(Output):
                 raise
 
     def abort(self) -> None:
-        """Leave nothing."""
+        """Delete the hidden file."""
         if not self._file.closed:
-            with contextlib.suppress(OSError):  # bytes that cannot be flushed are not wanted any more
+            with contextlib.suppress(OSError):  # bytes that cannot be flushed are discarded anyway
                 self._file.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._temporary)
@@ -93,14 +101,29 @@ class LocalOutputFile(Output):
 
 
 @contextlib.contextmanager
-def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-    """Turn the system's errors into NotFound and StorageError; with `missing_is_error` into StorageError only."""
+def translate_os_errors(path: str, *, missing_is_error: bool = False) -> Iterator[None]:
+    """Translate errors of the operating system in a block.
+
+    Parameters
+    ----------
+    path : str
+        The path that errors name.
+    missing_is_error : bool
+        Whether a missing file is a StorageError, because the caller creates the file.
+
+    Raises
+    ------
+    NotFound
+        The file is missing.
+    StorageError
+        Any other failure.
+    """
     try:
         yield
     except PaimonError:
         raise
     except ValueError as error:  # a NUL, or text that the file system cannot encode
-        raise StorageError(path, str(error), hint="give a path that the file system can hold") from error
+        raise StorageError(path, str(error), hint="give a path that the file system accepts") from error
     except OSError as error:
         if isinstance(error, FileNotFoundError | NotADirectoryError) and not missing_is_error:
             raise NotFound("file", path) from error
@@ -108,7 +131,7 @@ def storage_errors(path: str, *, missing_is_error: bool = False) -> Iterator[Non
 
 
 def open_temporary(final: str) -> tuple[str, BinaryIO]:
-    """A fresh hidden file beside `final`, and its name; parent directories are made."""
+    """Create a hidden file in the directory of `final`, and return its path and the open file."""
     directory, name = os.path.split(final)
     temporary = os.path.join(directory, f".{name}.{uuid.uuid4()}.tmp")
     try:
@@ -119,7 +142,7 @@ def open_temporary(final: str) -> tuple[str, BinaryIO]:
 
 
 def make_durable(directory: str) -> None:
-    """Make a directory and its missing parents, and flush the entry of each new one."""
+    """Create a directory and its missing parents, and flush the entry of each new one."""
     missing = []
     while not os.path.isdir(directory):
         missing.append(directory)

@@ -1,7 +1,7 @@
-"""Which FileIO serves a location, and what of its storage options may travel.
+"""Select the FileIO of a location.
 
-Law: a secret is given to a client and nowhere else. An engine that travels takes the other options with it; in the
-other process credentials come from the environment, or from the function that the option `login` names.
+Invariant: only the client of a storage receives secrets. A pickled engine contains the other options. In the other
+process, credentials come from the environment, or from the function that the option `login` names.
 """
 
 from __future__ import annotations
@@ -10,34 +10,54 @@ import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
 
-from paimon.adapters.files.fence import Fence
+from paimon.adapters.files.allowed_roots import AllowedRoots
 from paimon.adapters.files.local import LocalFiles
-from paimon.adapters.files.store_options import STORES
+from paimon.adapters.files.store_options import SINGLE_WRITER, STORES
 from paimon.domain.errors import InvalidRequest, PaimonError
-from paimon.domain.secrets import has_password, without_secrets
+from paimon.domain.secrets import has_password
 from paimon.ports.files import FileIO
 
 LOGIN = "login"
-SINGLE_WRITER = "single-writer"
 _MAPPED_SHARE = 32
-"""A local file up to this part of the memory is mapped: a merge holds many open."""
+"""A local file up to this share of the memory budget is mapped, because a merge has many files open."""
 
 
 def files_at(
     location: str, storage: Mapping[str, object], memory_bytes: int, allowed_roots: Sequence[str] = ()
 ) -> FileIO:
-    """The adapter of a path or URL; `memory_bytes` is what an operation may take.
+    """Create the adapter of a path or URL.
 
-    On local disk links do not lead out of the location and the allowed roots.
+    Parameters
+    ----------
+    location : str
+        An absolute local path, or a URL.
+    storage : mapping
+        The storage options. `login` names a function that returns more of them.
+    memory_bytes : int
+        The memory budget of one operation. Small local files are memory-mapped.
+    allowed_roots : sequence of str
+        Local directories to which symbolic links may lead, in addition to the location.
+
+    Returns
+    -------
+    FileIO
+        No request has been sent yet.
+
+    Raises
+    ------
+    InvalidRequest
+        The URL contains credentials or a query, or an option is not valid.
     """
     if "://" not in location:
-        return LocalFiles(memory_bytes // _MAPPED_SHARE, Fence((location, *allowed_roots)))
+        return LocalFiles(memory_bytes // _MAPPED_SHARE, AllowedRoots((location, *allowed_roots)))
     if has_password(location) or "?" in location:
-        what = location.partition("://")[0]
-        hint = "put user, password and signatures into the storage options; they are kept out of paths and messages"
-        raise InvalidRequest(f"the {what}:// URL carries credentials or a query", subject="location", hint=hint)
+        scheme = location.partition("://")[0]
+        hint = "pass user, password and signatures as storage options, which never appear in paths and messages"
+        raise InvalidRequest(
+            f"Location of {scheme}:// carries credentials or a query in its URL", subject="location", hint=hint
+        )
     options = dict(storage)
-    options.update(_logged_in(options.pop(LOGIN, None)))
+    options.update(_call_login(options.pop(LOGIN, None)))
     if location.partition("://")[0] in STORES and _has_store_client():
         from paimon.adapters.files.store_files import StoreFiles
 
@@ -48,26 +68,25 @@ def files_at(
     return FsspecFiles(location, options)
 
 
-def travelling(storage: Mapping[str, object]) -> dict[str, object]:
-    """The storage options without secrets."""
-    return without_secrets(storage)
-
-
-def _logged_in(login: object) -> Mapping[str, object]:
-    """What the function ``package.module:function`` answers: storage options."""
+def _call_login(login: object) -> Mapping[str, object]:
+    """Call the function ``package.module:function``, and return its storage options."""
     if login is None:
         return {}
     module, colon, function = str(login).partition(":")
     try:
-        answer = getattr(importlib.import_module(module), function)() if colon else None
+        options = getattr(importlib.import_module(module), function)() if colon else None
     except PaimonError:
         raise
     except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidRequest(f"login {login!r} cannot be found: {error}", subject=LOGIN) from error
-    if not isinstance(answer, Mapping):
-        hint = "name a function without arguments as package.module:function; it answers a mapping of storage options"
-        raise InvalidRequest(f"login {login!r} answers no storage options", subject=LOGIN, hint=hint)
-    return answer
+        raise InvalidRequest(
+            f"Storage option 'login': function {str(login)!r} cannot be found: {error}", subject=LOGIN
+        ) from error
+    if not isinstance(options, Mapping):
+        hint = "name a function without arguments as package.module:function that returns a mapping"
+        raise InvalidRequest(
+            f"Storage option 'login': {str(login)!r} returns no storage options", subject=LOGIN, hint=hint
+        )
+    return options
 
 
 def _has_store_client() -> bool:

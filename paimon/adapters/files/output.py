@@ -1,6 +1,6 @@
-"""What all files being written share: how they are used as file objects and in `with` blocks.
+"""Output: the common part of all output files, as file objects and in `with` blocks.
 
-Law: a block that ends well closes the file, and so makes it visible; a block that fails aborts it, and nothing is left.
+Invariant: a block that ends well closes the file, which makes it visible. A block that fails aborts the file.
 """
 
 from __future__ import annotations
@@ -10,29 +10,41 @@ from typing import Self
 
 
 class Output:
-    """The part of `paimon.ports.files.OutputFile` that is the same wherever the bytes go."""
+    """The part of `paimon.ports.files.OutputFile` that does not depend on the storage."""
 
     def close(self) -> None:
-        """Make the file visible."""
+        """Make the file visible.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
         raise NotImplementedError
 
     def abort(self) -> None:
-        """Leave nothing."""
+        """Discard the file.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Nothing becomes visible before the close."""
+        """Do nothing, because nothing becomes visible before `close`."""
 
     def readable(self) -> bool:
-        """False: write only."""
+        """Return False, because the file is write-only."""
         return False
 
     def writable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """False: bytes are appended."""
+        """Return False, because bytes are only appended."""
         return False
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""RequestRetry: makes a storage request again when its reply did not arrive, for every adapter and operation alike.
+"""RequestRetry: repeat a storage request whose reply did not arrive, for every adapter and operation alike.
 
-Invariant: only a request that may be made twice goes through here. A conditional put may: its repetition returns
-"exists", which the caller resolves by comparing content.
+Invariant: only requests that are safe to send twice are repeated. A conditional put is one of them: its repetition
+returns "exists", and the caller compares the content.
 """
 
 from __future__ import annotations
@@ -20,37 +20,42 @@ T = TypeVar("T")
 
 @frozen
 class RequestRetry:
-    """How often, and after which errors, one request is made again.
+    """The limits of retries, and the errors that are retried.
 
     Attributes
     ----------
     policy : RetryPolicy
         The number of retries of one request, the time after which no retry begins, and the waits between them.
     is_transient : callable
-        Returns whether an error of the client says nothing about the request, only about its reply.
+        Returns whether an error of the client concerns only the reply, not the request.
     """
 
     policy: RetryPolicy
     is_transient: Callable[[Exception], bool]
 
     def send(self, request: Callable[[], T]) -> T:
-        """Return what the request returns.
+        """Send a request until a reply arrives, within the limits.
 
         Parameters
         ----------
         request : callable
-            One request, including the reading of the reply's body.
+            Sends one request, and reads the body of the reply.
+
+        Returns
+        -------
+        object
+            The result of the request.
 
         Raises
         ------
         Exception
-            The error of the last attempt, or the first one that is not transient.
+            The first error that is not transient, or the error of the last attempt.
         """
         start, retries = time.monotonic(), 0
         while True:
             try:
                 return request()
-            except Exception as error:  # clients have errors of their own; `is_transient` knows them
+            except Exception as error:  # clients raise their own errors, which `is_transient` judges
                 elapsed_millis = int(1000 * (time.monotonic() - start))
                 if not self.is_transient(error) or self.policy.gives_up(retries, elapsed_millis):
                     raise

@@ -1,8 +1,8 @@
-"""StoreFiles: S3-compatible stores, Google's and Azure's, as a FileIO, through obstore.
+"""StoreFiles: a FileIO for S3-compatible stores, Google Cloud Storage and Azure, through obstore.
 
-Law: a file is created if absent by the store's own conditional put, believed after a trial on this very store (put
-twice, the second must lose). A put that is answered by "exists" may be our own, of which the acknowledgement got lost:
-the caller compares identities. Secrets stay in the client: nothing else shows them. Source: `ObjectStore` commit rules.
+Invariant: a file is created if absent by the conditional put of the store. The first use proves it with two puts on
+this store, of which the second must fail. A put that returns "exists" may be this one, if an earlier reply was lost;
+the caller compares identities. Only the client holds secrets. Source: `ObjectStore` commit rules.
 """
 
 from __future__ import annotations
@@ -18,29 +18,34 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import from_url
 
-from paimon.adapters.files.exclusive import prove_exclusive
-from paimon.adapters.files.store_options import client_config, request_policy, retries
+from paimon.adapters.files.put_if_absent import prove_exclusive
+from paimon.adapters.files.store_options import client_config, request_policy, retry_config
 from paimon.adapters.files.store_requests import REFUSALS, StoreRequests, first_line, is_cut_reply
 from paimon.adapters.files.store_streams import PART_BYTES, PARTS_AT_ONCE, TAIL_BYTES, StoreInput, StoreOutput
 from paimon.domain.errors import InvalidRequest, StorageError
-from paimon.domain.secrets import redacted
+from paimon.domain.secrets import redact_secrets
 from paimon.ports.files import WHOLE_BYTES, FileStatus, OutputFile, PutOutcome, check_whole
 
-_DELETED_AT_ONCE = 1000
-_PUT_AT_ONCE = 8
+_DELETE_BATCH = 1000
+_PUT_THREADS = 8
 
 
 class StoreFiles:
-    """Paths are URLs of one bucket or container.
+    """Files of one bucket or container. Paths are URLs.
 
     Parameters
     ----------
     location : str
-        A URL; its scheme and host choose the store.
+        A URL, whose scheme and host select the bucket.
     storage : mapping
-        Options of the store (see `store_options`).
+        The options of the store (see `store_options`).
     single_writer : bool
-        Nobody else writes: a store without a conditional put will do.
+        Whether no other process writes, so that a store without a conditional put is safe.
+
+    Raises
+    ------
+    InvalidRequest
+        An option is not known or not valid.
     """
 
     def __init__(self, location: str, storage: Mapping[str, object], single_writer: bool = False) -> None:
@@ -48,40 +53,42 @@ class StoreFiles:
         self._root = f"{scheme}://{rest.partition('/')[0]}"
         config: Any = client_config(scheme, storage)
         plain = any(str(v).startswith("http://") for k, v in config.items() if k in ("endpoint", "base_url"))
-        again: Any = retries(storage)
+        retries: Any = retry_config(storage)
         try:
             client: Any = {"allow_http": plain}
-            store: Any = from_url(self._root, client_options=client, retry_config=again, **config)
+            store: Any = from_url(self._root, client_options=client, retry_config=retries, **config)
         except (BaseError, ValueError, TypeError) as error:
-            reason = redacted(first_line(error), storage)
-            raise InvalidRequest(f"{self._root} cannot be opened: {reason}", subject=self._root) from None
+            reason = redact_secrets(first_line(error), storage)
+            raise InvalidRequest(f"Location {self._root!r} cannot be opened: {reason}", subject=self._root) from None
         self._requests = StoreRequests(store, request_policy(storage), dict(storage))
         self._single_writer = single_writer
-        self._trusted = False
+        self._is_exclusive_proved = False
 
     def __repr__(self) -> str:
         return f"StoreFiles({self._root!r})"
 
     def __reduce__(self) -> str:
-        raise InvalidRequest(f"the client of {self._root} does not travel", hint="send the table or the catalog itself")
+        raise InvalidRequest(f"Client of {self._root} cannot be pickled", hint="pickle the table or the catalog")
 
     def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
-        """The whole file."""
+        """Read a whole file in one request."""
         key = self._key(path)
 
         def get(store: Any) -> bytes:
-            answer = obstore.get(store, key)
-            check_whole(path, int(answer.meta["size"]), max_bytes)  # the body is still on its way
-            return bytes(answer.bytes())
+            """Check the size before the body arrives, then read the body."""
+            reply = obstore.get(store, key)
+            check_whole(path, int(reply.meta["size"]), max_bytes)
+            return bytes(reply.bytes())
 
         return self._requests.send(path, get)
 
     def open(self, path: str) -> pa.NativeFile:
-        """The file as a seekable Arrow file; ranges go to the store as they are asked for."""
+        """Open a file for random access. Each access is a request for a range."""
         key = self._key(path)
-        size, tail = self._end_of(path)
+        size, tail = self._read_end(path)
 
         def fetch(start: int, length: int) -> bytes:
+            """Read a range of the object."""
             return self._requests.send(
                 path, lambda store: bytes(obstore.get_range(store, key, start=start, length=length))
             )
@@ -89,44 +96,47 @@ class StoreFiles:
         return pa.PythonFile(StoreInput(fetch, size, tail), mode="r")
 
     def create(self, path: str) -> OutputFile:
-        """A new file, visible at its `close`."""
+        """Begin a file that is visible after its `close`."""
         key = self._key(path)
         errors = partial(self._requests.translate_errors, path, missing_is_error=True)
 
         def start(data: bytes) -> Any:
+            """Begin an upload in parts."""
+
             def begin(store: Any) -> Any:
+                """Send the first part, whose size is above the buffer of the client."""
                 writer = obstore.open_writer(store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
-                writer.write(data)  # more than a part: begins the upload
+                writer.write(data)
                 return writer
 
             return self._requests.try_send(begin)
 
-        return StoreOutput(partial(self.replace, path), start, errors, partial(self._landed, key))
+        return StoreOutput(partial(self.replace, path), start, errors, partial(self._has_arrived, key))
 
     def create_all(self, files: Mapping[str, bytes]) -> None:
-        """New files, put side by side: they cost the time of one."""
+        """Create several files at the same time."""
         if len(files) <= 1:
             for path, data in files.items():
                 self.replace(path, data)
             return
-        with ThreadPoolExecutor(min(len(files), _PUT_AT_ONCE), thread_name_prefix="paimon-put") as pool:
+        with ThreadPoolExecutor(min(len(files), _PUT_THREADS), thread_name_prefix="paimon-put") as pool:
             list(pool.map(self.replace, files.keys(), files.values()))
 
     def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
-        """Create the file with this content unless it is there."""
+        """Create a file, unless it exists. The first call proves that the store can do so."""
         if self._single_writer:
-            return self._put_alone(path, data)
-        if not self._trusted:
+            return self._put_single_writer(path, data)
+        if not self._is_exclusive_proved:
             prove_exclusive(path, self._put_new, self.read, self.delete)
-            self._trusted = True
+            self._is_exclusive_proved = True
         return self._put_new(path, data)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Create the file or replace its content."""
+        """Create a file, or replace its content."""
         self._requests.send(path, partial(self._put, path, data), missing_is_error=True)
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Entries of a directory by name; none where it is missing."""
+        """List a directory in the order of names; empty if no object lies below it."""
         key = self._key(path)
         found: Any = self._requests.send(path, lambda store: obstore.list_with_delimiter(store, key))
         directories = [FileStatus(self._url(p), 0, True) for p in found["common_prefixes"]]
@@ -134,7 +144,7 @@ class StoreFiles:
         return sorted((*directories, *files), key=lambda s: s.name)
 
     def status(self, path: str) -> FileStatus | None:
-        """What is at the path, None where nothing is; a directory is what has something below it."""
+        """Return what is at a path, or None. A directory is a path with an object below it."""
         key = self._key(path)
         with self._requests.translate_errors(path):
             try:
@@ -144,15 +154,16 @@ class StoreFiles:
                 return FileStatus(path, 0, True) if below else None
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Remove files; what is missing is no error. (Directories go with their last file.)"""
+        """Delete files. Missing ones are ignored. A directory disappears with its last file."""
         keys = [self._key(path) for path in paths]
-        for start in range(0, len(keys), _DELETED_AT_ONCE):
+        for start in range(0, len(keys), _DELETE_BATCH):
             with self._requests.translate_errors(paths[start]):
-                self._delete(keys[start : start + _DELETED_AT_ONCE])
+                self._delete(keys[start : start + _DELETE_BATCH])
 
     def _key(self, path: str) -> str:
+        """Return the key of an object; StorageError for a URL of another bucket."""
         if not path.startswith(self._root + "/") and path != self._root:
-            raise StorageError(path, f"does not lie in {self._root}")
+            raise StorageError(path, f"the path does not lie in {self._root}")
         return path.removeprefix(self._root).strip("/")
 
     def _url(self, key: str) -> str:
@@ -170,20 +181,24 @@ class StoreFiles:
         obstore.put(store, self._key(path), data, use_multipart=False, **options)
 
     def _delete(self, keys: Sequence[str]) -> None:
-        """Delete all; a store that has no batched delete stops at the first missing one, so then one by one."""
+        """Delete all keys. Some stores stop at the first missing one; then delete one by one."""
         try:
             self._requests.try_send(lambda store: obstore.delete(store, keys))
         except FileNotFoundError:
             for key in keys if len(keys) > 1 else ():
                 self._delete([key])
 
-    def _end_of(self, path: str) -> tuple[int, bytes]:
-        """Size and last bytes; in one request where the store knows suffix ranges and the file is not empty."""
+    def _read_end(self, path: str) -> tuple[int, bytes]:
+        """Return the size and the last bytes of an object.
+
+        One request is enough if the store knows suffix ranges and the object is not empty.
+        """
         key = self._key(path)
 
         def get_tail(store: Any) -> tuple[int, bytes]:
-            answer = obstore.get(store, key, options={"range": {"suffix": TAIL_BYTES}})
-            return int(answer.meta["size"]), bytes(answer.bytes())
+            """Read the last bytes and the size in one request."""
+            reply = obstore.get(store, key, options={"range": {"suffix": TAIL_BYTES}})
+            return int(reply.meta["size"]), bytes(reply.bytes())
 
         with self._requests.translate_errors(path):
             try:
@@ -193,7 +208,8 @@ class StoreFiles:
                     raise
                 return int(self._head(key)["size"]), b""
 
-    def _landed(self, key: str, size: int) -> bool:
+    def _has_arrived(self, key: str, size: int) -> bool:
+        """Return whether the object exists with this size."""
         try:
             return int(self._head(key)["size"]) == size
         except (BaseError, OSError):
@@ -202,8 +218,8 @@ class StoreFiles:
     def _put_new(self, path: str, data: bytes) -> PutOutcome:
         return self._try_put(path, partial(self._put, path, data, mode="create"))
 
-    def _put_alone(self, path: str, data: bytes) -> PutOutcome:
-        """Nobody else writes, or a lock is held: looking first will do, on stores that overwrite as well."""
+    def _put_single_writer(self, path: str, data: bytes) -> PutOutcome:
+        """Check, then put, for stores that always overwrite. No other process writes, or the caller holds a lock."""
         if self.status(path) is not None:
             return PutOutcome.EXISTS
         return self._try_put(path, partial(self._put, path, data))
@@ -215,6 +231,6 @@ class StoreFiles:
             return PutOutcome.EXISTS
         except REFUSALS as error:
             raise self._requests.storage_error(path, error) from None
-        except (BaseError, OSError):  # whatever it was, the bytes may have arrived
+        except (BaseError, OSError):  # after any other error the bytes may have arrived
             return PutOutcome.UNKNOWN
         return PutOutcome.CREATED

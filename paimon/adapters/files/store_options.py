@@ -1,6 +1,7 @@
-"""What object stores are to be told: one set of words for options that each client spells in its own way.
+"""Translate storage options to the options of obstore's clients.
 
-Law: names of fsspec's clients, of Java's Paimon and of the stores' own tools mean the same; an unknown name is refused.
+Invariant: the names of fsspec's clients, of Java's Paimon and of the stores' own tools mean the same. An unknown name
+is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from datetime import timedelta
 
 from paimon.domain.commit.retry import RetryPolicy
 from paimon.domain.errors import InvalidRequest, did_you_mean
-from paimon.domain.options.parse import parse_duration_millis, parse_int, refused
+from paimon.domain.options.parse import bad_value_error, parse_duration_millis, parse_int
 
 _S3 = {
     "key": "access_key_id",
@@ -61,95 +62,109 @@ _NESTED = ("client_kwargs",)
 _MAX_RETRIES = "max_retries"
 _RETRY_TIMEOUT = "retry_timeout"
 _RETRIES = {_MAX_RETRIES: "20", _RETRY_TIMEOUT: "3 min"}
-"""Of one request. The client's own 10 were not enough for thousands of puts on a store that loses 3 replies in 10."""
+"""The limits of one request. obstore's default of 10 was too low for thousands of puts with 30 % lost replies."""
 _LONGEST_MILLIS = 24 * 60 * 60 * 1000
 _MIN_WAIT_MILLIS, _MAX_WAIT_MILLIS = 100, 15_000
-"""Between two tries of one request, as the client waits."""
+"""The waits between two attempts of one request, equal to those of the client."""
+SINGLE_WRITER = "single-writer"
+"""The option that says that no other process writes."""
 STORES = tuple(_OF_SCHEME)
 """The schemes of object stores."""
 
 
 def client_config(scheme: str, storage: Mapping[str, object]) -> dict[str, object]:
-    """The client's options.
+    """Return the options of the client.
+
+    Parameters
+    ----------
+    scheme : str
+        The scheme of the URL, one of `STORES`.
+    storage : mapping
+        The storage options.
+
+    Returns
+    -------
+    dict
+        By the names of obstore, without the options of `retry_config`.
 
     Raises
     ------
     InvalidRequest
-        An option that no store of this scheme has, with the nearest name.
+        No store of this scheme has the option. The hint is the nearest name.
     """
     known = _OF_SCHEME[scheme]
     config: dict[str, object] = {}
-    for name, value in _flat(storage):
-        word = _word(name)
-        if value is None:
+    for name, value in _flatten_options(storage):
+        known_name = _normalize_name(name)
+        if value is None or known_name in _RETRIES:
             continue
-        if word in _RETRIES:
-            continue  # see `retries`
-        if word in (_PATH_STYLE, "path_style") and known is _S3:
-            config["virtual_hosted_style_request"] = not _truth(value)
-        elif word in known:
-            config[known[word]] = value if isinstance(value, bool) else str(value)
+        if known_name in (_PATH_STYLE, "path_style") and known is _S3:
+            config["virtual_hosted_style_request"] = not _is_true(value)
+        elif known_name in known:
+            config[known[known_name]] = value if isinstance(value, bool) else str(value)
         else:
-            hint = did_you_mean(word, (*known, *_RETRIES, "path.style.access"))
-            raise InvalidRequest(f"{scheme}:// has no storage option {name!r}", subject=name, hint=hint)
+            hint = did_you_mean(known_name, (*known, *_RETRIES, "path.style.access"))
+            raise InvalidRequest(f"Storage option {name!r} is not known for {scheme}://", subject=name, hint=hint)
     return config
 
 
-def retries(storage: Mapping[str, object]) -> dict[str, int | timedelta]:
-    """How often, and for how long, the client tries one request again: options `max_retries` and `retry_timeout`.
+def retry_config(storage: Mapping[str, object]) -> dict[str, int | timedelta]:
+    """Return the limits of the client's retries of one request: the options `max_retries` and `retry_timeout`.
 
     Raises
     ------
     InvalidRequest
-        A value that is no number, or no duration.
+        A value is not a number, or not a duration.
     """
-    told = {_word(name): str(value) for name, value in _flat(storage) if value is not None}
-    wanted = {word: told.get(word, default) for word, default in _RETRIES.items()}
-    count = parse_int(wanted[_MAX_RETRIES], _MAX_RETRIES)
+    given = {_normalize_name(name): str(value) for name, value in _flatten_options(storage) if value is not None}
+    values = {name: given.get(name, default) for name, default in _RETRIES.items()}
+    count = parse_int(values[_MAX_RETRIES], _MAX_RETRIES)
     if count < 0:
-        raise refused(_MAX_RETRIES, wanted[_MAX_RETRIES], "a whole number from 0")
-    millis = parse_duration_millis(wanted[_RETRY_TIMEOUT], _RETRY_TIMEOUT)
+        raise bad_value_error(_MAX_RETRIES, values[_MAX_RETRIES], "a whole number from 0")
+    millis = parse_duration_millis(values[_RETRY_TIMEOUT], _RETRY_TIMEOUT)
     if millis > _LONGEST_MILLIS:
-        raise refused(_RETRY_TIMEOUT, wanted[_RETRY_TIMEOUT], "a duration of up to a day")
+        raise bad_value_error(_RETRY_TIMEOUT, values[_RETRY_TIMEOUT], "a duration of up to a day")
     return {_MAX_RETRIES: count, _RETRY_TIMEOUT: timedelta(milliseconds=millis)}
 
 
 def request_policy(storage: Mapping[str, object]) -> RetryPolicy:
-    """Return the same options as `retries`, as the policy of the requests that this library makes again.
+    """Return the limits of `retry_config` as the policy of the requests that this library repeats.
 
     Raises
     ------
     InvalidRequest
-        A value that is no number, or no duration.
+        A value is not a number, or not a duration.
     """
-    wanted = retries(storage)
-    count, timeout = wanted[_MAX_RETRIES], wanted[_RETRY_TIMEOUT]
+    config = retry_config(storage)
+    count, timeout = config[_MAX_RETRIES], config[_RETRY_TIMEOUT]
     assert isinstance(count, int)
     assert isinstance(timeout, timedelta)
     return RetryPolicy(count, int(timeout / timedelta(milliseconds=1)), _MIN_WAIT_MILLIS, _MAX_WAIT_MILLIS)
 
 
 def without_retries(storage: Mapping[str, object]) -> dict[str, object]:
-    """Return the storage options without those of `retries`."""
-    return {name: value for name, value in storage.items() if _word(name) not in _RETRIES}
+    """Return the storage options without those of `retry_config`."""
+    return {name: value for name, value in storage.items() if _normalize_name(name) not in _RETRIES}
 
 
-def _flat(storage: Mapping[str, object]) -> list[tuple[str, object]]:
+def _flatten_options(storage: Mapping[str, object]) -> list[tuple[str, object]]:
+    """Return all options with those of nested mappings."""
     found: list[tuple[str, object]] = []
     for name, value in storage.items():
         if name in _NESTED and isinstance(value, Mapping):
-            found += _flat(value)
+            found += _flatten_options(value)
         else:
             found.append((name, value))
     return found
 
 
-def _word(name: str) -> str:
-    word = name.lower()
+def _normalize_name(name: str) -> str:
+    """Return an option name without the prefix of a tool, in lower case with underscores."""
+    known_name = name.lower()
     for prefix in _PREFIXES:
-        word = word.removeprefix(prefix)
-    return word.replace("-", "_").replace(".", "_")
+        known_name = known_name.removeprefix(prefix)
+    return known_name.replace("-", "_").replace(".", "_")
 
 
-def _truth(value: object) -> bool:
+def _is_true(value: object) -> bool:
     return str(value).strip().lower() == "true"

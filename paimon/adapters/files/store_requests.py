@@ -1,11 +1,11 @@
-"""StoreRequests: the only way from StoreFiles to obstore, with one policy of retries and one translation of errors.
+"""StoreRequests: send requests of StoreFiles to obstore with one retry policy, and translate its errors.
 
-The client retries connections that fail, status 5xx and cut bodies of found objects. It does not retry cut bodies of
-other replies: listings, batched deletes, "not found", "precondition failed" and new multipart uploads. These are
-retried here, within the same limits.
+The client retries failed connections, status 5xx and cut bodies of found objects. It does not retry cut bodies of other
+replies: listings, batched deletes, "not found", "precondition failed" and new multipart uploads. This module retries
+them within the same limits.
 
-Invariant: errors that leave carry no secrets. Source: obstore 0.12 (object_store), measured by
-`tests/adapters/test_store_files.py`.
+Invariant: errors contain no secrets. Source: obstore 0.12 (object_store), measured by
+`tests/adapters/files/test_store_files.py`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from obstore.exceptions import (
 from paimon.adapters.files.request_retry import RequestRetry
 from paimon.domain.commit.retry import RetryPolicy
 from paimon.domain.errors import NotFound, PaimonError, StorageError
-from paimon.domain.secrets import redacted
+from paimon.domain.secrets import redact_secrets
 
 T = TypeVar("T")
 
 REFUSALS = (PermissionDeniedError, UnauthenticatedError, NotSupportedError, PermissionError, NotImplementedError)
-"""Errors that say that the store does not do what it is asked."""
-_CREDENTIALS = "give credentials by the environment of this process, its machine's role, or the storage options"
+"""Errors of a store that refuses the request."""
+_CREDENTIALS = "pass credentials in the environment, by the role of the machine, or as storage options"
 _CUT_REPLY = re.compile(r"HTTP error|invalid \w+ response", re.IGNORECASE)
-"""In an error of the client: no whole reply arrived. A status that the store sent is described in other words."""
+"""The text of a client error without a whole reply. Errors with a status of the store have another text."""
 _RETRIES = re.compile(r"after (\d+) retries, max_retries: (\d+)")
 
 
@@ -44,11 +44,11 @@ class StoreRequests:
     Parameters
     ----------
     store : object
-        The client, as obstore's functions take it; it retries by the same policy.
+        The client of obstore, which retries by the same policy.
     policy : RetryPolicy
         The limits of one request.
     secrets : mapping
-        The storage options, whose secrets no error may show.
+        The storage options, whose secrets are removed from errors.
     """
 
     def __init__(self, store: Any, policy: RetryPolicy, secrets: Mapping[str, object]) -> None:
@@ -57,17 +57,44 @@ class StoreRequests:
         self._secrets = secrets
 
     def send(self, path: str, request: Callable[[Any], T], *, missing_is_error: bool = False) -> T:
-        """Return what the request returns, as `try_send`, with the errors of `translate_errors`."""
+        """Send a request, repeat it if its reply does not arrive whole, and translate its errors.
+
+        Parameters
+        ----------
+        path : str
+            The path that errors name.
+        request : callable
+            As for `try_send`.
+        missing_is_error : bool
+            Whether a missing object is a StorageError.
+
+        Returns
+        -------
+        object
+            The result of the request.
+
+        Raises
+        ------
+        NotFound
+            The object is missing.
+        StorageError
+            Any other failure.
+        """
         with self.translate_errors(path, missing_is_error=missing_is_error):
             return self.try_send(request)
 
     def try_send(self, request: Callable[[Any], T]) -> T:
-        """Return what the request returns; make it again where its reply does not arrive whole.
+        """Send a request, and repeat it if its reply does not arrive whole.
 
         Parameters
         ----------
         request : callable
-            Takes the client; one request with the reading of its reply. It must be safe to make twice.
+            Takes the client, sends one request and reads its reply. It must be safe to call twice.
+
+        Returns
+        -------
+        object
+            The result of the request.
 
         Raises
         ------
@@ -78,7 +105,22 @@ class StoreRequests:
 
     @contextlib.contextmanager
     def translate_errors(self, path: str, *, missing_is_error: bool = False) -> Iterator[None]:
-        """Turn the client's errors into NotFound or StorageError, without secrets and without their inner story."""
+        """Translate errors of the client in a block, without secrets and causes.
+
+        Parameters
+        ----------
+        path : str
+            The path that errors name.
+        missing_is_error : bool
+            Whether a missing object is a StorageError.
+
+        Raises
+        ------
+        NotFound
+            The object is missing.
+        StorageError
+            Any other failure.
+        """
         try:
             yield
         except PaimonError:
@@ -91,9 +133,9 @@ class StoreRequests:
             raise self.storage_error(path, error) from None
 
     def storage_error(self, path: str, error: Exception) -> StorageError:
-        """Return the StorageError of a client's error."""
+        """Return an error of the client as a StorageError."""
         hint = _CREDENTIALS if isinstance(error, REFUSALS) else None
-        return StorageError(path, redacted(first_line(error), self._secrets), hint=hint)
+        return StorageError(path, redact_secrets(first_line(error), self._secrets), hint=hint)
 
 
 def is_cut_reply(error: Exception) -> bool:
@@ -102,7 +144,7 @@ def is_cut_reply(error: Exception) -> bool:
 
 
 def is_retryable(error: Exception) -> bool:
-    """Return whether no whole reply arrived and the client's own retries are not used up."""
+    """Return whether no whole reply arrived, and the client has retries left."""
     if not is_cut_reply(error):
         return False
     spent = _RETRIES.search(first_line(error))
@@ -110,5 +152,5 @@ def is_retryable(error: Exception) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, or its class."""
+    """Return the first line of the text of an error, or its class."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,7 +1,7 @@
-"""Files of an object store, being read or written.
+"""StoreOutput and StoreInput: files of an object store during writing and reading.
 
-Law: nothing is visible before the close of an output, whatever was uploaded; what is read is read by ranges, of which
-the last one of the file comes with its size.
+Invariant: nothing is visible before `close`, whatever was uploaded. Reads are requests for ranges; the last range of a
+file is read together with its size.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any
 from paimon.adapters.files.output import Output
 
 PART_BYTES = 8 * 1024 * 1024
-"""An upload goes up in such parts, so many at once: together they are what it holds in memory."""
+"""The size of a part of an upload. `PARTS_AT_ONCE` parts are in memory at the same time."""
 PARTS_AT_ONCE = 2
 TAIL_BYTES = 64 * 1024
-"""What is read with a file's size: most footers are smaller."""
+"""The number of last bytes that are read with the size of a file. Most footers are smaller."""
 
 
 class StoreOutput(Output):
-    """A file being written: one put where it fits into a part, else an upload in parts.
+    """A file during writing: one put if it fits into a part, otherwise an upload in parts.
 
     Parameters
     ----------
     put : callable
-        Creates the whole object of these bytes.
+        Creates the whole object from bytes.
     start : callable
-        Begins an upload with these bytes, more than one part, and returns the client's writer.
+        Begins an upload with more than one part of bytes, and returns the writer of the client.
     guard : callable
-        Returns a context that turns the client's errors into ours.
-    landed : callable
-        Returns whether an object of this size is there.
+        Returns a context manager that translates errors of the client.
+    has_arrived : callable
+        Returns whether an object of this size exists.
     """
 
     def __init__(
@@ -39,20 +39,20 @@ class StoreOutput(Output):
         put: Callable[[bytes], None],
         start: Callable[[bytes], Any],
         guard: Callable[[], Any],
-        landed: Callable[[int], bool],
+        has_arrived: Callable[[int], bool],
     ) -> None:
         self._put = put
         self._start = start
         self._guard = guard
-        self._landed = landed
+        self._has_arrived = has_arrived
         self._buffer = bytearray()
         self._writer: Any = None
         self._size = 0
         self.closed = False
 
     def write(self, data: bytes) -> int:
-        """Append bytes."""
-        view = memoryview(data).cast("B")  # Arrow's buffers hold signed bytes, which the client does not take
+        """Append bytes of any buffer, and return their number."""
+        view = memoryview(data).cast("B")  # the client refuses the signed bytes of Arrow's buffers
         self._size += view.nbytes
         with self._guard():
             if self._writer is not None:
@@ -67,11 +67,17 @@ class StoreOutput(Output):
         return view.nbytes
 
     def tell(self) -> int:
-        """Bytes written."""
+        """Return the number of bytes written."""
         return self._size
 
     def close(self) -> None:
-        """Finish the upload; where its acknowledgement got lost, the object itself tells."""
+        """Finish the upload. If the reply was lost, the size of the object decides.
+
+        Raises
+        ------
+        StorageError
+            The store refused the upload.
+        """
         if self.closed:
             return
         self.closed = True
@@ -82,19 +88,29 @@ class StoreOutput(Output):
         with self._guard():
             try:
                 self._writer.close()
-            except Exception:  # the second try of a finish that took place is an error of the store
-                if not self._landed(self._size):
+            except Exception:  # the store refuses to finish an upload again after a lost reply
+                if not self._has_arrived(self._size):
                     raise
 
     def abort(self) -> None:
-        """Leave the upload unfinished: it never becomes an object; its parts go by the store's own rules."""
+        """Leave the upload unfinished. The rules of the store delete its parts."""
         self.closed = True
         self._writer = None
         self._buffer = bytearray()
 
 
 class StoreInput(io.RawIOBase):
-    """A seekable input; `fetch(start, length)` answers a range, `tail` holds the last bytes of the file."""
+    """A seekable input.
+
+    Parameters
+    ----------
+    fetch : callable
+        Returns the bytes of a range, given its start and its length.
+    size : int
+        The size of the file in bytes.
+    tail : bytes
+        The last bytes of the file, possibly none.
+    """
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int, tail: bytes) -> None:
         self._fetch = fetch
@@ -103,7 +119,7 @@ class StoreInput(io.RawIOBase):
         self._position = 0
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; fewer only at the end."""
+        """Return the next bytes; fewer only at the end."""
         start = self._position
         length = self._size - start if size is None or size < 0 else min(size, self._size - start)
         if length <= 0:
@@ -113,23 +129,23 @@ class StoreInput(io.RawIOBase):
         return self._tail[in_tail : in_tail + length] if in_tail >= 0 else self._fetch(start, length)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move; answers the position."""
+        """Move the position, and return it."""
         origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, origin + offset)
         return self._position
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     def readable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def size(self) -> int:
-        """Bytes of the file."""
+        """Return the size of the file in bytes."""
         return self._size

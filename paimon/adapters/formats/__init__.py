@@ -1,0 +1,1 @@
+"""Data file formats (Parquet, ORC, Avro) and metadata records."""

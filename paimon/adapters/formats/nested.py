@@ -1,6 +1,6 @@
-"""Nested Arrow arrays, rebuilt with other leaves: how a format's physical form becomes the canonical one, and back.
+"""Rebuild nested Arrow arrays with other leaves: from the stored form of a format to the canonical form, and back.
 
-Law: offsets, validity and field order are kept, only leaves change; what lies under a null is not looked at.
+Invariant: offsets, validity and field order are kept, only leaves change. What is under a null is not looked at.
 """
 
 from __future__ import annotations
@@ -25,18 +25,32 @@ Leaf = Callable[[pa.Array, DataType], pa.Array]
 _COUNT = IntType(nullable=False)
 
 
-def rebuild(array: pa.Array, data_type: DataType, leaf: Leaf) -> pa.Array:
-    """The array with `leaf` applied to each array of leaves.
+def rebuild_leaves(array: pa.Array, data_type: DataType, leaf: Leaf) -> pa.Array:
+    """Return the array with `leaf` applied to each array of leaves.
 
-    Maps may come as maps or as lists of (key, value) structs and leave as maps; a ROW's fields are matched by name,
-    and fields that the struct lacks become nulls of their leaf's type.
+    Maps may be maps or lists of (key, value) structs, and become maps. The fields of a ROW are matched by name. Fields
+    that the struct lacks become nulls of their leaf's type.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        The array in its current form.
+    data_type : DataType
+        The type of the column, whose nesting the array has.
+    leaf : function
+        Converts an array of leaves of a data type.
+
+    Returns
+    -------
+    pyarrow.Array
+        An array of the same length.
     """
     match data_type:
         case RowType(fields=fields):
             return _struct(array, data_type, leaf) if fields else array
         case ArrayType(element=element):
-            array = whole(array)
-            values = rebuild(array.values, element, leaf)
+            array = drop_offset(array)
+            values = rebuild_leaves(array.values, element, leaf)
             field = pa.field("element", values.type, element.nullable)
             return pa.ListArray.from_arrays(array.offsets, values, pa.list_(field), mask=_nulls(array))
         case VectorType(element=element, length=length):
@@ -48,13 +62,13 @@ def rebuild(array: pa.Array, data_type: DataType, leaf: Leaf) -> pa.Array:
     return leaf(array, data_type)
 
 
-def whole(array: pa.Array) -> pa.Array:
-    """The same cells at offset 0: masks cannot be given for slices."""
+def drop_offset(array: pa.Array) -> pa.Array:
+    """Return an array of the same cells at offset 0, because masks cannot be given for slices."""
     return array if array.offset == 0 else pc.take(array, np.arange(len(array)))
 
 
-def entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of all entries of a map, or of a list of (key, value) structs."""
+def map_entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return keys and values of all entries of a map, or of a list of (key, value) structs."""
     if pa.types.is_map(array.type):
         return array.keys, array.items
     keys, values = array.values.flatten()
@@ -62,10 +76,10 @@ def entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _struct(array: pa.Array, data_type: RowType, leaf: Leaf) -> pa.Array:
-    array = whole(array)
+    array = drop_offset(array)
     children = {f.name: array.field(i) for i, f in enumerate(array.type)}
     parts = [
-        rebuild(children[f.name], f.type, leaf) if f.name in children else _absent(len(array), f.type, leaf)
+        rebuild_leaves(children[f.name], f.type, leaf) if f.name in children else _absent(len(array), f.type, leaf)
         for f in data_type.fields
     ]
     fields = [pa.field(f.name, part.type, f.type.nullable) for f, part in zip(data_type.fields, parts, strict=True)]
@@ -73,7 +87,7 @@ def _struct(array: pa.Array, data_type: RowType, leaf: Leaf) -> pa.Array:
 
 
 def _absent(length: int, data_type: DataType, leaf: Leaf) -> pa.Array:
-    from_no_rows = rebuild(pa.nulls(0, _skeleton(data_type)), data_type, leaf)
+    from_no_rows = rebuild_leaves(pa.nulls(0, _skeleton(data_type)), data_type, leaf)
     return pa.nulls(length, from_no_rows.type)
 
 
@@ -93,9 +107,9 @@ def _skeleton(data_type: DataType) -> pa.DataType:
 
 
 def _vector(array: pa.Array, element: DataType, length: int, leaf: Leaf) -> pa.Array:
-    array = whole(array)
+    array = drop_offset(array)
     fixed = pa.types.is_fixed_size_list(array.type)
-    values = rebuild(array.values, element, leaf)
+    values = rebuild_leaves(array.values, element, leaf)
     kind = pa.list_(pa.field("element", values.type, element.nullable), length)
     if not fixed:
         lists = pa.ListArray.from_arrays(array.offsets, values, pa.list_(kind.value_field), mask=_nulls(array))
@@ -104,9 +118,9 @@ def _vector(array: pa.Array, element: DataType, length: int, leaf: Leaf) -> pa.A
 
 
 def _map(array: pa.Array, key: DataType, value: DataType, leaf: Leaf) -> pa.Array:
-    array = whole(array)
-    keys, items = entries(array)
-    keys, items = rebuild(keys, key, leaf), rebuild(items, value, leaf)
+    array = drop_offset(array)
+    keys, items = map_entries(array)
+    keys, items = rebuild_leaves(keys, key, leaf), rebuild_leaves(items, value, leaf)
     kind = pa.map_(keys.type, pa.field("value", items.type, value.nullable))
     return pa.MapArray.from_arrays(array.offsets, keys, items, type=kind, mask=_nulls(array))
 

@@ -1,7 +1,7 @@
-"""The formats by their identifiers, each loaded when it is first used.
+"""The file formats by name, each loaded when it is first used.
 
-The libraries behind the formats take longer to import than most programs take to connect, and most programs use one of
-them. Invariant: a format is the same object each time, and threads may ask for it at once.
+Importing the libraries behind the formats takes longer than most programs take to connect, and most programs use one
+format. Invariant: a format is the same object each time, also when threads request it concurrently.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.domain.manifest.records.columns import RecordColumns
+from paimon.domain.manifest.record_columns import RecordColumns
 from paimon.ports.formats import FormatIO, RecordIO
 
 
@@ -39,7 +39,7 @@ _LOADERS: Mapping[str, Callable[[int], FormatIO]] = {"parquet": _load_parquet, "
 
 @frozen(eq=False)
 class FormatsOnDemand(Mapping[str, FormatIO]):
-    """Parquet, ORC and Avro data files by identifier.
+    """Parquet, ORC and Avro data files by format name.
 
     Parameters
     ----------
@@ -50,9 +50,11 @@ class FormatsOnDemand(Mapping[str, FormatIO]):
     memory_bytes: int
     _loaded: dict[str, FormatIO] = field(factory=dict, init=False, repr=False)
 
-    def __getitem__(self, identifier: str) -> FormatIO:
-        found = self._loaded.get(identifier)
-        return self._loaded.setdefault(identifier, _LOADERS[identifier](self.memory_bytes)) if found is None else found
+    def __getitem__(self, format_name: str) -> FormatIO:
+        found = self._loaded.get(format_name)
+        return (
+            self._loaded.setdefault(format_name, _LOADERS[format_name](self.memory_bytes)) if found is None else found
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(_LOADERS)
@@ -63,26 +65,39 @@ class FormatsOnDemand(Mapping[str, FormatIO]):
 
 @frozen
 class RecordsOnDemand:
-    """See `paimon.ports.formats.RecordIO`; the Avro library is loaded with the first file."""
+    """`paimon.ports.formats.RecordIO`, whose Avro library is loaded with the first file."""
 
     def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]:
-        """All records of a file."""
-        return _records().read_records(data, path)
+        """Read all records of a file."""
+        return _record_io().read_records(data, path)
 
     def read_columns(
         self, files: Sequence[tuple[str, bytes]], kind: pa.StructType
     ) -> tuple[RecordColumns, Sequence[int]]:
-        """The records of files as columns, and how many each file has."""
-        return _records().read_columns(files, kind)
+        """Read the records of files as columns, and the number of records of each file."""
+        return _record_io().read_columns(files, kind)
 
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
     ) -> bytes:
-        """The bytes of a file of these records."""
-        return _records().write_records(records, schema, compression, format_name)
+        """Encode records as a file.
+
+        Parameters
+        ----------
+        records : iterable of mapping
+        schema : mapping
+        compression, format_name : str
+            As in `paimon.ports.formats.RecordIO.write_records`.
+
+        Returns
+        -------
+        bytes
+            The file.
+        """
+        return _record_io().write_records(records, schema, compression, format_name)
 
 
-def _records() -> RecordIO:
+def _record_io() -> RecordIO:
     from paimon.adapters.formats.records import AvroRecordIO
 
     return AvroRecordIO()

@@ -1,8 +1,7 @@
-"""AvroRecordIO: manifests, manifest lists and index manifests as plain records, whichever format holds them.
+"""AvroRecordIO: manifests, manifest lists and index manifests as plain records, in any file format.
 
-Law: the format is told by the magic bytes, never by an option; records come as dicts by column name, with bytes, text
-and numbers as stored (a timestamp is its number); a file cannot decode to more than a bound.
-Source: `AvroFileFormat`, `ObjectsFile`.
+Invariant: the magic bytes decide the format, never an option. Records are dicts by column name with values as stored (a
+timestamp is its number). A file does not decode to more than a limit. Source: `AvroFileFormat`, `ObjectsFile`.
 """
 
 from __future__ import annotations
@@ -16,83 +15,99 @@ import fastavro
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.adapters.formats.avro.bounded_schema import block_schema
 from paimon.adapters.formats.avro.codecs import avro_codec
-from paimon.adapters.formats.avro.columns import decode_columns
+from paimon.adapters.formats.avro.column_decoder import decode_manifest_columns
 from paimon.adapters.formats.avro.container import (
     MAGIC,
     SYNC_BYTES,
     Block,
     BlockData,
     Header,
-    block_bytes,
-    header_bytes,
+    encode_header,
+    pack_block,
     read_blocks,
     read_header,
 )
-from paimon.adapters.formats.avro.records import decode, encode
+from paimon.adapters.formats.avro.records import decode_block, encode_block
+from paimon.adapters.formats.guards.avro_blocks import MAX_RECORDS, has_too_many_metadata_records, max_metadata_bytes
+from paimon.adapters.formats.guards.avro_schema import parse_block_schema
 from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.domain.manifest.records.columns import HeldColumns, RecordColumns, joined
+from paimon.domain.manifest.record_columns import ArrayColumns, RecordColumns, join_records
 from paimon.domain.types.arrow_arrays import make_array
 
 _BLOCK_RECORDS = 256
-_SLACK_BYTES = 8 * 1024 * 1024
-_MAX_RATIO = 200
-_MAX_RECORDS = 1 << 20
-"""Most records of a file that is read record by record; as Python objects they take a kilobyte and more each."""
 _SPLIT_BYTES = 1024 * 1024
-_LEAST_RECORD_BYTES = 24
-"""Each kind of record holds a row, which takes 13 bytes, a file's name, and numbers."""
 
 
 @frozen
 class AvroRecordIO:
-    """See `paimon.ports.formats.RecordIO`.
+    """`paimon.ports.formats.RecordIO` for Avro files, and for the Parquet and ORC files that `manifest.format` allows.
 
     Parameters
     ----------
     max_decoded_bytes : int
-        Most bytes that one file may decompress to. Small files have a smaller bound: 8 MiB and 200 times their size.
+        Most bytes that one file may decompress to. Small files have a smaller limit: 8 MiB and 200 times their size.
     few_bytes : int
-        Blocks of no more bytes are decoded record by record: in columns, the steps cost more than so few records.
+        Files of at most so many bytes are decoded record by record: decoding columns has a fixed cost per file.
     """
 
     max_decoded_bytes: int = 512 * 1024 * 1024
     few_bytes: int = 8 * 1024
 
     def read_records(self, data: bytes, path: str) -> Sequence[dict[str, Any]]:
-        """All records of a file."""
+        """Read all records of a file.
+
+        Raises
+        ------
+        CorruptTable
+            The file is damaged, exceeds a limit, or is neither Avro nor Parquet nor ORC.
+        """
         if data[:4] == MAGIC:
             return self._read_avro(data, path)
         if data[:4] == b"PAR1" or data[:3] == b"ORC":
             from paimon.adapters.formats.records_arrow import read_arrow_records  # rare, and Arrow loads slowly
 
             return read_arrow_records(data, path, self._limit(len(data)))
-        raise CorruptTable(path, "is neither Avro nor Parquet nor ORC: its magic bytes are unknown")
+        raise CorruptTable(path, "is not an Avro, Parquet or ORC file: its magic bytes are unknown")
 
     def read_columns(
         self, files: Sequence[tuple[str, bytes]], kind: pa.StructType
     ) -> tuple[RecordColumns, Sequence[int]]:
-        """The records of files as columns, and how many each file has."""
+        """Read the records of files as columns.
+
+        Parameters
+        ----------
+        files : sequence of (str, bytes)
+            Path and content of each file.
+        kind : pyarrow.StructType
+            The columns to return, with numbers as int64; columns that a file lacks are null.
+
+        Returns
+        -------
+        RecordColumns
+            The records of all files, in order.
+        sequence of int
+            The number of records of each file.
+        """
         parts: list[RecordColumns] = []
         counts: list[int] = []
-        for schema, group in groupby(self._opened(files), key=lambda file: file.schema):
-            alike = list(group)
-            found = None if schema is None else self._in_step(alike, schema, kind)
+        for schema, group in groupby(self._open_files(files), key=lambda file: file.schema):
+            same_schema = list(group)
+            found = None if schema is None else self._read_together(same_schema, schema, kind)
             if found is not None:
                 parts.append(found[0])
                 counts.extend(found[1])
                 continue
-            for file in alike:
-                parts.append(HeldColumns(self._row_wise([file], kind)))
+            for file in same_schema:
+                parts.append(ArrayColumns(self._read_row_wise([file], kind)))
                 counts.append(len(parts[-1]))
-        return joined(parts, kind), counts
+        return join_records(parts, kind), counts
 
-    def _opened(self, files: Iterable[tuple[str, bytes]]) -> Iterator[_Opened]:
+    def _open_files(self, files: Iterable[tuple[str, bytes]]) -> Iterator[_OpenFile]:
         known, header = b"", Header()
         for path, data in files:
             if data[:4] != MAGIC:
-                yield _Opened(path, data)
+                yield _OpenFile(path, data)
                 continue
             source = pa.BufferReader(data)
             if known and data.startswith(known) and len(data) >= len(known) + SYNC_BYTES:
@@ -100,40 +115,61 @@ class AvroRecordIO:
                 header = Header(header.metadata, bytes(source.read(SYNC_BYTES)))
             else:
                 header = read_header(source, path)
-                block_schema(header.schema, path)
+                parse_block_schema(header.schema, path)
                 known = data[: source.tell() - SYNC_BYTES]
             rest = len(data) - source.tell()
-            yield _Opened(path, data, header.schema, self._blocks(source, header, path, len(data)), rest)
+            yield _OpenFile(path, data, header.schema, self._blocks(source, header, path, len(data)), rest)
 
-    def _in_step(
-        self, files: Sequence[_Opened], schema: str, kind: pa.StructType
+    def _read_together(
+        self, files: Sequence[_OpenFile], schema: str, kind: pa.StructType
     ) -> tuple[RecordColumns, list[int]] | None:
+        """Decode files of the same schema together, as columns; None if they must be read record by record."""
         if sum(file.packed_bytes for file in files) <= self.few_bytes:
-            return self._one_by_one(files, block_schema(schema, files[0].path), kind)
-        # Block by block into one buffer, so that the memory of one decompressed block serves the next.
+            return self._read_each(files, parse_block_schema(schema, files[0].path), kind)
+        # Blocks are copied into one buffer, so that the memory of a decompressed block is free for the next one.
         blocks = BlockData()
         for file in files:
             blocks.extend(file.blocks)
-        found = decode_columns(blocks, json.loads(schema), kind, lambda: self._row_wise(files, kind))
+        found = decode_manifest_columns(blocks, json.loads(schema), kind, lambda: self._read_row_wise(files, kind))
         return None if found is None else (found, blocks.records_of_files)
 
-    def _one_by_one(
-        self, files: Sequence[_Opened], schema: Any, kind: pa.StructType
+    def _read_each(
+        self, files: Sequence[_OpenFile], schema: Any, kind: pa.StructType
     ) -> tuple[RecordColumns, list[int]]:
-        found = [[record for block in file.blocks for record in decode(block, schema, file.path)] for file in files]
+        found = [
+            [record for block in file.blocks for record in decode_block(block, schema, file.path)] for file in files
+        ]
         try:
             records = make_array(list(chain.from_iterable(found)), kind)
         except _OTHER_TYPES:
-            records = self._row_wise(files, kind)  # which tells the file at fault
-        return HeldColumns(records), [len(part) for part in found]
+            records = self._read_row_wise(files, kind)  # which names the file at fault
+        return ArrayColumns(records), [len(part) for part in found]
 
-    def _row_wise(self, files: Sequence[_Opened], kind: pa.StructType) -> pa.StructArray:
-        return pa.concat_arrays([_array(self.read_records(file.data, file.path), kind, file.path) for file in files])
+    def _read_row_wise(self, files: Sequence[_OpenFile], kind: pa.StructType) -> pa.StructArray:
+        return pa.concat_arrays([_to_array(self.read_records(file.data, file.path), kind, file.path) for file in files])
 
     def write_records(
         self, records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
     ) -> bytes:
-        """The bytes of a file of these records."""
+        """Encode records as a file.
+
+        Parameters
+        ----------
+        records : iterable of mapping
+        schema : mapping
+        compression, format_name : str
+            As in `paimon.ports.formats.RecordIO.write_records`.
+
+        Returns
+        -------
+        bytes
+            The file.
+
+        Raises
+        ------
+        InvalidRequest
+            The format or the codec is unknown.
+        """
         if format_name == "avro":
             return b"".join(_avro_pieces(records, schema, avro_codec(compression)))
         if format_name in ("parquet", "orc"):
@@ -141,18 +177,18 @@ class AvroRecordIO:
 
             return write_arrow_records(records, schema, compression, format_name)
         raise InvalidRequest(
-            f"manifests cannot be written as {format_name!r}", subject=format_name, hint="use avro, parquet or orc"
+            f"Format {format_name!r} cannot store manifests", subject=format_name, hint="use avro, parquet or orc"
         )
 
     def _read_avro(self, data: bytes, path: str) -> list[dict[str, Any]]:
         source = pa.BufferReader(data)
         header = read_header(source, path)
-        schema = block_schema(header.schema, path)
+        schema = parse_block_schema(header.schema, path)
         found: list[dict[str, Any]] = []
         for block in self._blocks(source, header, path, len(data)):
-            if len(found) + block.record_count > _MAX_RECORDS:
-                raise CorruptTable(path, f"has more than {_MAX_RECORDS} records")
-            found += decode(block, schema, path)
+            if len(found) + block.record_count > MAX_RECORDS:
+                raise CorruptTable(path, f"has more than {MAX_RECORDS} records")
+            found += decode_block(block, schema, path)
         return found
 
     def _blocks(self, source: pa.NativeFile, header: Header, path: str, size: int) -> Iterator[Block]:
@@ -161,17 +197,17 @@ class AvroRecordIO:
             decoded += len(block.data)
             if decoded > limit:
                 raise CorruptTable(path, f"decompresses to more than {limit} bytes")
-            if block.record_count * _LEAST_RECORD_BYTES > len(block.data):
+            if has_too_many_metadata_records(block.record_count, len(block.data)):
                 raise CorruptTable(path, f"has {block.record_count} records in {len(block.data)} bytes")
             yield block
 
     def _limit(self, size: int) -> int:
-        return min(self.max_decoded_bytes, _SLACK_BYTES + _MAX_RATIO * size)
+        return min(self.max_decoded_bytes, max_metadata_bytes(size))
 
 
 @frozen(eq=False)
-class _Opened:
-    """A file before its blocks are read, which is done once; `schema` is None where it is not Avro."""
+class _OpenFile:
+    """A file whose header was read and whose blocks were not; `schema` is None if it is not an Avro file."""
 
     path: str
     data: bytes
@@ -183,26 +219,26 @@ class _Opened:
 _OTHER_TYPES = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
-def _array(records: Sequence[Mapping[str, Any]], kind: pa.StructType, path: str) -> pa.StructArray:
+def _to_array(records: Sequence[Mapping[str, Any]], kind: pa.StructType, path: str) -> pa.StructArray:
     try:
         return make_array(records, kind)
     except _OTHER_TYPES as error:
-        raise CorruptTable(path, f"holds records of other types: {error}") from error
+        raise CorruptTable(path, f"has records of unexpected types: {error}") from error
 
 
 def _avro_pieces(records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], codec: str) -> Iterable[bytes]:
-    header = header_bytes(json.dumps(schema, separators=(",", ":")), codec)
+    header = encode_header(json.dumps(schema, separators=(",", ":")), codec)
     yield header
     parsed = fastavro.parse_schema({"type": "array", "items": schema})
     rest = iter(records)
     while chunk := list(islice(rest, _BLOCK_RECORDS)):
         for block in _split(chunk, parsed):
-            yield block_bytes(block, codec, header[-SYNC_BYTES:])
+            yield pack_block(block, codec, header[-SYNC_BYTES:])
 
 
 def _split(records: Sequence[Mapping[str, Any]], parsed: Any) -> Iterator[Block]:
-    """Records as one block, as more where they are large: those of wide tables hold values of each column."""
-    block = encode(records, parsed)
+    """Encode records as one block, or as several if they are large, as those of wide tables are."""
+    block = encode_block(records, parsed)
     if len(block.data) <= _SPLIT_BYTES or len(records) == 1:
         yield block
         return

@@ -1,6 +1,7 @@
-"""Records in Parquet or ORC files: what `manifest.format` allows beside Avro.
+"""Metadata records in Parquet or ORC files, which `manifest.format` allows in addition to Avro.
 
-Law: the same dicts as from Avro: times as their numbers, maps never occur. Source: Paimon's `manifest.format` option.
+Invariant: the records are the same dicts as from Avro: times are numbers, and maps do not occur.
+Source: Paimon's `manifest.format` option.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc as orc
 import pyarrow.parquet as pq
+from pyarrow import orc
 
-from paimon.adapters.formats.orc.checks import check_stripe, check_types
-from paimon.adapters.formats.orc.tail import read_tail
-from paimon.adapters.formats.parquet.reading.row_groups import GroupRange
-from paimon.adapters.formats.parquet.reading.stored import Stored
-from paimon.adapters.formats.parquet.reading.weights import Leaf, fitting_rows
+from paimon.adapters.formats.guards.orc_stripes import check_stripe, check_types
+from paimon.adapters.formats.guards.orc_tail import read_tail
+from paimon.adapters.formats.guards.parquet_batches import GroupRange, Leaf, count_fitting_rows
+from paimon.adapters.formats.guards.parquet_bytes import Stored
 from paimon.domain.errors import CorruptTable, Unsupported
 
 _TINY = frozenset(("_KIND", "_FILE_SOURCE"))
@@ -35,22 +35,61 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
 
 
 def read_arrow_records(data: bytes, path: str, limit: int) -> list[dict[str, Any]]:
-    """All records of a Parquet or ORC file, which may not decode to more than about `limit` bytes."""
+    """Read all records of a Parquet or ORC file.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    path : str
+        Its path, for messages.
+    limit : int
+        About how many bytes the file may decode to.
+
+    Returns
+    -------
+    list of dict
+        The records, by column name.
+
+    Raises
+    ------
+    CorruptTable
+        The file is damaged or exceeds the limit.
+    Unsupported
+        The file uses a feature that is not supported.
+    """
     try:
-        table = _parquet(data, limit) if data[:4] == b"PAR1" else _orc(data, limit)
+        table = _read_parquet(data, limit) if data[:4] == b"PAR1" else _read_orc(data, limit)
     except Unsupported as error:
         raise error.within(path) from None
     except (pa.ArrowException, OSError, ValueError, IndexError, KeyError, OverflowError, zlib.error) as error:
-        raise CorruptTable(path, f"is a damaged or oversized manifest: {error}") from error
-    millis = table.cast(_mapped(table.schema, pa.timestamp("ms")))
-    return list(millis.cast(_mapped(table.schema, pa.int64())).to_pylist())
+        raise CorruptTable(path, f"is a damaged or too large manifest: {error}") from error
+    millis = table.cast(_replace_timestamps(table.schema, pa.timestamp("ms")))
+    return list(millis.cast(_replace_timestamps(table.schema, pa.int64())).to_pylist())
 
 
 def write_arrow_records(
     records: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], compression: str, format_name: str
 ) -> bytes:
-    """A Parquet or ORC file of these records, typed after the Avro schema."""
-    fields = [_field(f) for f in schema["fields"]]
+    """Encode records as a Parquet or ORC file whose column types follow an Avro schema.
+
+    Parameters
+    ----------
+    records : iterable of mapping
+        The records, by column name.
+    schema : mapping
+        Their Avro schema.
+    compression : str
+        The codec name as in table options.
+    format_name : str
+        ``"parquet"`` or ``"orc"``.
+
+    Returns
+    -------
+    bytes
+        The file.
+    """
+    fields = [_arrow_field(f) for f in schema["fields"]]
     table = pa.Table.from_pylist([dict(r) for r in records], schema=pa.schema(fields))
     sink = pa.BufferOutputStream()
     codec = "none" if compression == "null" else compression
@@ -61,40 +100,40 @@ def write_arrow_records(
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _parquet(data: bytes, limit: int) -> pa.Table:
-    """All rows. Neither pages nor batches take more than the limit, whatever the footer tells of sizes."""
+def _read_parquet(data: bytes, limit: int) -> pa.Table:
+    """Read a Parquet file whose pages and batches take at most `limit` bytes, whatever its footer states."""
     source = pa.BufferReader(data)
     file = pq.ParquetFile(source)
     footer = file.metadata
     size = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
     if max(size, footer.num_rows * _MIN_RECORD_BYTES) > limit:
-        raise ValueError(f"it decodes to more than {limit} bytes")
+        raise ValueError(f"the file decodes to more than {limit} bytes")
     leaves = [Leaf.of(file.schema, index) for index in range(len(file.schema))]
     piece = GroupRange(tuple(range(footer.num_row_groups)), 0, footer.num_rows)
-    rows = fitting_rows(footer, Stored(source), piece, leaves, _BATCH_ROWS, limit)
+    rows = count_fitting_rows(footer, Stored(source), piece, leaves, _BATCH_ROWS, limit)
     batches, decoded = [], 0
     for batch in file.iter_batches(rows):
         decoded += batch.nbytes
         if decoded > limit:
-            raise ValueError(f"it decodes to more than {limit} bytes")
+            raise ValueError(f"the file decodes to more than {limit} bytes")
         batches.append(batch)
     return pa.Table.from_batches(batches, schema=file.schema_arrow)
 
 
-def _orc(data: bytes, limit: int) -> pa.Table:
-    """All rows, where all that the stripes claim to hold is within the limit."""
+def _read_orc(data: bytes, limit: int) -> pa.Table:
+    """Read an ORC file whose stripes state at most `limit` bytes."""
     source = pa.BufferReader(data)
     tail = read_tail(source)
     check_types(tail)
     kinds = dict(enumerate(tail.kinds))
-    weights = (check_stripe(source, n, told, tail.compression, 1, kinds) for n, told in enumerate(tail.stripes))
-    if max(sum(w.decoded_bytes for w in weights), tail.rows * _MIN_RECORD_BYTES) > limit:
-        raise ValueError(f"it decodes to more than {limit} bytes")
+    stripes = (check_stripe(source, n, s, tail.compression, 1, kinds) for n, s in enumerate(tail.stripes))
+    if max(sum(s.decoded_bytes for s in stripes), tail.rows * _MIN_RECORD_BYTES) > limit:
+        raise ValueError(f"the file decodes to more than {limit} bytes")
     return orc.ORCFile(source).read()
 
 
-def _mapped(schema: pa.Schema, timestamp: pa.DataType) -> pa.Schema:
-    """The schema with all timestamps as `timestamp`; a cast from milliseconds to int64 keeps the number."""
+def _replace_timestamps(schema: pa.Schema, timestamp: pa.DataType) -> pa.Schema:
+    """Return the schema with all timestamps as `timestamp`; a cast from milliseconds to int64 keeps the number."""
     return pa.schema([_with_timestamp(f, timestamp) for f in schema])
 
 
@@ -109,7 +148,7 @@ def _with_timestamp(field: pa.Field, timestamp: pa.DataType) -> pa.Field:
     return pa.field(field.name, kind, field.nullable)
 
 
-def _field(field: Mapping[str, Any]) -> pa.Field:
+def _arrow_field(field: Mapping[str, Any]) -> pa.Field:
     kind, nullable = _arrow(field["type"])
     return pa.field(field["name"], pa.int8() if field["name"] in _TINY else kind, nullable)
 
@@ -120,7 +159,7 @@ def _arrow(node: Any) -> tuple[pa.DataType, bool]:
     if isinstance(node, str):
         return _PRIMITIVES[node], False
     if node["type"] == "record":
-        return pa.struct([_field(f) for f in node["fields"]]), False
+        return pa.struct([_arrow_field(f) for f in node["fields"]]), False
     if node["type"] == "array":
         kind, nullable = _arrow(node["items"])
         return pa.list_(pa.field("element", kind, nullable)), False

@@ -1,0 +1,1 @@
+"""Temporary data on the local disk."""

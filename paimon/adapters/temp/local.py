@@ -1,7 +1,7 @@
-"""LocalTempStore: Arrow tables in a directory of this process, as Arrow IPC files.
+"""LocalTempStore: a TempStore of Arrow IPC files in a local directory of this process.
 
-Law: the directory is made at the first file, readable by this user only, and removed when the store or the process
-ends; what a killed process leaves goes when the next one makes its own (`owned.py`).
+Invariant: the directory is created with the first file, is readable by this user only, and is removed when the store or
+the process ends. The next process that creates its own directory removes those of killed processes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from paimon.adapters.temp.owned import OwnedDirectory
+from paimon.adapters.temp.process_directories import ProcessDirectory
 from paimon.domain.errors import StorageError
-from paimon.ports.temp import Kept
+from paimon.ports.temp import StoredTable
 
 _CHUNK_BYTES = 256 * 1024
-"""Rows that are read back at once: many spilled tables are read side by side, a batch of each is held."""
+"""The size of a stored batch. Many spilled tables are read concurrently, with one batch of each in memory."""
 
 
 class LocalTempStore:
@@ -28,19 +28,25 @@ class LocalTempStore:
     Parameters
     ----------
     parent : str, optional
-        Where the directory is made; the system's temporary directory otherwise.
+        The directory in which the directory is created. By default the system's temporary directory.
     compression : str, optional
-        ``"lz4"``, ``"zstd"`` or None.
+        The codec of spilled rows: ``"lz4"``, ``"zstd"`` or None.
     """
 
     def __init__(self, parent: str | None = None, compression: str | None = "lz4") -> None:
         self._parent = parent
         self._options = pa.ipc.IpcWriteOptions(compression=compression)
-        self._directory: OwnedDirectory | None = None
+        self._directory: ProcessDirectory | None = None
         self._lock = threading.Lock()
 
     def spill(self, table: pa.Table) -> str:
-        """Write the table; the answer is its handle."""
+        """Write a table as one file, and return its path.
+
+        Raises
+        ------
+        StorageError
+            The disk is full or cannot be written.
+        """
         handle = self._new_handle("spill")
         try:
             with pa.OSFile(handle, "wb") as sink, pa.ipc.new_file(sink, table.schema, options=self._options) as writer:
@@ -48,24 +54,51 @@ class LocalTempStore:
                 writer.write_table(table, max_chunksize=rows)
         except OSError as error:
             self.drop(handle)
-            raise StorageError(handle, f"cannot spill: {error}", hint="free some disk, or raise the budget") from error
+            hint = "free disk space, or raise 'memory-budget'"
+            raise StorageError(handle, f"rows cannot be spilled: {error}", hint=hint) from error
         return handle
 
     def load(self, handle: str, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The table's rows in order, in batches of at most `batch_rows`."""
+        """Yield the rows of a spilled table in batches of at most `batch_rows`.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read.
+        """
         try:
-            with pa.OSFile(handle) as source:  # of a map, what was read would count as memory of the process
+            with pa.OSFile(handle) as source:  # pages of a memory map would count as memory of the process
                 reader = pa.ipc.open_file(source)
                 for index in range(reader.num_record_batches):
                     batch = reader.get_batch(index)
                     for start in range(0, batch.num_rows, batch_rows):
                         yield batch.slice(start, batch_rows)
         except OSError as error:
-            raise StorageError(handle, f"cannot read spilled data: {error}") from error
+            raise StorageError(handle, f"spilled rows cannot be read: {error}") from error
 
-    def keep(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, max_bytes: int) -> Kept | None:
-        """Write the batches as they are, to be mapped; None where they are larger than that."""
-        handle = self._new_handle("kept")
+    def store(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, max_bytes: int) -> StoredTable | None:
+        """Write batches without compression, so that they can be mapped.
+
+        Parameters
+        ----------
+        batches : iterable of pyarrow.RecordBatch
+            The batches.
+        schema : pyarrow.Schema
+            The schema of each batch.
+        max_bytes : int
+            The largest size in memory and on disk.
+
+        Returns
+        -------
+        StoredTable or None
+            None if the batches need more bytes.
+
+        Raises
+        ------
+        StorageError
+            The disk is full or cannot be written.
+        """
+        handle = self._new_handle("stored")
         written = 0
         try:
             with pa.OSFile(handle, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
@@ -77,35 +110,42 @@ class LocalTempStore:
             size = os.stat(handle).st_size
         except OSError as error:
             self.drop(handle)
-            raise StorageError(handle, f"cannot keep a local copy: {error}") from error
+            raise StorageError(handle, f"the lookup file cannot be written: {error}") from error
         except BaseException:
             self.drop(handle)
             raise
         if max(written, size) > max_bytes:
             self.drop(handle)
             return None
-        return Kept(handle, size)
+        return StoredTable(handle, size)
 
-    def mapped(self, handle: str) -> Sequence[pa.RecordBatch]:
-        """What was kept, in memory as far as it is touched."""
+    def map_batches(self, handle: str) -> Sequence[pa.RecordBatch]:
+        """Return the stored batches as memory-mapped arrays.
+
+        Raises
+        ------
+        StorageError
+            The file cannot be read.
+        """
         try:
             with pa.memory_map(handle) as source:
                 reader = pa.ipc.open_file(source)
                 return [reader.get_batch(index) for index in range(reader.num_record_batches)]
         except (OSError, pa.ArrowInvalid) as error:
-            raise StorageError(handle, f"cannot read a local copy: {error}") from error
+            raise StorageError(handle, f"the lookup file cannot be read: {error}") from error
 
     def drop(self, handle: str) -> None:
-        """Remove the file; no error where it is gone."""
+        """Delete the file, if it exists."""
         if os.path.exists(handle):
             os.unlink(handle)
 
     def _new_handle(self, kind: str) -> str:
-        return os.path.join(self._own_directory(), f"{kind}-{uuid.uuid4()}.arrow")
+        return os.path.join(self._find_directory(), f"{kind}-{uuid.uuid4()}.arrow")
 
-    def _own_directory(self) -> str:
+    def _find_directory(self) -> str:
+        """Return the directory of this store, and create it at the first call."""
         with self._lock:
             if self._directory is None:
-                self._directory = OwnedDirectory(self._parent)
+                self._directory = ProcessDirectory(self._parent)
                 weakref.finalize(self, self._directory.remove)
             return self._directory.path

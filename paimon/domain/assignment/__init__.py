@@ -1,0 +1,1 @@
+"""Expressions that an update assigns to columns."""

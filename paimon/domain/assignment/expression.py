@@ -1,24 +1,24 @@
-"""What an update puts into a column: a value, another column, or arithmetic over those.
+"""Expressions that an update assigns to a column: a value, another column, arithmetic on them, or scalar SQL.
 
-Law: an expression is a value and says nothing of types; what it means for a column is said once row by row
-(`reference`) and once over columns (`columnar`).
+An expression has no types. `evaluate_reference` and `evaluate_columnar` define its value for a column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import ScalarSql
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_text import format_type
 
 
 class Operation(Enum):
-    """Arithmetic."""
+    """The arithmetic operators, by their SQL text."""
 
     ADD = "+"
     SUBTRACT = "-"
@@ -28,26 +28,26 @@ class Operation(Enum):
 
 @frozen
 class Expression:
-    """A node of an expression."""
+    """Base class of the nodes of an expression."""
 
 
 @frozen
 class Constant(Expression):
-    """A value as the user gave it; a column's type says what it means."""
+    """A value as the caller gave it; the column type defines its meaning."""
 
     value: Any
 
 
 @frozen
 class ColumnValue(Expression):
-    """The value of another column of the row, as it was before the update."""
+    """The value of a column of the same row before the update."""
 
     name: str
 
 
 @frozen
 class Arithmetic(Expression):
-    """Two numbers made into one."""
+    """An arithmetic operation on two numbers."""
 
     operation: Operation
     left: Expression
@@ -55,26 +55,60 @@ class Arithmetic(Expression):
 
 
 @frozen
+class SqlValue(Expression):
+    """A scalar SQL expression that an evaluator outside of the core computes."""
+
+    expression: ScalarSql
+
+
+@frozen
 class Assignment:
-    """A column and what is put into it."""
+    """A column and the expression that it is set to."""
 
     column: DataField
     expression: Expression
 
 
 def columns_of(expression: Expression) -> Iterator[str]:
-    """The columns that an expression reads."""
+    """Yield the names of the columns that an expression reads."""
     match expression:
         case ColumnValue(name=name):
             yield name
         case Arithmetic(left=left, right=right):
             yield from columns_of(left)
             yield from columns_of(right)
+        case SqlValue(expression=scalar):
+            yield from scalar.columns
 
 
-def misfit(column: DataField) -> InvalidRequest:
-    """The refusal of a number that a column cannot hold."""
+def map_columns(expression: Expression, rename: Callable[[str], str]) -> Expression:
+    """Return the expression with each name of a column replaced.
+
+    Parameters
+    ----------
+    expression : Expression
+        The expression.
+    rename : callable
+        Takes a name and returns the name that replaces it.
+
+    Returns
+    -------
+    Expression
+        The same expression over other names.
+    """
+    match expression:
+        case ColumnValue(name=name):
+            return ColumnValue(rename(name))
+        case Arithmetic(left=left, right=right):
+            return evolve(expression, left=map_columns(left, rename), right=map_columns(right, rename))
+        case SqlValue(expression=scalar):
+            return SqlValue(evolve(scalar, columns=tuple(rename(name) for name in scalar.columns)))
+    return expression
+
+
+def misfit_error(column: DataField) -> InvalidRequest:
+    """Return the error for a number that a column cannot hold."""
     return InvalidRequest(
-        f"column {column.name!r} cannot be set to this number: it does not fit {format_type(column.type)}",
+        f"Column {column.name!r} cannot be set: the number does not fit {format_type(column.type)}",
         subject=column.name,
     )

@@ -1,7 +1,9 @@
-"""Expressions from SQL text: ``"amount * 2 + fee"``, ``"'shipped'"``, ``"DATE '2026-01-01'"``.
+"""Parse assignment expressions from SQL text: ``"amount * 2 + fee"``, ``"'shipped'"``, ``"DATE '2026-01-01'"``.
 
-Law: text is SQL as it is in a predicate, so a text value stands in quotes; what else SQL has (functions, subqueries,
-CASE) is refused with a hint. This module loads the SQL parser: import it only where there is text to parse.
+Importing this module loads the SQL parser. Import it only where there is text to parse.
+
+Invariant: The text has the meaning that it has in SQL, so a text value needs quotes. Other scalar SQL (functions, CASE,
+CAST) becomes a `ScalarSql`. Subqueries and aggregates are refused by name.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from paimon.domain.assignment.expression import Arithmetic, ColumnValue, Constant, Expression, Operation
+from paimon.domain.assignment.expression import Arithmetic, ColumnValue, Constant, Expression, Operation, SqlValue
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.sql import PredicateDialect, column_path, literal_value, understood
+from paimon.domain.predicate.scalar_sql import convert_or_wrap, to_scalar_sql
+from paimon.domain.predicate.sql import PredicateDialect, column_path, literal_value, parse_sql
 
-HINT = "a column is set to a number, 'text', TRUE, NULL, another column, or sums and products of them with + - * /"
+HINT = "use a scalar SQL expression: a number, 'text', TRUE, NULL, columns, arithmetic, CASE, CAST, or a function"
 
 _OPERATIONS: Mapping[type[exp.Expression], Operation] = {
     exp.Add: Operation.ADD,
@@ -25,27 +28,34 @@ _OPERATIONS: Mapping[type[exp.Expression], Operation] = {
 
 
 def parse_expression(text: str) -> Expression:
-    """The expression that the text says.
+    """Return the expression of a SQL text.
 
     Raises
     ------
     InvalidRequest
-        Where the text is not SQL, or asks for more than values, columns and arithmetic.
+        The text is not valid SQL.
+    Unsupported
+        The text contains a subquery, an aggregate, or something else that is not computed from one row.
     """
-    return understood(text, "expression", HINT, _expression)
+    return parse_sql(text, "expression", HINT, convert_expression)
 
 
-def _expression(node: exp.Expression) -> Expression:
+def convert_expression(node: exp.Expression) -> Expression:
+    """Return the expression of a syntax tree."""
+    return convert_or_wrap(node, _convert, lambda other: SqlValue(to_scalar_sql(other)))
+
+
+def _convert(node: exp.Expression) -> Expression:
     match node:
         case exp.Paren(this=inner):
-            return _expression(inner)
+            return _convert(inner)
         case exp.Column() | exp.Identifier():
             return ColumnValue(column_path(node))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-            return Arithmetic(_OPERATIONS[type(node)], _expression(node.this), _expression(node.expression))
+            return Arithmetic(_OPERATIONS[type(node)], _convert(node.this), _convert(node.expression))
         case exp.Neg(this=inner) if not isinstance(inner, exp.Literal):
-            return Arithmetic(Operation.SUBTRACT, Constant(0), _expression(inner))
+            return Arithmetic(Operation.SUBTRACT, Constant(0), _convert(inner))
         case exp.Literal() | exp.Neg() | exp.Boolean() | exp.Null() | exp.HexString() | exp.Cast():
             return Constant(literal_value(node))
     text = node.sql(dialect=PredicateDialect)
-    raise InvalidRequest(f"{text!r} cannot be put into a column", subject=text, hint=HINT)
+    raise InvalidRequest(f"Expression {text!r} cannot be assigned to a column", subject=text, hint=HINT)

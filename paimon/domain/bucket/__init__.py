@@ -1,0 +1,1 @@
+"""Bucket functions: which bucket of its partition a row belongs to."""

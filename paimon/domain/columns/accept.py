@@ -1,7 +1,7 @@
-"""Which Arrow types a column takes from users, and how much their values must be looked at.
+"""The Arrow types that a column accepts from users.
 
-Law: a type is accepted if values of it can be values of the column as they are: numbers for numbers, texts for texts,
-times for times of the same kind. Whether each value fits is seen when it is converted (`convert`).
+Invariant: a type is accepted if its values can be values of the column without a change of kind: numbers for numbers,
+texts for texts, times for times of the same kind. `convert` checks whether each value fits.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import pyarrow as pa
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
 
-_INTEGERS = (dt.TinyIntType, dt.SmallIntType, dt.IntType, dt.BigIntType)
+_NUMBERS = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType)
 
 
 def bare_type(arrow: pa.DataType) -> pa.DataType:
-    """The type of the values below dictionaries, extensions and run ends."""
+    """Return the type of the values below dictionaries, extensions and run ends."""
     while True:
         if isinstance(arrow, pa.BaseExtensionType):
             arrow = arrow.storage_type
@@ -25,19 +25,15 @@ def bare_type(arrow: pa.DataType) -> pa.DataType:
             return arrow
 
 
-def accepts(data_type: DataType, arrow: pa.DataType) -> bool:
-    """Whether data of this Arrow type may be written into a column of this type."""
+def can_accept(data_type: DataType, arrow: pa.DataType) -> bool:
+    """Return whether data of this Arrow type may be written into a column of this type."""
     arrow = bare_type(arrow)
     if pa.types.is_null(arrow):
         return True
+    if isinstance(data_type, (*_NUMBERS, dt.BooleanType)):
+        return _accepts_number(data_type, arrow)
     types = pa.types
     match data_type:
-        case dt.BooleanType():
-            return bool(types.is_boolean(arrow))
-        case dt.FloatType() | dt.DoubleType():
-            return bool(types.is_floating(arrow) or types.is_integer(arrow))
-        case dt.DecimalType():
-            return bool(types.is_decimal(arrow) or types.is_integer(arrow))
         case dt.CharType() | dt.VarCharType():
             return bool(types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow))
         case dt.BinaryType() | dt.VarBinaryType() | dt.BlobType():
@@ -50,9 +46,17 @@ def accepts(data_type: DataType, arrow: pa.DataType) -> bool:
             return bool(types.is_timestamp(arrow)) and arrow.tz is None
         case dt.LocalZonedTimestampType():
             return bool(types.is_timestamp(arrow)) and arrow.tz is not None
-        case _ if isinstance(data_type, _INTEGERS):
-            return bool(types.is_integer(arrow) or types.is_floating(arrow))
     return _accepts_nested(data_type, arrow)
+
+
+def _accepts_number(data_type: DataType, arrow: pa.DataType) -> bool:
+    types = pa.types
+    match data_type:
+        case dt.BooleanType():
+            return bool(types.is_boolean(arrow))
+        case dt.DecimalType():
+            return bool(types.is_decimal(arrow) or types.is_integer(arrow))
+    return bool(types.is_integer(arrow) or types.is_floating(arrow))
 
 
 def _is_binary(arrow: pa.DataType) -> bool:
@@ -66,7 +70,7 @@ def _is_binary(arrow: pa.DataType) -> bool:
 
 
 def is_list(arrow: pa.DataType) -> bool:
-    """Whether it is a list of any kind."""
+    """Return whether an Arrow type is a list of any kind."""
     types = pa.types
     return bool(
         types.is_list(arrow)
@@ -80,15 +84,17 @@ def is_list(arrow: pa.DataType) -> bool:
 def _accepts_nested(data_type: DataType, arrow: pa.DataType) -> bool:
     match data_type:
         case dt.ArrayType(element=element):
-            return is_list(arrow) and accepts(element, arrow.value_type)
+            return is_list(arrow) and can_accept(element, arrow.value_type)
         case dt.VectorType(element=element, length=length):
             fits = not pa.types.is_fixed_size_list(arrow) or arrow.list_size == length
-            return is_list(arrow) and fits and accepts(element, arrow.value_type)
+            return is_list(arrow) and fits and can_accept(element, arrow.value_type)
         case dt.MapType(key=key, value=value):
-            return pa.types.is_map(arrow) and accepts(key, arrow.key_type) and accepts(value, arrow.item_type)
+            return pa.types.is_map(arrow) and can_accept(key, arrow.key_type) and can_accept(value, arrow.item_type)
         case dt.MultisetType(element=element):
             counts = dt.IntType(nullable=False)
-            return pa.types.is_map(arrow) and accepts(element, arrow.key_type) and accepts(counts, arrow.item_type)
+            return (
+                pa.types.is_map(arrow) and can_accept(element, arrow.key_type) and can_accept(counts, arrow.item_type)
+            )
         case dt.RowType(fields=fields):
             return pa.types.is_struct(arrow) and _accepts_row(fields, arrow)
         case dt.VariantType():
@@ -104,5 +110,5 @@ def _accepts_row(fields: tuple[dt.DataField, ...], arrow: pa.StructType) -> bool
         return False
     missing = (field for field in fields if field.name not in given)
     return all(field.type.nullable for field in missing) and all(
-        accepts(known[name].type, inner) for name, inner in given.items()
+        can_accept(known[name].type, inner) for name, inner in given.items()
     )

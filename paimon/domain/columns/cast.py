@@ -1,7 +1,8 @@
-"""Values of one type as values of another: what a reader does with files from before a type change.
+"""Casts of columns, for reads of files that were written before a type change.
 
-Law: equal to Java's casts, value by value, save where the modules beside this one say otherwise; nested ROWs go by
-field id, at every depth. A cast that has no rule is Unsupported. Source: `CastExecutors` and its rules.
+Invariant: casts equal Java's, value by value, except where the modules in `paimon.domain.columns.casts` document a
+difference. The fields of nested ROWs are matched by field id, at every depth. A cast without a rule is Unsupported.
+Source: `CastExecutors` and its rules.
 """
 
 from __future__ import annotations
@@ -12,30 +13,42 @@ import pyarrow.compute as pc
 
 from paimon.domain.columns import nested
 from paimon.domain.columns.casts import numbers, text, times
-from paimon.domain.columns.casts.parse import parsed
+from paimon.domain.columns.casts.parse import parse_texts
 from paimon.domain.errors import Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataType
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_text import format_type
 
 _NUMBERS = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType)
 _TIMES = (dt.DateType, dt.TimeType, *dt.TIMESTAMP_TYPES)
 
 
-def cast(array: pa.Array | pa.ChunkedArray, source: DataType, target: DataType) -> pa.Array | pa.ChunkedArray:
-    """A canonical array of `source` as a canonical array of `target`.
+def cast_column(array: pa.Array | pa.ChunkedArray, source: DataType, target: DataType) -> pa.Array | pa.ChunkedArray:
+    """Cast a column from one type to another.
+
+    Parameters
+    ----------
+    array : pyarrow.Array or pyarrow.ChunkedArray
+        A canonical array of `source`.
+    source, target : DataType
+        The type of the stored values, and the type of the column now.
+
+    Returns
+    -------
+    pyarrow.Array or pyarrow.ChunkedArray
+        A canonical array of `target`, as long as `array`.
 
     Raises
     ------
     Unsupported
-        If there is no such cast.
+        There is no such cast.
     InvalidRequest
-        If a text is no value of the target (Java fails there too).
+        A text is not a value of the target type; Java fails there too.
     """
     kind = arrow_type(target)
     if isinstance(array, pa.ChunkedArray):
-        return pa.chunked_array([cast(chunk, source, target) for chunk in array.chunks], kind)
+        return pa.chunked_array([cast_column(chunk, source, target) for chunk in array.chunks], kind)
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)
     made = _cast(array, source, target)
@@ -48,16 +61,16 @@ def _cast(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
         case dt.RowType(), dt.RowType():
             return _row(array, source, target)
         case dt.ArrayType(element=given), dt.ArrayType(element=wanted):
-            return nested.rebuilt_list(array, cast(nested.list_values(array), given, wanted), kind)
+            return nested.rebuild_list(array, cast_column(nested.list_values(array), given, wanted), kind)
         case dt.VectorType(element=given), dt.VectorType(element=wanted):
-            return nested.rebuilt_vector(array, cast(nested.list_values(array), given, wanted), kind)
+            return nested.rebuild_vector(array, cast_column(nested.list_values(array), given, wanted), kind)
         case dt.MapType(), dt.MapType():
             keys, items = nested.map_entries(array)
-            made = cast(keys, source.key, target.key), cast(items, source.value, target.value)
-            return nested.rebuilt_map(array, *made, kind)
+            made = cast_column(keys, source.key, target.key), cast_column(items, source.value, target.value)
+            return nested.rebuild_map(array, *made, kind)
         case dt.MultisetType(element=given), dt.MultisetType(element=wanted):
             keys, counts = nested.map_entries(array)
-            return nested.rebuilt_map(array, cast(keys, given, wanted), counts, kind)
+            return nested.rebuild_map(array, cast_column(keys, given, wanted), counts, kind)
     if source.with_nullable(True) == target.with_nullable(True):
         return array
     return _atomic(array, source, target)
@@ -70,20 +83,20 @@ def _row(array: pa.StructArray, source: dt.RowType, target: dt.RowType) -> pa.St
     for field in target.fields:
         if field.id in given:
             held, child = given[field.id]
-            children.append(cast(child, held.type, field.type))
+            children.append(cast_column(child, held.type, field.type))
         else:
             children.append(pa.nulls(len(array), arrow_type(field.type)))
-    return nested.rebuilt_struct(array, children, arrow_type(target))
+    return nested.rebuild_struct(array, children, arrow_type(target))
 
 
 def _atomic(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     if isinstance(target, dt.CHARACTER_TYPES):
         return _to_text(array, source, target)
     if isinstance(target, dt.BYTES_TYPES) and isinstance(source, (*dt.CHARACTER_TYPES, *dt.BYTES_TYPES)):
-        return text.sized_bytes(array.cast(pa.binary()), target)
+        return text.fit_bytes_length(array.cast(pa.binary()), target)
     if isinstance(target, (*_NUMBERS, *_TIMES, dt.BooleanType)):
         if isinstance(source, dt.CHARACTER_TYPES):
-            return parsed(array, target)
+            return parse_texts(array, target)
         if isinstance(target, _TIMES):
             return _to_time(array, source, target)
         if isinstance(source, (*_NUMBERS, dt.BooleanType, *dt.TIMESTAMP_TYPES)):
@@ -92,7 +105,9 @@ def _atomic(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
 
 
 def _no_rule(source: DataType, target: DataType) -> Unsupported:
-    return Unsupported(f"reading {format_type(source)} as {format_type(target)}", hint="change the column's type back")
+    return Unsupported(
+        f"reading {format_type(source)} as {format_type(target)}", hint="change the type of the column back"
+    )
 
 
 def _to_number(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
@@ -128,12 +143,12 @@ def _to_time(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
 
 def _to_text(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
     if isinstance(source, dt.BYTES_TYPES):
-        return text.text_of(array, source)  # Java does not cut these
+        return text.format_values(array, source)  # Java does not cut these
     if isinstance(source, dt.ArrayType):
         lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
-        parts = cast(nested.list_values(array), source.element, dt.VarCharType())
-        return text.sized_text(text.joined(lengths, parts, array.is_valid()), target)
+        parts = cast_column(nested.list_values(array), source.element, dt.VarCharType())
+        return text.fit_text_length(text.join_elements(lengths, parts, array.is_valid()), target)
     if isinstance(source, (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)):
         raise _no_rule(source, target)
-    texts = array if isinstance(source, dt.CHARACTER_TYPES) else text.text_of(array, source)
-    return text.sized_text(texts, target)
+    texts = array if isinstance(source, dt.CHARACTER_TYPES) else text.format_values(array, source)
+    return text.fit_text_length(texts, target)

@@ -1,7 +1,7 @@
-"""Accepted data in the canonical Arrow type of its column, or a refusal that names the value at fault.
+"""Conversion of accepted data to the canonical Arrow type of its column.
 
-Law: no value changes; NOT NULL, the lengths of CHAR, VARCHAR, BINARY and VARBINARY, and the digits of DECIMAL hold
-afterwards, at every depth.
+Invariant: no value changes. NOT NULL, the lengths of CHAR, VARCHAR, BINARY and VARBINARY, and the digits of DECIMAL
+hold afterwards, at every depth. A value that does not fit is refused by name.
 """
 
 from __future__ import annotations
@@ -15,33 +15,52 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import MAX_LENGTH, DataType
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_text import format_type
 
 _WIDE_DIGITS = 76
 
 
-def converted(array: pa.Array, data_type: DataType, name: str) -> pa.Array:
-    """An array of an accepted type as its column holds it; `name` is for messages.
+def convert_array(array: pa.Array, data_type: DataType, name: str) -> pa.Array:
+    """Convert an array of an accepted type to the type of its column.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        Values of a type that `accept.accepts`.
+    data_type : DataType
+        The type of the column.
+    name : str
+        The name of the column, for errors.
+
+    Returns
+    -------
+    pyarrow.Array
+        The same values in the canonical Arrow type.
 
     Raises
     ------
     InvalidRequest
-        If a value does not fit.
+        A value does not fit.
     """
-    plain = _decoded(array)
+    plain = _decode_array(array)
     try:
-        made = _converted(plain, data_type, name)
+        made = _convert_array(plain, data_type, name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
-        raise InvalidRequest(
-            f"column {name!r} holds a value that does not fit {format_type(data_type)}: {error}", subject=name,
-            hint="change the data, or the column's type",
-        ) from error
+        raise _misfit_error(name, data_type, error) from error
     _check(made, data_type, name)
     return made
 
 
-def _decoded(array: pa.Array) -> pa.Array:
-    """The values themselves, without dictionaries, extensions and run ends."""
+def _misfit_error(name: str, data_type: DataType, reason: Exception) -> InvalidRequest:
+    return InvalidRequest(
+        f"Column {name!r} contains a value that does not fit {format_type(data_type)}: {reason}",
+        subject=name,
+        hint="change the data, or the column's type",
+    )
+
+
+def _decode_array(array: pa.Array) -> pa.Array:
+    """Return the values themselves, without dictionaries, extensions and run ends."""
     while bare_type(array.type) != array.type:
         if isinstance(array.type, pa.BaseExtensionType):
             array = array.storage
@@ -52,10 +71,10 @@ def _decoded(array: pa.Array) -> pa.Array:
     return array
 
 
-def _converted(array: pa.Array, data_type: DataType, name: str) -> pa.Array:
+def _convert_array(array: pa.Array, data_type: DataType, name: str) -> pa.Array:
     target = arrow_type(data_type)
     if isinstance(data_type, (*dt.NESTED_TYPES, dt.VariantType)):
-        return _nested(array, data_type, target, name)
+        return _convert_nested(array, data_type, target, name)
     if array.type.equals(target):
         return array
     if pa.types.is_null(array.type):
@@ -79,11 +98,11 @@ def _single(array: pa.Array, target: pa.DataType) -> pa.Array:
     changed = pc.and_(pc.not_equal(made.cast(array.type), array), pc.invert(pc.is_nan(array)))
     if pc.any(changed).as_py():
         value = array.filter(changed)[0].as_py()
-        raise pa.ArrowInvalid(f"{value!r} needs double precision")
+        raise pa.ArrowInvalid(f"{value!r} needs the precision of DOUBLE")
     return made
 
 
-def _nested(array: pa.Array, data_type: DataType, target: pa.DataType, name: str) -> pa.Array:
+def _convert_nested(array: pa.Array, data_type: DataType, target: pa.DataType, name: str) -> pa.Array:
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
     match data_type:
@@ -94,27 +113,27 @@ def _nested(array: pa.Array, data_type: DataType, target: pa.DataType, name: str
             parts = (dt.DataField(0, "value", blob), dt.DataField(1, "metadata", blob))
             return _row(array, parts, target, name)
         case dt.ArrayType(element=element):
-            values = converted(nested.list_values(array), element, f"{name}[]")
-            return nested.rebuilt_list(array, values, target)
+            values = convert_array(nested.list_values(array), element, f"{name}[]")
+            return nested.rebuild_list(array, values, target)
         case dt.VectorType(element=element, length=length):
             lengths = pc.list_value_length(array)
             if pc.any(pc.not_equal(lengths, length)).as_py():
                 raise pa.ArrowInvalid(f"not every vector has {length} elements")
-            return nested.rebuilt_vector(array, converted(nested.list_values(array), element, f"{name}[]"), target)
+            return nested.rebuild_vector(array, convert_array(nested.list_values(array), element, f"{name}[]"), target)
         case dt.MapType(key=key, value=value):
             keys, items = nested.map_entries(array)
             key = key.with_nullable(False)
-            made = (converted(keys, key, f"{name} key"), converted(items, value, f"{name} value"))
-            return nested.rebuilt_map(array, *made, target)
+            made = (convert_array(keys, key, f"{name} key"), convert_array(items, value, f"{name} value"))
+            return nested.rebuild_map(array, *made, target)
         case dt.MultisetType(element=element):
             keys, items = nested.map_entries(array)
-            counts = converted(items, dt.IntType(nullable=False), f"{name} count")
-            return nested.rebuilt_map(array, converted(keys, element, f"{name} element"), counts, target)
+            counts = convert_array(items, dt.IntType(nullable=False), f"{name} count")
+            return nested.rebuild_map(array, convert_array(keys, element, f"{name} element"), counts, target)
     return array.cast(target)
 
 
 def _row(array: pa.Array, fields: tuple[dt.DataField, ...], target: pa.StructType, name: str) -> pa.Array:
-    """Fields by name; a NOT NULL field must have values only where the row itself has one."""
+    """Convert fields by name; a NOT NULL field needs values only where the row itself is not null."""
     given = dict(zip((f.name for f in array.type), nested.struct_children(array), strict=True))
     children = []
     for field in fields:
@@ -125,20 +144,20 @@ def _row(array: pa.Array, fields: tuple[dt.DataField, ...], target: pa.StructTyp
         if not inner.nullable and array.null_count:
             _check_not_null(child.filter(array.is_valid()), path)
             inner = inner.with_nullable(True)
-        children.append(converted(child, inner, path))
-    return nested.rebuilt_struct(array, children, target)
+        children.append(convert_array(child, inner, path))
+    return nested.rebuild_struct(array, children, target)
 
 
 def _check_not_null(array: pa.Array, name: str) -> None:
     if array.null_count:
         nulls = "1 null" if array.null_count == 1 else f"{array.null_count} nulls"
         raise InvalidRequest(
-            f"column {name!r} is NOT NULL and holds {nulls}", subject=name, hint="give every value"
+            f"Column {name!r} is NOT NULL but contains {nulls}", subject=name, hint="give a value for each row"
         )
 
 
 def _check(array: pa.Array, data_type: DataType, name: str) -> None:
-    """What a type forbids beyond what its Arrow type can say, for one level."""
+    """Check what a type forbids beyond its Arrow type, for one level."""
     if not data_type.nullable:
         _check_not_null(array, name)
     if isinstance(data_type, (*dt.CHARACTER_TYPES, *dt.BYTES_TYPES)) and data_type.length != MAX_LENGTH:
@@ -147,6 +166,21 @@ def _check(array: pa.Array, data_type: DataType, name: str) -> None:
         if longest is not None and longest > data_type.length:
             unit = "characters" if of_text else "bytes"
             raise InvalidRequest(
-                f"column {name!r} holds a value of {longest} {unit} and is {format_type(data_type)}", subject=name,
+                f"Column {name!r} contains a value of {longest} {unit}, but its type is {format_type(data_type)}",
+                subject=name,
                 hint="cut the value, or widen the column",
+            )
+    if isinstance(data_type, dt.DecimalType):
+        _check_digits(array, data_type, name)
+
+
+def _check_digits(array: pa.Array, data_type: dt.DecimalType, name: str) -> None:
+    """Check the digits of each value: Arrow does not hold an array to the precision of its type."""
+    for value in pc.min_max(array).as_py().values():
+        digits = 0 if value is None else len(value.as_tuple().digits)
+        if digits > data_type.precision:
+            raise InvalidRequest(
+                f"Column {name!r} contains a value of {digits} digits, but its type is {format_type(data_type)}",
+                subject=name,
+                hint="round the value, or widen the column",
             )

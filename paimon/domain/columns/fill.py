@@ -1,6 +1,7 @@
-"""Nulls replaced by a default: that of a column when it is written, that of an option when it is read.
+"""Nulls replaced by a default: the default of a column when it is written, that of an option when it is read.
 
-Law: values that are there stay. Source: `DefaultValueRow`.
+Invariant: values that are not null do not change.
+Source: `DefaultValueRow`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,23 @@ from paimon.domain.row.values import to_array
 from paimon.domain.types.data_types import DataType
 
 
-def filled(array: pa.Array, default: Any, data_type: DataType) -> pa.Array:
-    """The column of this type with `default`, an internal value, in place of nulls."""
+def fill_nulls(array: pa.Array, default: Any, data_type: DataType) -> pa.Array:
+    """Replace the nulls of a column by a default.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        A canonical array of `data_type`.
+    default : object
+        The internal value of the default.
+    data_type : DataType
+        The type of the column.
+
+    Returns
+    -------
+    pyarrow.Array
+        The same array where it has no nulls.
+    """
     if array.null_count == 0:
         return array
     return pc.if_else(array.is_null(), to_array([default], data_type)[0], array)

@@ -1,6 +1,7 @@
-"""Floating numbers as Java prints them.
+"""Floating-point numbers as Java prints them.
 
-Law: plain from 0.001 to 10 million, else with an exponent; as few digits as tell the number, but two at least.
+Invariant: numbers from 0.001 to 10 million are plain, others have an exponent. The text has as few digits as identify
+the number, but at least two.
 Source: `Double.toString`, `Float.toString`.
 """
 
@@ -12,8 +13,14 @@ from typing import Any
 import numpy as np
 
 
-def java_floating(value: np.floating[Any]) -> str:
-    """The text of one number."""
+def format_java_float(value: np.floating[Any]) -> str:
+    """Format one number; a numpy float32 has the digits of Java's FLOAT, a float64 those of DOUBLE.
+
+    Examples
+    --------
+    >>> format_java_float(np.float64(1e10)), format_java_float(np.float32(0.1))
+    ('1.0E10', '0.1')
+    """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

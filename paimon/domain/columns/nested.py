@@ -1,6 +1,6 @@
-"""Nested arrays taken apart and put together again around changed children.
+"""Nested arrays: their children, and new arrays around changed children.
 
-Law: nulls stay where they are; what lies under a null, or outside of a slice, never reaches the children.
+Invariant: nulls stay in their places. What is stored under a null, or outside of a slice, never reaches the children.
 """
 
 from __future__ import annotations
@@ -20,12 +20,27 @@ def _mask(array: pa.Array) -> pa.Array | None:
 
 
 def struct_children(array: pa.StructArray) -> list[pa.Array]:
-    """The fields of a struct; null wherever the struct is."""
+    """Return the fields of a struct; they are null wherever the struct is."""
     return list(array.flatten())
 
 
-def rebuilt_struct(array: pa.Array, children: Sequence[pa.Array], struct_type: pa.StructType) -> pa.StructArray:
-    """A struct of these children, null where `array` is."""
+def rebuild_struct(array: pa.Array, children: Sequence[pa.Array], struct_type: pa.StructType) -> pa.StructArray:
+    """Build a struct of changed children.
+
+    Parameters
+    ----------
+    array : pyarrow.StructArray
+        The struct that the children come from; its nulls are kept.
+    children : sequence of pyarrow.Array
+        One array for each field.
+    struct_type : pyarrow.StructType
+        The type of the result.
+
+    Returns
+    -------
+    pyarrow.StructArray
+        As long as `array`.
+    """
     fields = [struct_type.field(i) for i in range(struct_type.num_fields)]
     if not fields:
         return pa.array([None if null else {} for null in array.is_null().to_pylist()], struct_type)
@@ -33,12 +48,12 @@ def rebuilt_struct(array: pa.Array, children: Sequence[pa.Array], struct_type: p
 
 
 def list_values(array: pa.Array) -> pa.Array:
-    """The elements of all lists that are not null, one after another."""
+    """Return the elements of all lists that are not null, one after another."""
     return array.flatten()
 
 
 def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
-    """The keys and the values of all maps that are not null, one after another."""
+    """Return the keys and the values of all maps that are not null, one after another."""
     valid = array.drop_null() if array.null_count else array
     offsets = np.asarray(valid.offsets)
     start = int(offsets[0]) if len(offsets) else 0
@@ -55,18 +70,63 @@ def _offsets(array: pa.Array) -> pa.Array:
     return pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
 
 
-def rebuilt_list(array: pa.Array, values: pa.Array, list_type: pa.ListType) -> pa.ListArray:
-    """Lists of these elements (as `list_values` orders them), as long as those of `array` and null where it is."""
+def rebuild_list(array: pa.Array, values: pa.Array, list_type: pa.ListType) -> pa.ListArray:
+    """Build lists of changed elements.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        The lists that the elements come from; their lengths and nulls are kept.
+    values : pyarrow.Array
+        The elements, ordered as `list_values` returns them.
+    list_type : pyarrow.ListType
+        The type of the result.
+
+    Returns
+    -------
+    pyarrow.ListArray
+        As long as `array`.
+    """
     return pa.ListArray.from_arrays(_offsets(array), values, type=list_type, mask=_mask(array))
 
 
-def rebuilt_map(array: pa.Array, keys: pa.Array, items: pa.Array, map_type: pa.MapType) -> pa.MapArray:
-    """Maps of these entries, as long as those of `array` and null where it is."""
+def rebuild_map(array: pa.Array, keys: pa.Array, items: pa.Array, map_type: pa.MapType) -> pa.MapArray:
+    """Build maps of changed entries.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        The maps that the entries come from; their lengths and nulls are kept.
+    keys, items : pyarrow.Array
+        The entries, ordered as `map_entries` returns them.
+    map_type : pyarrow.MapType
+        The type of the result.
+
+    Returns
+    -------
+    pyarrow.MapArray
+        As long as `array`.
+    """
     return pa.MapArray.from_arrays(_offsets(array), keys, items, type=map_type, mask=_mask(array))
 
 
-def rebuilt_vector(array: pa.Array, values: pa.Array, vector_type: pa.FixedSizeListType) -> pa.FixedSizeListArray:
-    """Vectors of these elements, null where `array` is; what a null vector holds is never looked at."""
+def rebuild_vector(array: pa.Array, values: pa.Array, vector_type: pa.FixedSizeListType) -> pa.FixedSizeListArray:
+    """Build vectors of changed elements; the elements of a null vector are never used.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        The lists that the elements come from; their nulls are kept.
+    values : pyarrow.Array
+        The elements, ordered as `list_values` returns them.
+    vector_type : pyarrow.FixedSizeListType
+        The type of the result.
+
+    Returns
+    -------
+    pyarrow.FixedSizeListArray
+        As long as `array`.
+    """
     length = vector_type.list_size
     valid = np.asarray(array.is_valid())
     if not valid.all():

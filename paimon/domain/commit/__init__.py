@@ -1,0 +1,1 @@
+"""Commits: messages, changes, conflicts, the next snapshot, and the decisions of publishing it."""

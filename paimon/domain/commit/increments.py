@@ -1,8 +1,8 @@
-"""What several steps of one writer in one bucket come to: files after them, and compactions told as one.
+"""Combine several steps of one writer in one bucket: the live files after them, and two compactions as one.
 
-Law: a compaction of what another one just made is told by what was there before the first and what is there after the
-second; a file that only stood between them belongs to nobody, one that merely changed its level stays. Source:
-`MergeTreeWriter.updateCompactResult`, `Levels.update`.
+Invariant: Two consecutive compactions become one, from the files before the first to the files after the second. A
+file that only the first one wrote and the second one read is dropped. A file that only changed its level stays.
+Source: `MergeTreeWriter.updateCompactResult`, `Levels.update`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,55 @@ from paimon.domain.commit.message import CompactIncrement, DataIncrement
 from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
 
 LiveFiles = Mapping[str, DataFileMeta]
-"""The files of one bucket by name."""
+"""The live files of one bucket by name."""
 
 
 def files_after(files: LiveFiles, data: DataIncrement, compact: CompactIncrement) -> dict[str, DataFileMeta]:
-    """The files of a bucket after something was written, and then compacted."""
-    gone = {f.file_name for f in data.deleted_files}
-    found = {name: f for name, f in files.items() if name not in gone} | {f.file_name: f for f in data.new_files}
-    gone = {f.file_name for f in compact.compact_before}
-    return {name: f for name, f in found.items() if name not in gone} | {f.file_name: f for f in compact.compact_after}
+    """Return the live files of a bucket after a write and the compaction that follows it.
+
+    Parameters
+    ----------
+    files : mapping of str to DataFileMeta
+        The live files before, by name.
+    data : DataIncrement
+        The written files.
+    compact : CompactIncrement
+        The compacted files.
+
+    Returns
+    -------
+    dict of str to DataFileMeta
+        The live files after, by name.
+    """
+    removed = {f.file_name for f in data.deleted_files}
+    found = {name: f for name, f in files.items() if name not in removed} | {f.file_name: f for f in data.new_files}
+    removed = {f.file_name for f in compact.compact_before}
+    return {name: f for name, f in found.items() if name not in removed} | {
+        f.file_name: f for f in compact.compact_after
+    }
 
 
-def joined(first: CompactIncrement, second: CompactIncrement) -> tuple[CompactIncrement, tuple[str, ...]]:
-    """Two compactions of one bucket as one, and the names of the data files between them that nobody needs."""
-    between = {f.file_name for f in first.compact_after}
+def join_compactions(first: CompactIncrement, second: CompactIncrement) -> tuple[CompactIncrement, tuple[str, ...]]:
+    """Combine two consecutive compactions of one bucket.
+
+    Parameters
+    ----------
+    first, second : CompactIncrement
+        The compactions in their order.
+
+    Returns
+    -------
+    tuple of (CompactIncrement, tuple of str)
+        The combined compaction, and the names of the intermediate data files to delete.
+    """
+    intermediate = {f.file_name for f in first.compact_after}
     before = {f.file_name: f for f in first.compact_before}
     after = {f.file_name: f for f in first.compact_after}
     kept = {f.file_name for f in second.compact_after}
     dropped: list[str] = []
     for file in second.compact_before:
         name = file.file_name
-        if name not in between:
+        if name not in intermediate:
             before.setdefault(name, file)
             continue
         after.pop(name)
@@ -44,17 +72,36 @@ def joined(first: CompactIncrement, second: CompactIncrement) -> tuple[CompactIn
         before.values(),
         after.values(),
         (*first.changelog_files, *second.changelog_files),
-        *_index(first, second),
+        *_join_index_files(first, second),
     )
     return increment, tuple(dropped)
 
 
-def _index(
+def as_compaction(data: DataIncrement, compact: CompactIncrement) -> tuple[CompactIncrement, tuple[str, ...]]:
+    """Return a write and the compaction after it as one compaction, because the rows were in the table before.
+
+    Parameters
+    ----------
+    data : DataIncrement
+        The written files.
+    compact : CompactIncrement
+        The compaction of the same bucket.
+
+    Returns
+    -------
+    tuple of (CompactIncrement, tuple of str)
+        The compaction that adds the written files, and the names of written files that it replaced, to delete.
+    """
+    written = CompactIncrement(compact_after=data.new_files, changelog_files=data.changelog_files)
+    return join_compactions(written, compact)
+
+
+def _join_index_files(
     first: CompactIncrement, second: CompactIncrement
 ) -> tuple[Iterable[IndexManifestEntry], Iterable[IndexManifestEntry]]:
-    """Index files added and taken away: one that the second takes from the first is neither."""
+    """Return the added and the deleted index files, without those that the first adds and the second deletes."""
     made = {e.file_name for e in first.new_index_files}
-    gone = {e.file_name for e in second.deleted_index_files}
-    added = [e for e in first.new_index_files if e.file_name not in gone] + list(second.new_index_files)
-    taken = [*first.deleted_index_files, *(e for e in second.deleted_index_files if e.file_name not in made)]
-    return added, taken
+    removed = {e.file_name for e in second.deleted_index_files}
+    added = [e for e in first.new_index_files if e.file_name not in removed] + list(second.new_index_files)
+    deleted = [*first.deleted_index_files, *(e for e in second.deleted_index_files if e.file_name not in made)]
+    return added, deleted

@@ -1,8 +1,10 @@
-"""The complete list of live index files after a change.
+"""Compute the complete list of live index files after a change.
 
-Law: an index manifest holds only live files. Vectors of append tables without buckets, and global indexes, cancel by
-file name and refuse what does not fit; all others are one file a (partition, bucket, type), the newer replacing the
-older. Source: `IndexManifestFileHandler`.
+Deletion vectors of append tables without buckets, and global indexes, are matched by file name, and a mismatch is
+refused. All others have one file for each partition, bucket and type, and a newer file replaces the older one.
+
+Invariant: An index manifest contains only live files.
+Source: `IndexManifestFileHandler`.
 """
 
 from __future__ import annotations
@@ -16,53 +18,60 @@ from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexMani
 def live_index_files(
     live: Sequence[IndexManifestEntry], changes: Sequence[IndexManifestEntry], bucketed: bool
 ) -> tuple[IndexManifestEntry, ...]:
-    """The entries that hold after `changes`.
+    """Return the live index files after a change.
 
     Parameters
     ----------
-    live, changes : sequence of IndexManifestEntry
-        What the base holds; what is added and deleted.
+    live : sequence of IndexManifestEntry
+        The live index files of the base.
+    changes : sequence of IndexManifestEntry
+        The added and deleted index files.
     bucketed : bool
         False for append tables whose rows have no bucket.
+
+    Returns
+    -------
+    tuple of IndexManifestEntry
+        The live index files after the change.
 
     Raises
     ------
     CommitConflict
-        An index file is added twice, is gone already, or a data file would get two vectors.
+        An index file is added twice, a deleted one does not exist, or a data file would have two deletion vectors.
     """
-    by_name = [e for e in live if _by_name(e, bucketed)]
-    by_bucket = [e for e in live if not _by_name(e, bucketed)]
-    named = _combine_by_name(by_name, [e for e in changes if _by_name(e, bucketed)])
-    return (*_combine_by_bucket(by_bucket, [e for e in changes if not _by_name(e, bucketed)]), *named)
+    by_name = [e for e in live if _is_matched_by_name(e, bucketed)]
+    by_bucket = [e for e in live if not _is_matched_by_name(e, bucketed)]
+    named = _combine_by_name(by_name, [e for e in changes if _is_matched_by_name(e, bucketed)])
+    return (*_combine_by_bucket(by_bucket, [e for e in changes if not _is_matched_by_name(e, bucketed)]), *named)
 
 
-def _by_name(entry: IndexManifestEntry, bucketed: bool) -> bool:
+def _is_matched_by_name(entry: IndexManifestEntry, bucketed: bool) -> bool:
     return entry.global_index is not None or (entry.index_type == DELETION_VECTORS and not bucketed)
 
 
 def _combine_by_bucket(
     live: Iterable[IndexManifestEntry], changes: Sequence[IndexManifestEntry]
 ) -> Iterable[IndexManifestEntry]:
-    kept = {(e.partition, e.bucket, e.index_type): e for e in live}
+    entries_left = {(e.partition, e.bucket, e.index_type): e for e in live}
     for entry in changes:
         if entry.kind is FileKind.DELETE:
-            kept.pop((entry.partition, entry.bucket, entry.index_type), None)
-    kept |= {(e.partition, e.bucket, e.index_type): e for e in changes if e.kind is FileKind.ADD}
-    return kept.values()
+            entries_left.pop((entry.partition, entry.bucket, entry.index_type), None)
+    entries_left |= {(e.partition, e.bucket, e.index_type): e for e in changes if e.kind is FileKind.ADD}
+    return entries_left.values()
 
 
 def _combine_by_name(
     live: Iterable[IndexManifestEntry], changes: Sequence[IndexManifestEntry]
 ) -> Iterable[IndexManifestEntry]:
-    kept = {e.file_name: e for e in live}
+    entries_left = {e.file_name: e for e in live}
     for entry in changes:
-        if entry.kind is FileKind.DELETE and kept.pop(entry.file_name, None) is None:
-            raise CommitConflict("an index file to be replaced is no longer in the table", files=[entry.file_name])
+        if entry.kind is FileKind.DELETE and entries_left.pop(entry.file_name, None) is None:
+            raise CommitConflict("An index file to replace is no longer in the table", files=[entry.file_name])
     for entry in changes:
-        if entry.kind is FileKind.ADD and kept.setdefault(entry.file_name, entry) is not entry:
-            raise CommitConflict("an index file to be added is in the table already", files=[entry.file_name])
-    _check_one_vector(kept.values())
-    return kept.values()
+        if entry.kind is FileKind.ADD and entries_left.setdefault(entry.file_name, entry) is not entry:
+            raise CommitConflict("An index file to add is already in the table", files=[entry.file_name])
+    _check_one_vector(entries_left.values())
+    return entries_left.values()
 
 
 def _check_one_vector(entries: Iterable[IndexManifestEntry]) -> None:
@@ -71,5 +80,5 @@ def _check_one_vector(entries: Iterable[IndexManifestEntry]) -> None:
         for vector in entry.deletion_vectors or ():
             key = (entry.partition, entry.bucket, vector.data_file)
             if key in seen:
-                raise CommitConflict("a data file would have two deletion vectors", files=[vector.data_file])
+                raise CommitConflict("A data file would have two deletion vectors", files=[vector.data_file])
             seen.add(key)

@@ -1,7 +1,7 @@
-"""Commit messages: what one writer of one bucket did, on its way to the committer.
+"""Commit messages: the files that one writer added and removed in one bucket.
 
-Law: a message is plain data with a typed encoding (`codec`), never a pickle. Source: `CommitMessageImpl`,
-`DataIncrement`, `CompactIncrement`.
+Invariant: A message is a plain value with a typed encoding (`message_codec`), and is never pickled.
+Source: `CommitMessageImpl`, `DataIncrement`, `CompactIncrement`.
 """
 
 from __future__ import annotations
@@ -13,39 +13,94 @@ from attrs import field, frozen
 from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
 
 
-def _files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
+def _to_files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
     return tuple(values)
 
 
-def _index_files(values: Iterable[IndexManifestEntry]) -> tuple[IndexManifestEntry, ...]:
+def _to_index_files(values: Iterable[IndexManifestEntry]) -> tuple[IndexManifestEntry, ...]:
     return tuple(values)
 
 
 @frozen
 class DataIncrement:
-    """What writing added (and, for copy-on-write, removed)."""
+    """The files that a write added, and for copy-on-write also the files that it removed."""
 
-    new_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
-    deleted_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
-    changelog_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
-    new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_index_files, default=())
-    deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_index_files, default=())
+    new_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    deleted_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    changelog_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
+    deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
 
 
 @frozen
 class CompactIncrement:
-    """What compaction replaced."""
+    """The files that a compaction replaced, and the files that it wrote."""
 
-    compact_before: tuple[DataFileMeta, ...] = field(converter=_files, default=())
-    compact_after: tuple[DataFileMeta, ...] = field(converter=_files, default=())
-    changelog_files: tuple[DataFileMeta, ...] = field(converter=_files, default=())
-    new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_index_files, default=())
-    deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_index_files, default=())
+    compact_before: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    compact_after: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    changelog_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
+    new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
+    deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
+
+
+def _to_names(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
+@frozen
+class HashIndexBase:
+    """The hash index files by which a writer assigned rows to a dynamic bucket.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The names of the files.
+    is_whole_partition : bool
+        True if these are all hash index files of the partition, because the writer assigned new keys there. False if
+        the writer only met known keys, and this is the file of the bucket.
+    """
+
+    names: tuple[str, ...] = field(converter=_to_names)
+    is_whole_partition: bool
+
+
+@frozen
+class KeyIndexBase:
+    """The snapshot from which a writer read where the keys of a cross-partition table are.
+
+    Parameters
+    ----------
+    snapshot_id : int
+        The id of the snapshot; 0 for a table without snapshots.
+    identity : str
+        Its `Snapshot.identity`.
+    """
+
+    snapshot_id: int
+    identity: str
 
 
 @frozen
 class CommitMessage:
-    """One bucket's part of a commit; `partition` is a serialised BinaryRow, `bucket_path` where the files lie."""
+    """The files that one writer added and removed in one bucket.
+
+    Parameters
+    ----------
+    partition : bytes
+        Serialized BinaryRow of the partition columns.
+    bucket, total_buckets : int
+        The bucket, and the number of buckets of the partition.
+    bucket_path : str
+        The directory of the files.
+    data : DataIncrement
+        The written files.
+    compact : CompactIncrement
+        The compacted files.
+    index_base : HashIndexBase, optional
+        For dynamic buckets: the commit conflicts if these are no longer the hash index files.
+    key_index : KeyIndexBase, optional
+        For cross-partition tables: the commit conflicts if later commits may have added the same keys.
+    """
 
     partition: bytes
     bucket: int
@@ -53,8 +108,10 @@ class CommitMessage:
     bucket_path: str
     data: DataIncrement = DataIncrement()
     compact: CompactIncrement = CompactIncrement()
+    index_base: HashIndexBase | None = None
+    key_index: KeyIndexBase | None = None
 
     @property
     def is_empty(self) -> bool:
-        """True where nothing was done."""
+        """True if the message contains no files."""
         return self.data == DataIncrement() and self.compact == CompactIncrement()

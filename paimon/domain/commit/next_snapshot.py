@@ -1,6 +1,7 @@
-"""The snapshot that follows a base: which of its members go on, which are counted, which are new.
+"""Compute the next snapshot from its base and the new content.
 
-Law: total = total of the base + delta; the watermark never goes back; statistics live on while the schema stays.
+Invariant: The total record count is that of the base plus the delta. The watermark never decreases. Statistics are
+inherited until the schema changes.
 Source: `FileStoreCommitImpl.tryCommitOnce`.
 """
 
@@ -16,7 +17,7 @@ from paimon.domain.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
 
 @frozen
 class WrittenList:
-    """A manifest list that was written: its name and size in bytes."""
+    """A written manifest list: its file name, and its size in bytes."""
 
     name: str
     size: int
@@ -24,10 +25,10 @@ class WrittenList:
 
 @frozen(hash=False)
 class SnapshotContent:
-    """What is new in a snapshot.
+    """The new content of a snapshot.
 
-    `index_manifest` is the complete one that holds from now on; `statistics` (None: inherited) the file of an
-    analysis.
+    `index_manifest` is the complete index manifest of the new snapshot. `statistics` is the statistics file of an
+    ANALYZE; None inherits the file of the base.
     """
 
     kind: CommitKind
@@ -46,17 +47,32 @@ class SnapshotContent:
 
 @frozen
 class Stamp:
-    """Who commits, when, under which schema and fresh uuid."""
+    """The commit user and commit identifier, the time, the schema and a new uuid."""
 
     commit_user: str
-    identifier: int
+    commit_identifier: int
     schema_id: int
     uuid: str
     time_millis: int
 
 
 def next_snapshot(base: Snapshot | None, content: SnapshotContent, stamp: Stamp) -> Snapshot:
-    """The snapshot after `base` (None: the first)."""
+    """Return the snapshot that follows a base.
+
+    Parameters
+    ----------
+    base : Snapshot, optional
+        The newest snapshot; None if the table has none.
+    content : SnapshotContent
+        The new content.
+    stamp : Stamp
+        The identity of the commit.
+
+    Returns
+    -------
+    Snapshot
+        The next snapshot, with the id after that of the base, or 1.
+    """
     changelog = content.changelog_list
     total = (base.total_record_count or 0) if base else 0
     return Snapshot(
@@ -72,12 +88,12 @@ def next_snapshot(base: Snapshot | None, content: SnapshotContent, stamp: Stamp)
         changelog_record_count=content.changelog_rows if changelog else None,
         index_manifest=content.index_manifest,
         commit_user=stamp.commit_user,
-        commit_identifier=stamp.identifier,
+        commit_identifier=stamp.commit_identifier,
         commit_kind=content.kind,
         time_millis=stamp.time_millis,
         total_record_count=total + content.delta_rows,
         delta_record_count=content.delta_rows,
-        watermark=carried_watermark(base.watermark if base else None, content.watermark),
+        watermark=carry_watermark(base.watermark if base else None, content.watermark),
         statistics=content.statistics or _inherited_statistics(base, stamp.schema_id),
         properties=content.properties,
         next_row_id=content.next_row_id,
@@ -86,12 +102,12 @@ def next_snapshot(base: Snapshot | None, content: SnapshotContent, stamp: Stamp)
 
 
 def delta_rows(entries: Iterable[ManifestEntry]) -> int:
-    """Rows of the files added, less those of the files deleted."""
+    """Return the rows of the added files minus those of the deleted files."""
     return sum(e.file.row_count if e.kind is FileKind.ADD else -e.file.row_count for e in entries)
 
 
-def carried_watermark(before: int | None, given: int | None) -> int | None:
-    """The later of both; None where neither is one."""
+def carry_watermark(before: int | None, given: int | None) -> int | None:
+    """Return the later of both watermarks; None if neither exists."""
     known = [w for w in (before, given) if w is not None and w != NO_WATERMARK]
     return max(known, default=None)
 

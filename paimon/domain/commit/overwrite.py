@@ -1,8 +1,8 @@
-"""What an overwrite takes away, seen from the snapshot that it is built on.
+"""Compute what an overwrite removes from the snapshot that it is committed on.
 
-Law: every live file of the partitions meant goes, then the new files come; postponed files stay unless the table is a
-postpone table; with `dynamic` the partitions are those of the new files. Source:
-`FileStoreCommitImpl.tryOverwritePartition`.
+Invariant: Each live file of the selected partitions is deleted, and then the new files are added. Postponed files stay,
+except in a postpone table. A dynamic overwrite selects the partitions of the new files.
+Source: `FileStoreCommitImpl.tryOverwritePartition`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry
-from paimon.domain.partition.spec import parse_spec
+from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind
@@ -24,14 +24,24 @@ from paimon.domain.types.data_types import DataField
 
 @frozen
 class PartitionFilter:
-    """Which partitions an overwrite means: those in `only` where that is given, else those that match the spec."""
+    """The partitions that an overwrite replaces.
+
+    Parameters
+    ----------
+    fields : tuple of DataField
+        The partition columns.
+    spec : tuple of (str, Any)
+        Column names and internal values that a partition must have.
+    only : frozenset of bytes, optional
+        The serialized partitions themselves; None to select by `spec`.
+    """
 
     fields: tuple[DataField, ...]
     spec: tuple[tuple[str, Any], ...] = ()
     only: frozenset[bytes] | None = None
 
     def __call__(self, partition: bytes) -> bool:
-        """Whether this partition is meant."""
+        """Return whether the overwrite replaces this partition."""
         if self.only is not None:
             return partition in self.only
         row = deserialize(partition, [f.type for f in self.fields])
@@ -39,41 +49,73 @@ class PartitionFilter:
         return all(values[name] == wanted for name, wanted in self.spec)
 
     def check_holds(self, change: Change) -> None:
-        """Refuse new files outside the partitions meant."""
+        """Refuse new files outside the selected partitions.
+
+        Raises
+        ------
+        InvalidRequest
+            The error names the first such file.
+        """
         for entry in change.entries:
             if not self(entry.partition):
                 raise InvalidRequest(
-                    f"file {entry.file.file_name} lies outside the partition that is overwritten: {dict(self.spec)}",
+                    f"File {entry.file.file_name!r} is outside the partition to overwrite: {dict(self.spec)}",
                     subject=entry.file.file_name,
-                    hint="write only rows of that partition, or name the partition that the rows belong to",
+                    hint="write only rows of that partition, or name the partition of the rows",
                 )
 
 
 def partitions_of_spec(table: TableDefinition, spec: Mapping[str, object]) -> PartitionFilter:
-    """The partitions that a static spec names (some of the partition columns; none: all partitions)."""
+    """Return the partitions that a static spec selects; an empty spec selects all partitions.
+
+    Raises
+    ------
+    InvalidRequest
+        The spec names an unknown column or contains an invalid value.
+    """
     fields = table.schema.partition_fields
     default_name = table.options.get("partition.default-name") or "__DEFAULT_PARTITION__"
-    return PartitionFilter(fields, tuple(parse_spec(spec, fields, default_name).items()))
+    return PartitionFilter(fields, tuple(parse_partition_spec(spec, fields, default_name).items()))
 
 
 def partitions_written(change: Change) -> PartitionFilter:
-    """The partitions that the change brings files of."""
+    """Return the partitions of the files that the change adds."""
     return PartitionFilter((), (), frozenset(e.partition for e in change.entries))
 
 
-def overwriting(
+def build_overwrite(
     change: Change,
     live: Sequence[ManifestEntry],
     live_index: Sequence[IndexManifestEntry],
-    meant: PartitionFilter,
+    selected: PartitionFilter,
     postpone: bool,
 ) -> Change:
-    """The OVERWRITE of the files and index files of the partitions meant by those that `change` brings."""
-    gone = [e.deleted() for e in live if meant(e.partition) and (e.bucket >= 0 or postpone)]
-    gone_index = [evolve(e, kind=FileKind.DELETE) for e in live_index if meant(e.partition)]
+    """Return the OVERWRITE that replaces the files of the selected partitions.
+
+    Parameters
+    ----------
+    change : Change
+        The new files and index files.
+    live : sequence of ManifestEntry
+        The live files of the base.
+    live_index : sequence of IndexManifestEntry
+        The live index files of the base.
+    selected : PartitionFilter
+        The selected partitions.
+    postpone : bool
+        True to replace postponed files, too.
+
+    Returns
+    -------
+    Change
+        The deleted and added files and index files.
+    """
+    gone = [e.to_delete_entry() for e in live if selected(e.partition) and (e.bucket >= 0 or postpone)]
+    gone_index = [evolve(e, kind=FileKind.DELETE) for e in live_index if selected(e.partition)]
     return Change(
         CommitKind.OVERWRITE,
         (*gone, *(e for e in change.entries if e.kind is FileKind.ADD)),
         (),
         (*gone_index, *(e for e in change.index if e.kind is FileKind.ADD)),
+        key_index=change.key_index,
     )

@@ -1,7 +1,10 @@
-"""What follows from what the storage shows after a put: the decisions of publishing, without the reading.
+"""Decide how publishing a snapshot continues, from what the storage shows after a put.
 
-Law: "exists" never means "not mine"; a won put counts only where the snapshot stands in the table's history; what
-cannot be known is said to be unknown. Source: our own protocol (docs/decisions/publishing-snapshots.md).
+This module only decides; `paimon.operations.commit` reads the storage.
+
+Invariant: "Exists" never means "written by another writer". A successful put counts only if the snapshot is in the
+history of the table. An outcome that cannot be determined is reported as unknown.
+Source: our own protocol (docs/decisions/publishing-snapshots.md).
 """
 
 from __future__ import annotations
@@ -15,167 +18,220 @@ _Identity = tuple[object, ...]
 
 
 class Seen(Enum):
-    """What stands under a snapshot's id."""
+    """What the storage holds under the id of a snapshot."""
 
     MINE = "mine"
-    ANOTHERS = "another's"
+    OTHER = "another's"
     NOTHING = "nothing"
     UNREADABLE = "unreadable"
 
 
 class Step(Enum):
-    """What a publisher does next."""
+    """The next step of a publisher."""
 
     CONFIRM = "confirm"
-    """The file is ours: see that it stands in the history."""
-    GO_ON = "go on"
-    """Another's snapshot stands: check conflicts again, from the new head."""
+    """The file is ours: check that the history contains it."""
+    CHECK_AGAIN = "go on"
+    """Another snapshot has this id: check conflicts again, from the new head."""
     PUT_AGAIN = "put again"
     GIVE_UP = "give up"
-    """Nobody can tell."""
+    """The outcome cannot be determined."""
 
 
 class Place(Enum):
-    """Where a snapshot that was put belongs."""
+    """The position of a snapshot file relative to the history of the table."""
 
     IN_HISTORY = "in history"
-    ASTRAY = "astray"
-    """Its id was used before, by a snapshot that expired: no history knows this one."""
+    DETACHED = "detached"
+    """Its id belonged to a snapshot that expired, so no history contains this one."""
     UNKNOWN = "unknown"
 
 
-class Fate(Enum):
-    """What became of a commit whose outcome was unknown, asked later."""
+class CommitStatus(Enum):
+    """The status of a commit whose outcome was unknown, determined later."""
 
     COMMITTED = "committed"
     NOT_COMMITTED = "not committed"
-    """And it never will be by itself."""
+    """The history does not contain the commit, and no pending put can add it."""
     OPEN = "open"
-    """Nothing stands so far; a put that is still under way may land. Committing again settles it: one of both wins."""
+    """Nothing is published so far, but a pending put can still succeed. Committing again decides: one of both wins."""
     UNKNOWN = "unknown"
-    """The snapshots that would tell have expired, or cannot be read."""
+    """The snapshots that show it have expired, or cannot be read."""
 
 
-def after_put(created: bool, seen: Seen, base_stands: bool) -> Step:
-    """What to do once the storage answered a put ("created", or anything else), and the id was looked at."""
+def decide_next_step(created: bool, seen: Seen, base_exists: bool) -> Step:
+    """Return the next step after the storage replied to a put, and the snapshot id was read.
+
+    Parameters
+    ----------
+    created : bool
+        True if the storage replied "created".
+    seen : Seen
+        What the storage holds under the id.
+    base_exists : bool
+        True if the base of the snapshot still exists.
+
+    Returns
+    -------
+    Step
+        The next step.
+    """
     if created or seen is Seen.MINE:
         return Step.CONFIRM
-    if seen is Seen.ANOTHERS:
-        return Step.GO_ON
-    # An id whose base has gone may have been used and freed again: a put would succeed behind the head.
-    return Step.GIVE_UP if seen is Seen.NOTHING and not base_stands else Step.PUT_AGAIN
+    if seen is Seen.OTHER:
+        return Step.CHECK_AGAIN
+    # An id whose base is deleted can have been used and freed again: a put would succeed behind the head.
+    return Step.GIVE_UP if seen is Seen.NOTHING and not base_exists else Step.PUT_AGAIN
 
 
-def place(descends: bool | None, is_oldest: bool, is_newest: bool, next_stands: bool | None, stands: bool) -> Place:
-    """Where a snapshot belongs whose base has gone since it was put.
+def decide_place(
+    descends: bool | None, is_oldest: bool, is_newest: bool, is_next_adjacent: bool | None, still_exists: bool
+) -> Place:
+    """Return the place of a snapshot whose base has been deleted since the put.
 
     Parameters
     ----------
     descends : bool, optional
-        Whether the first one after it that stands holds what it changed; None where nobody can tell.
-    is_oldest, is_newest : bool
-        Nothing older, nothing newer stands.
-    next_stands : bool, optional
-        Whether that first one after it is the very next, so that nothing can have come between; None: there is none.
-    stands : bool
-        It still stands, asked last: expiry goes upwards, so it would have gone before those between it and the later.
+        Whether the first existing snapshot after it contains its changes; None if this cannot be determined.
+    is_oldest : bool
+        True if no older snapshot exists.
+    is_newest : bool
+        True if no newer snapshot exists.
+    is_next_adjacent : bool, optional
+        Whether the first existing snapshot after it has the next id, so that none can be between them. None if there is
+        no later snapshot.
+    still_exists : bool
+        True if the snapshot itself still exists, checked last. Expiry deletes snapshots in ascending order, so the ones
+        between it and the later snapshot exist, too.
+
+    Returns
+    -------
+    Place
+        `UNKNOWN` if the arguments do not determine the place.
     """
     if is_oldest and (is_newest or descends):
         return Place.IN_HISTORY
-    if descends or next_stands is None:
+    if descends or is_next_adjacent is None:
         return Place.UNKNOWN
-    if next_stands:
-        return Place.ASTRAY if descends is False else Place.UNKNOWN
-    return Place.ASTRAY if stands else Place.UNKNOWN
+    if is_next_adjacent:
+        return Place.DETACHED if descends is False else Place.UNKNOWN
+    return Place.DETACHED if still_exists else Place.UNKNOWN
 
 
-def fate_at(seen: Seen, id_is_free: bool, where: Place) -> Fate:
-    """What became of a commit that was to stand under one id.
+def commit_status_at(seen: Seen, id_is_free: bool, where: Place) -> CommitStatus:
+    """Return the status of a commit that was to be published under one snapshot id.
 
     Parameters
     ----------
     seen : Seen
-        What stands there now.
+        What the storage holds under the id.
     id_is_free : bool
-        History has not reached that id.
+        True if the history has not reached that id.
     where : Place
-        Where the snapshot belongs, if it is what stands there.
+        The place of the snapshot, used if `seen` is `MINE`.
+
+    Returns
+    -------
+    CommitStatus
+        `UNKNOWN` if the arguments do not determine the status.
     """
     if seen is Seen.MINE:
-        return {Place.IN_HISTORY: Fate.COMMITTED, Place.ASTRAY: Fate.NOT_COMMITTED}.get(where, Fate.UNKNOWN)
-    if seen is Seen.ANOTHERS:
-        return Fate.NOT_COMMITTED
-    return Fate.OPEN if seen is Seen.NOTHING and id_is_free else Fate.UNKNOWN
+        return {Place.IN_HISTORY: CommitStatus.COMMITTED, Place.DETACHED: CommitStatus.NOT_COMMITTED}.get(
+            where, CommitStatus.UNKNOWN
+        )
+    if seen is Seen.OTHER:
+        return CommitStatus.NOT_COMMITTED
+    return CommitStatus.OPEN if seen is Seen.NOTHING and id_is_free else CommitStatus.UNKNOWN
 
 
-def fate_of_identifier(identifier: int, committed: Iterable[int]) -> Fate:
-    """What became of a user's commit, by the identifiers that its snapshots tell, which rise."""
+def commit_status_of_identifier(commit_identifier: int, committed: Iterable[int]) -> CommitStatus:
+    """Return the status of a commit of a user, by the commit identifiers of the user's snapshots.
+
+    Parameters
+    ----------
+    commit_identifier : int
+        The commit identifier to find.
+    committed : iterable of int
+        The commit identifiers in the history. A user commits with ascending identifiers.
+
+    Returns
+    -------
+    CommitStatus
+        `UNKNOWN` if the snapshots of earlier identifiers have expired.
+    """
     known = set(committed)
-    if identifier in known:
-        return Fate.COMMITTED
-    if all(number < identifier for number in known):
-        return Fate.OPEN
-    return Fate.NOT_COMMITTED if any(number < identifier for number in known) else Fate.UNKNOWN
+    if commit_identifier in known:
+        return CommitStatus.COMMITTED
+    if all(number < commit_identifier for number in known):
+        return CommitStatus.OPEN
+    return CommitStatus.NOT_COMMITTED if any(number < commit_identifier for number in known) else CommitStatus.UNKNOWN
 
 
-def overwritten(is_head: bool, held_by_next: bool | None) -> bool:
-    """Whether a published snapshot whose id holds another one now is lost.
+def is_overwritten(is_head: bool, held_by_next: bool | None) -> bool:
+    """Return whether a published snapshot is lost, given that its id now holds another snapshot.
 
     Parameters
     ----------
     is_head : bool
-        What stands in its place is the newest snapshot.
+        True if the other snapshot is the newest one.
     held_by_next : bool, optional
-        Whether the next snapshot holds what it changed (it was built before the replacement); None where there is no
-        next one any more, so that the id may have been used again behind the head, or nobody can tell.
+        Whether the next snapshot contains the changes, because it was built before the replacement. None if there is no
+        next snapshot or this cannot be determined. The id can then have been used again behind the head.
+
+    Returns
+    -------
+    bool
+        True if the history does not contain the changes.
     """
     return is_head or held_by_next is False
 
 
-def built_on(
+def is_built_on(
     delta: Iterable[ManifestEntry],
     held: Collection[_Identity],
     index: tuple[str | None, str | None],
     later_index: str | None,
 ) -> bool | None:
-    """Whether a later snapshot was built on one with this delta: told by the files, for manifests get merged.
+    """Return whether a later snapshot was built on the snapshot with this delta.
+
+    The files are compared, because manifests are merged.
 
     Parameters
     ----------
     delta : iterable of ManifestEntry
-        What the snapshot added and took away.
+        The files that the snapshot added and deleted.
     held : collection of identities
-        The files that were live when the later one was made (at least those that `delta` names).
-    index : pair of str
-        The index manifest before the snapshot, and its own.
-    later_index : str
-        The later one's index manifest.
+        The files that were live in the later snapshot, at least those that `delta` names.
+    index : tuple of (str or None, str or None)
+        The index manifest before the snapshot, and that of the snapshot.
+    later_index : str, optional
+        The index manifest of the later snapshot.
 
     Returns
     -------
     bool or None
-        None where nobody can tell.
+        None if this cannot be determined.
     """
-    added, taken = _net(delta)
+    added, deleted = _net_change(delta)
     if added:
         found = sum(identity in held for identity in added)
         return True if found == len(added) else None if found else False
-    if any(identity in held for identity in taken):
+    if any(identity in held for identity in deleted):
         return False
     before, after = index
     if before == after:
-        return True  # it changed nothing that could be missed
+        return True  # it made no change that the later snapshot could lack
     return True if later_index == after else False if later_index == before else None
 
 
-def _net(delta: Iterable[ManifestEntry]) -> tuple[set[_Identity], set[_Identity]]:
+def _net_change(delta: Iterable[ManifestEntry]) -> tuple[set[_Identity], set[_Identity]]:
     added: set[_Identity] = set()
-    taken: set[_Identity] = set()
+    deleted: set[_Identity] = set()
     for entry in delta:
         if entry.kind is FileKind.ADD:
             added.add(entry.identity)
         elif entry.identity in added:
             added.remove(entry.identity)
         else:
-            taken.add(entry.identity)
-    return added, taken
+            deleted.add(entry.identity)
+    return added, deleted

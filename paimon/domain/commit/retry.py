@@ -1,7 +1,7 @@
-"""How long a committer that lost a race waits, and when it gives up.
+"""Decide how long a committer waits after a lost race, and when it stops.
 
-Law: waits double from the shortest to the longest, plus up to a fifth of chance. Source: `RetryWaiter`,
-`FileStoreCommitImpl.tryCommit`.
+Invariant: The wait doubles from the minimum to the maximum, plus up to a fifth at random.
+Source: `RetryWaiter`, `FileStoreCommitImpl.tryCommit`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _JITTER = 0.2
 
 @frozen
 class RetryPolicy:
-    """Bounds in milliseconds; `timeout_millis` None: no bound in time."""
+    """The limits of retries, in milliseconds; `timeout_millis` None is no limit in time."""
 
     max_retries: int = 10
     timeout_millis: int | None = None
@@ -21,11 +21,24 @@ class RetryPolicy:
     max_wait_millis: int = 10_000
 
     def wait_millis(self, retry: int, chance: float) -> float:
-        """The wait before retry number `retry` (from 0); `chance` in [0, 1)."""
+        """Return the wait before a retry.
+
+        Parameters
+        ----------
+        retry : int
+            The number of the retry, from 0.
+        chance : float
+            A random number in [0, 1).
+
+        Returns
+        -------
+        float
+            Milliseconds.
+        """
         wait = min(self.min_wait_millis << min(retry, 32), self.max_wait_millis)
         return wait * (1 + _JITTER * chance)
 
     def gives_up(self, retries: int, elapsed_millis: int) -> bool:
-        """Whether a commit that was lost `retries` + 1 times, after this time, is not tried again."""
+        """Return whether a commit stops after `retries` + 1 lost races and this time."""
         timed_out = self.timeout_millis is not None and elapsed_millis > self.timeout_millis
         return retries >= self.max_retries or timed_out

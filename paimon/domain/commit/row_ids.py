@@ -1,8 +1,8 @@
-"""Row tracking: what a commit writes into the files of tables whose rows have ids.
+"""Row tracking: assign row ids and sequence numbers to the new files of a commit.
 
-Law: ids are given once, in the order of the files (partition by partition by default), and never again; files that
-already say their rows' ids keep them. A file's sequence number is the id of the snapshot that brought it. Source:
-`RowTrackingCommitUtils`.
+Invariant: An id is assigned once, in the order of the files, which by default are grouped by partition. Files that
+already have row ids keep them. The sequence number of a file is the id of the snapshot that added it.
+Source: `RowTrackingCommitUtils`.
 """
 
 from __future__ import annotations
@@ -17,41 +17,46 @@ from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, M
 ROW_ID_COLUMN = "_ROW_ID"
 
 
-def with_row_ids(change: Change, next_row_id: int, snapshot_id: int, by_partition: bool) -> tuple[Change, int]:
-    """The change with row ids and sequence numbers in its new files, and the first id that is free after it.
+def assign_row_ids(change: Change, next_row_id: int, snapshot_id: int, by_partition: bool) -> tuple[Change, int]:
+    """Return the change with row ids and sequence numbers in its new files.
 
     Parameters
     ----------
     change : Change
-        An APPEND or OVERWRITE; compactions keep what their files say.
+        An APPEND or OVERWRITE. The files of compactions keep their ids.
     next_row_id : int
-        The first id that is free before it.
+        The first id that is not assigned yet.
     snapshot_id : int
-        The snapshot that it becomes.
+        The id of the new snapshot.
     by_partition : bool
-        `row-tracking.partition-group-on-commit`: files of one partition get ids that follow one another.
+        `row-tracking.partition-group-on-commit`: the files of one partition have consecutive ids.
+
+    Returns
+    -------
+    tuple of (Change, int)
+        The change, and the first id that is not assigned afterwards.
     """
-    entries = _grouped(change.entries) if by_partition else list(change.entries)
+    entries = _group_by_partition(change.entries) if by_partition else list(change.entries)
     numbered: list[ManifestEntry] = []
-    beside: dict[tuple[str, ...] | None, int] = {}
-    main_start = next_row_id
+    next_by_columns: dict[tuple[str, ...] | None, int] = {}
+    main_first_id = next_row_id
     for entry in entries:
         file = entry.file
         if entry.kind is FileKind.ADD:
             file = _with_sequence(file, snapshot_id)
-            if _wants_ids(file) and _is_main(file):
-                main_start, beside = next_row_id, {}
-                file = evolve(file, first_row_id=main_start)
+            if _needs_row_ids(file) and _is_main_file(file):
+                main_first_id, next_by_columns = next_row_id, {}
+                file = evolve(file, first_row_id=main_first_id)
                 next_row_id += file.row_count
-            elif _wants_ids(file):
-                start = beside.get(file.write_cols, main_start)
+            elif _needs_row_ids(file):
+                start = next_by_columns.get(file.write_cols, main_first_id)
                 file = evolve(file, first_row_id=start)
-                beside[file.write_cols] = start + file.row_count
+                next_by_columns[file.write_cols] = start + file.row_count
         numbered.append(evolve(entry, file=file))
     return evolve(change, entries=tuple(numbered)), next_row_id
 
 
-def _grouped(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+def _group_by_partition(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     groups: dict[bytes, list[ManifestEntry]] = {}
     for entry in entries:
         groups.setdefault(entry.partition, []).append(entry)
@@ -64,11 +69,11 @@ def _with_sequence(file: DataFileMeta, snapshot_id: int) -> DataFileMeta:
     return evolve(file, max_sequence_number=snapshot_id) if file.max_sequence_number == 0 else file
 
 
-def _wants_ids(file: DataFileMeta) -> bool:
+def _needs_row_ids(file: DataFileMeta) -> bool:
     written = file.write_cols or ()
     return file.file_source is FileSource.APPEND and file.first_row_id is None and ROW_ID_COLUMN not in written
 
 
-def _is_main(file: DataFileMeta) -> bool:
-    """Blob and vector files hold columns of the rows of the main file before them."""
+def _is_main_file(file: DataFileMeta) -> bool:
+    """Return whether the file is a main file. Blob and vector files contain columns of the main file before them."""
     return not file.file_name.endswith(".blob") and ".vector." not in file.file_name

@@ -1,0 +1,1 @@
+"""Deletion vectors and the index files that store them."""

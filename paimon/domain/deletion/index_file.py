@@ -1,8 +1,8 @@
-"""Files of deletion vectors: a version byte, then one vector after the other.
+"""Encode index files of deletion vectors: a version byte, then one vector after the other.
 
-Law: what `encode_index_file` answers is a whole file, and each range finds the vector of its data file in it. A file
-is full once it has passed its target. Source: `DeletionVectorsIndexFile`, `DeletionVectorIndexFileWriter`,
-`DeletionFileWriter`.
+Invariant: `encode_index_file` returns the content of a whole file, and each place names the range of one vector in it.
+A file is full when its size exceeds the target.
+Source: `DeletionVectorsIndexFile`, `DeletionVectorIndexFileWriter`, `DeletionFileWriter`.
 """
 
 from __future__ import annotations
@@ -11,18 +11,30 @@ from collections.abc import Iterable, Iterator
 
 from attrs import field, frozen
 
-from paimon.domain.deletion.codec import encode_vector
 from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.deletion.vector_codec import encode_vector
 
 INDEX_FILE_VERSION = b"\x01"
 
 FileVector = tuple[str, DeletionVector]
-"""The name of a data file and its vector."""
+"""The name of a data file, and its deletion vector."""
 
 
 @frozen
 class VectorPlace:
-    """Where the vector of a data file lies: offset of its length field, the length that manifests give for it."""
+    """The range of the vector of one data file in an index file.
+
+    Parameters
+    ----------
+    data_file : str
+        The name of the data file.
+    offset : int
+        The position of the length field of the vector, in bytes from the start of the file.
+    length : int
+        The length that the index manifest records, in bytes.
+    cardinality : int
+        The number of deleted rows.
+    """
 
     data_file: str
     offset: int
@@ -30,32 +42,72 @@ class VectorPlace:
     cardinality: int
 
 
-def _places(values: Iterable[VectorPlace]) -> tuple[VectorPlace, ...]:
+def _to_places(values: Iterable[VectorPlace]) -> tuple[VectorPlace, ...]:
     return tuple(values)
 
 
 @frozen
 class IndexFileContent:
-    """The bytes of an index file, and what lies where in it."""
+    """The bytes of an index file, and the range of each vector in it."""
 
     data: bytes = field(repr=lambda data: f"<{len(data)} bytes>")
-    places: tuple[VectorPlace, ...] = field(converter=_places)
+    places: tuple[VectorPlace, ...] = field(converter=_to_places)
 
 
 def encode_index_file(vectors: Iterable[FileVector], bitmap64: bool) -> IndexFileContent:
-    """All vectors as one file; none make a file too, which holds only its version."""
-    files = list(_rolled(vectors, bitmap64, None))
+    """Encode all vectors as one file.
+
+    Parameters
+    ----------
+    vectors : iterable of (str, DeletionVector)
+        The vectors by name of data file.
+    bitmap64 : bool
+        True for 64-bit vectors, False for 32-bit vectors.
+
+    Returns
+    -------
+    IndexFileContent
+        The file. Without vectors, the file holds only its version.
+
+    Raises
+    ------
+    Unsupported
+        A position does not fit into a 32-bit vector.
+    """
+    files = list(_roll_vectors(vectors, bitmap64, None))
     return files[0] if files else IndexFileContent(INDEX_FILE_VERSION, ())
 
 
 def encode_index_files(
     vectors: Iterable[FileVector], bitmap64: bool, target_bytes: int
 ) -> tuple[IndexFileContent, ...]:
-    """The vectors as files of about the target size; none make no file."""
-    return tuple(_rolled(vectors, bitmap64, target_bytes))
+    """Encode the vectors as files of about the target size.
+
+    Parameters
+    ----------
+    vectors : iterable of (str, DeletionVector)
+        The vectors by name of data file.
+    bitmap64 : bool
+        True for 64-bit vectors, False for 32-bit vectors.
+    target_bytes : int
+        The size at which a file is complete.
+
+    Returns
+    -------
+    tuple of IndexFileContent
+        The files in the order of the vectors; empty without vectors.
+
+    Raises
+    ------
+    Unsupported
+        A position does not fit into a 32-bit vector.
+    """
+    return tuple(_roll_vectors(vectors, bitmap64, target_bytes))
 
 
-def _rolled(vectors: Iterable[FileVector], bitmap64: bool, target_bytes: int | None) -> Iterator[IndexFileContent]:
+def _roll_vectors(
+    vectors: Iterable[FileVector], bitmap64: bool, target_bytes: int | None
+) -> Iterator[IndexFileContent]:
     data = bytearray(INDEX_FILE_VERSION)
     places: list[VectorPlace] = []
     for name, vector in vectors:

@@ -1,8 +1,10 @@
-"""Deletion vectors: which rows of a data file are gone, by physical position from 0.
+"""Deletion vectors: the deleted rows of a data file, by physical position from 0.
 
-Law: a vector is a value: marking rows answers another one, and deleting is for ever. Positions are kept as roaring
-bitmaps, one for each high word, so that writing a vector again gives the bytes that Java would write. Source:
-`DeletionVector`, `BitmapDeletionVector`, `Bitmap64DeletionVector`.
+Positions are stored as roaring bitmaps, one for each value of the high 32 bits. An encoded vector therefore has the
+bytes that Java writes.
+
+Invariant: A vector is immutable. Adding positions returns a new vector, and a deleted row is never restored.
+Source: `DeletionVector`, `BitmapDeletionVector`, `Bitmap64DeletionVector`.
 """
 
 from __future__ import annotations
@@ -29,34 +31,47 @@ class DeletionVector:
     Parameters
     ----------
     words : tuple of BitMap
-        The low 32 bits of the positions whose high 32 bits are the place in the tuple. Never changed.
+        The low 32 bits of the positions. The index in the tuple is the high 32 bits. The bitmaps are never modified.
     """
 
     words: tuple[BitMap, ...] = ()
 
     @classmethod
     def of(cls, positions: Any) -> DeletionVector:
-        """The vector of these positions, in any order."""
+        """Return a vector with these positions, in any order."""
         return cls().with_deleted(positions)
 
     @property
     def cardinality(self) -> int:
-        """How many rows are deleted."""
+        """The number of deleted rows."""
         return sum(len(word) for word in self.words)
 
     @property
     def last(self) -> int | None:
-        """The largest position; None where nothing is deleted."""
+        """The largest position; None if nothing is deleted."""
         return max((word.max() + (i << _WORD_BITS) for i, word in enumerate(self.words) if word), default=None)
 
     @property
     def positions(self) -> Positions:
-        """All positions, ascending: an array that is made for each call."""
+        """All positions in ascending order; each call creates a new array."""
         parts = [np.asarray(w.to_array()).astype(np.int64) + (i << _WORD_BITS) for i, w in enumerate(self.words)]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def mask(self, first_row: int, row_count: int) -> Mask:
-        """Marks the deleted ones among `row_count` rows from `first_row` on."""
+        """Mark the deleted rows in a range of rows.
+
+        Parameters
+        ----------
+        first_row : int
+            The position of the first row of the range.
+        row_count : int
+            The number of rows in the range.
+
+        Returns
+        -------
+        numpy array of bool
+            One value for each row of the range; True is deleted.
+        """
         marked = np.zeros(row_count, dtype=bool)
         end = first_row + row_count
         for i in range(first_row >> _WORD_BITS, min(len(self.words), (end >> _WORD_BITS) + 1)):
@@ -68,26 +83,42 @@ class DeletionVector:
         return marked
 
     def with_deleted(self, positions: Any) -> DeletionVector:
-        """The vector with these positions too."""
+        """Return a vector that also contains these positions.
+
+        Parameters
+        ----------
+        positions : array of int64, or sequence of int
+            The positions to add, in any order.
+
+        Returns
+        -------
+        DeletionVector
+            A new vector; the same object if there are no positions.
+
+        Raises
+        ------
+        ValueError
+            A position is negative.
+        """
         added = np.asarray(positions, dtype=np.int64)
         if not len(added):
             return self
         if added.min() < 0:
-            raise ValueError(f"row positions start at 0, not at {added.min()}")
+            raise ValueError(f"Row position {added.min()} is negative")
         highs = added >> _WORD_BITS
         count = max(len(self.words), int(highs.max()) + 1)
         old = [*self.words, *(BitMap() for _ in range(count - len(self.words)))]
-        return DeletionVector(tuple(word | _bitmap(added[highs == i]) for i, word in enumerate(old)))
+        return DeletionVector(tuple(word | _to_bitmap(added[highs == i]) for i, word in enumerate(old)))
 
 
-def _bitmap(positions: Positions) -> BitMap:
+def _to_bitmap(positions: Positions) -> BitMap:
     low = array("I")
     low.frombytes(positions.astype(np.uint32).tobytes())
     return BitMap(low)
 
 
-def runs_packed(words: Iterable[BitMap]) -> tuple[BitMap, ...]:
-    """Copies whose containers are runs where that is shorter, as they are stored."""
+def pack_runs(words: Iterable[BitMap]) -> tuple[BitMap, ...]:
+    """Return copies of the bitmaps, with containers stored as runs where runs are shorter."""
     packed = tuple(word.copy() for word in words)
     for word in packed:
         word.run_optimize()

@@ -1,8 +1,9 @@
-"""Sorted runs, and the sections that a merge works through one after another.
+"""Sorted runs, and the sections of a bucket that are merged independently.
 
-Law: inside a run the key intervals of the files are disjoint and ascending; every key lies in one section only, so
-sections merge apart from each other. Bounds of files are bounds, not necessarily stored keys. Source: `SortedRun`,
-`IntervalPartition`.
+Invariant: the key ranges of the files of a run are disjoint and ascending. Each key lies in one section only. The
+bounds of files are bounds; a file need not store them as keys.
+
+Source: `SortedRun`, `IntervalPartition`.
 """
 
 from __future__ import annotations
@@ -11,42 +12,42 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
-from paimon.domain.lsm.keys import Comparable, comparable
+from paimon.domain.lsm.keys import Comparable, to_comparable_key
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.types.data_types import DataType
 
 
 @frozen
 class SortedRun:
-    """Files whose key intervals follow one another."""
+    """Files whose key ranges are disjoint and ascending."""
 
     files: tuple[DataFileMeta, ...]
 
     @property
     def level(self) -> int | None:
-        """The level of all its files; None where they come from several."""
+        """The level of all files; None where they are on several levels."""
         levels = {f.level for f in self.files}
         return levels.pop() if len(levels) == 1 else None
 
     @property
     def row_count(self) -> int:
-        """Stored rows."""
+        """The number of stored rows, deleted ones included."""
         return sum(f.row_count for f in self.files)
 
     @property
     def file_size(self) -> int:
-        """Bytes of its files."""
+        """The size of all files in bytes."""
         return sum(f.file_size for f in self.files)
 
 
 Section = tuple[SortedRun, ...]
-"""The fewest sorted runs that hold the files of one closed key interval."""
+"""The files of one closed key range, as the smallest number of sorted runs that hold them."""
 
 _Keyed = tuple[Comparable, Comparable, DataFileMeta]
 
 
-def sections(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> tuple[Section, ...]:
-    """Cut files into sections of disjoint key intervals, ascending, each as the fewest sorted runs.
+def cut_into_sections(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> tuple[Section, ...]:
+    """Cut files into sections of disjoint key ranges.
 
     Parameters
     ----------
@@ -54,13 +55,19 @@ def sections(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> tu
         Files of one bucket, in any order.
     key_types : sequence of DataType
         Types of the trimmed primary key, in key order.
+
+    Returns
+    -------
+    tuple of Section
+        Ascending by key.
     """
-    keyed = [(comparable(f.min_key, key_types), comparable(f.max_key, key_types), f) for f in files]
+    keyed = [(to_comparable_key(f.min_key, key_types), to_comparable_key(f.max_key, key_types), f) for f in files]
     keyed.sort(key=lambda entry: entry[:2])
-    return tuple(_runs(group) for group in _overlapping(keyed))
+    return tuple(_runs(group) for group in _group_overlapping(keyed))
 
 
-def _overlapping(keyed: Sequence[_Keyed]) -> Iterator[list[_Keyed]]:
+def _group_overlapping(keyed: Sequence[_Keyed]) -> Iterator[list[_Keyed]]:
+    """Yield groups of files whose key ranges overlap, ascending by key."""
     group: list[_Keyed] = []
     highest: Comparable = ()
     for entry in keyed:
@@ -73,30 +80,30 @@ def _overlapping(keyed: Sequence[_Keyed]) -> Iterator[list[_Keyed]]:
         yield group
 
 
-_Open = tuple[Comparable, list[DataFileMeta]]
-"""A run that may still grow, led by where it ends."""
+_OpenRun = tuple[Comparable, list[DataFileMeta]]
+"""The last key of a run that may still grow, and its files."""
 
 
 def _runs(group: Sequence[_Keyed]) -> Section:
-    """Append each file to the run that ends first, if it begins after that end; else open a run.
+    """Append each file to the run that ends first, if the file begins after that end; otherwise open a run.
 
-    Runs stand as in the heap that Java keeps them in: where a NaN orders records, it matters which runs meet first.
+    The order of runs is that of Java's heap. Where a NaN orders records, it matters which runs are merged first.
     """
-    heap: list[_Open] = []
+    heap: list[_OpenRun] = []
     for low, high, file in group:
-        end, files = _popped(heap) if heap else (low, [])
+        end, files = _pop_run(heap) if heap else (low, [])
         if files and low > end:
             files.append(file)
-            _pushed(heap, (high, files))
+            _push_run(heap, (high, files))
             continue
-        _pushed(heap, (high, [file]))
+        _push_run(heap, (high, [file]))
         if files:
-            _pushed(heap, (end, files))
+            _push_run(heap, (end, files))
     return tuple(SortedRun(tuple(files)) for _, files in heap)
 
 
-def _pushed(heap: list[_Open], run: _Open) -> None:
-    """`PriorityQueue.offer`: up from the end, until the parent does not end later."""
+def _push_run(heap: list[_OpenRun], run: _OpenRun) -> None:
+    """Add a run to the heap as `PriorityQueue.offer` does: move it up until its parent does not end later."""
     heap.append(run)
     place = len(heap) - 1
     while place and heap[(place - 1) // 2][0] > run[0]:
@@ -105,8 +112,8 @@ def _pushed(heap: list[_Open], run: _Open) -> None:
     heap[place] = run
 
 
-def _popped(heap: list[_Open]) -> _Open:
-    """`PriorityQueue.poll`: the last one goes down from the top, until no child ends earlier."""
+def _pop_run(heap: list[_OpenRun]) -> _OpenRun:
+    """Remove the first run as `PriorityQueue.poll` does: move the last run down until no child ends earlier."""
     first, last = heap[0], heap.pop()
     place = 0
     while 2 * place + 1 < len(heap):

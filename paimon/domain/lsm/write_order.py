@@ -1,8 +1,9 @@
-"""Whether the age of files alone tells which of two records of a key is newer.
+"""Decide whether the age of files alone shows which of two records of a key is newer.
 
-Law: answered files are ordered so that of one key a later file holds the larger sequence number; None where that is
-not certain, and records must be compared by their own sequence numbers. Source: `MergeTreeWriter` (numbers grow per
-bucket).
+Invariant: in the returned order, of two records with the same key the one in the later file has the larger sequence
+number. Where that is not certain, records must be compared by their own sequence numbers.
+
+Source: `MergeTreeWriter` (sequence numbers ascend within a bucket).
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from itertools import pairwise
 from paimon.domain.manifest.entries import DataFileMeta
 
 
-def oldest_first(files: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...] | None:
-    """The files by age, if their ranges of sequence numbers allow no doubt; else None.
+def sort_oldest_first(files: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...] | None:
+    """Return the files from the oldest to the newest; None where their sequence number ranges overlap.
 
-    A level above 0 holds each key once, so its files may share a range; level-0 files may not.
+    A level above 0 holds each key once, so its files may share a range. Files of level 0 may not.
     """
     groups: dict[tuple[int, int], list[DataFileMeta]] = defaultdict(list)
     for position, file in enumerate(files):

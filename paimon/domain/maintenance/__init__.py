@@ -1,0 +1,1 @@
+"""Plans of maintenance: small-file compaction, expiry of snapshots, tags and partitions, and table checks."""

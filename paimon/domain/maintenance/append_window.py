@@ -1,7 +1,8 @@
-"""Which neighbours of an ordered bucket without keys a writer puts together after it has written.
+"""Select adjacent files of an ordered append bucket that a writer compacts after it wrote.
 
-Law: a pick is a run of neighbours by sequence number, so their rows keep their order; files that a pick passes over
-are not looked at again by the same writer. Source: `BucketedAppendCompactManager`.
+Invariant: The selected files are adjacent in sequence numbers, so their rows keep their order. A writer does not
+reconsider a file that it skipped.
+Source: `BucketedAppendCompactManager`.
 """
 
 from __future__ import annotations
@@ -15,26 +16,28 @@ from paimon.domain.maintenance.small_files import Pack
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.table_options import TableOptions
 
-_LEAST_FILES = 3
-"""A full compaction of fewer files is not worth it."""
+_MIN_FULL_FILES = 3
+"""A full compaction of fewer files costs more than it saves."""
 
 
-def _in_order(files: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
+def _sort_files(files: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
     return tuple(sorted(files, key=lambda f: (f.min_sequence_number, f.max_sequence_number, f.file_name)))
 
 
 @frozen
 class WindowRules:
-    """When neighbours are put together.
+    """Rules for the selection of adjacent files.
 
     Parameters
     ----------
     min_files : int
-        So many neighbours are taken, unless they are twice the target before.
-    target_bytes, small_bytes : int
-        What files should have, and below what they are small.
+        The number of adjacent files to compact, unless they reach twice the target size before.
+    target_bytes : int
+        The size that files should have.
+    small_bytes : int
+        The size below which a file is small.
     rewrite_all : bool
-        A full compaction rewrites also what could be kept.
+        True if a full compaction also rewrites files that could stay.
     """
 
     min_files: int
@@ -44,7 +47,7 @@ class WindowRules:
 
     @classmethod
     def of(cls, options: TableOptions) -> WindowRules:
-        """The rules of an append table."""
+        """Return the rules of an append table."""
         target = options.target_file_size_bytes(False)
         return cls(
             options.compaction_min_file_num,
@@ -56,12 +59,23 @@ class WindowRules:
 
 @frozen
 class Candidates:
-    """Files of a bucket that a writer may still put together, in the order of their rows."""
+    """The files of a bucket that a writer can still compact, in the order of their rows."""
 
-    files: tuple[DataFileMeta, ...] = field(converter=_in_order, default=())
+    files: tuple[DataFileMeta, ...] = field(converter=_sort_files, default=())
 
-    def picked(self, rules: WindowRules) -> tuple[Pack, Candidates]:
-        """The neighbours to put together now (none: nothing is worth it), and what is left for later."""
+    def pick_window(self, rules: WindowRules) -> tuple[Pack, Candidates]:
+        """Select the adjacent files to compact now.
+
+        Parameters
+        ----------
+        rules : WindowRules
+            The rules of the table.
+
+        Returns
+        -------
+        tuple of (tuple of DataFileMeta, Candidates)
+            The files to compact, empty if no compaction is due, and the remaining candidates.
+        """
         window: deque[DataFileMeta] = deque()
         size = 0
         for position, file in enumerate(self.files):
@@ -73,19 +87,32 @@ class Candidates:
                 size -= window.popleft().file_size
         return (), Candidates(window)
 
-    def picked_full(self, rules: WindowRules, marked: Collection[str] = ()) -> tuple[Pack, Candidates]:
-        """What a full compaction puts together: all from the first small file on, where more are small than not.
+    def pick_full(self, rules: WindowRules, marked: Collection[str] = ()) -> tuple[Pack, Candidates]:
+        """Select the files of a full compaction.
 
-        Files with deletion vectors, whose names are `marked`, are rewritten in any case.
+        These are all files from the first small one, if most of them are small. Files with deletion vectors are always
+        rewritten.
+
+        Parameters
+        ----------
+        rules : WindowRules
+            The rules of the table.
+        marked : collection of str
+            The names of the files with deletion vectors.
+
+        Returns
+        -------
+        tuple of (tuple of DataFileMeta, Candidates)
+            The files to compact, empty if no compaction is due, and the remaining candidates.
         """
         if rules.rewrite_all and self.files:
             return self.files, Candidates()
         any_marked = any(f.file_name in marked for f in self.files)
-        if len(self.files) < _LEAST_FILES and not any_marked:
+        if len(self.files) < _MIN_FULL_FILES and not any_marked:
             return (), self
         small = [f.file_size < rules.small_bytes for f in self.files]
         wanted = [s or f.file_name in marked for s, f in zip(small, self.files, strict=True)]
         start = wanted.index(True) if True in wanted else len(wanted)
         rest = self.files[start:]
-        worth = len(rest) >= _LEAST_FILES and 2 * sum(small[start:]) > len(rest)
+        worth = len(rest) >= _MIN_FULL_FILES and 2 * sum(small[start:]) > len(rest)
         return (rest if worth or any_marked else ()), Candidates()

@@ -1,8 +1,8 @@
-"""Which files of an append table are put together: small ones, and those of which many rows are deleted.
+"""Select the files of an append table to compact: small files, and files with many deleted rows.
 
-Law: each file is in at most one pack; where rows have an order, a pack is a run of neighbours; files whose deletion
-vectors lie in one index file are taken together, so that it is written anew once. Source: `AppendCompactCoordinator`,
-`BucketedAppendCompactManager`.
+Invariant: Each file is in at most one pack. If rows have an order, the files of a pack are adjacent. Files whose
+deletion vectors are in the same index file are compacted together, so that it is rewritten once.
+Source: `AppendCompactCoordinator`, `BucketedAppendCompactManager`.
 """
 
 from __future__ import annotations
@@ -15,40 +15,42 @@ from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
 from paimon.domain.options.table_options import TableOptions
 
 Pack = tuple[DataFileMeta, ...]
-"""Files that become one, or few, in this order."""
+"""Files that are compacted into one or a few files, in this order."""
 
 
 @frozen
-class Marked:
-    """A file with a deletion vector: the index file that holds it, and how many rows it names (None: unknown)."""
+class MarkedFile:
+    """The deletion vector of a file: its index file, and the number of deleted rows (None if unknown)."""
 
     index_file: str
     deleted_rows: int | None
 
 
-def marked_files(held: Iterable[IndexManifestEntry]) -> Mapping[str, Marked]:
-    """The data files whose vectors these index files hold."""
-    return {r.data_file: Marked(e.file_name, r.cardinality) for e in held for r in e.deletion_vectors or ()}
+def marked_files(held: Iterable[IndexManifestEntry]) -> Mapping[str, MarkedFile]:
+    """Return the deletion vectors in these index files by name of data file."""
+    return {r.data_file: MarkedFile(e.file_name, r.cardinality) for e in held for r in e.deletion_vectors or ()}
 
 
 @frozen
 class PackRules:
-    """When files are packed.
+    """Rules for packing files.
 
     Parameters
     ----------
     target_bytes : int
-        Size that files should have.
+        The size that files should have.
     small_bytes : int
-        Smaller files are candidates.
+        The size below which a file is compacted.
     open_cost_bytes : int
-        What opening a file weighs beside its bytes.
+        The cost of opening a file, added to its size.
     min_files : int
-        Files that make a pack worthwhile which is not full.
+        The smallest number of files in a pack that is not full.
     ordered : bool
-        Only neighbours by sequence number may be packed.
+        True if only files with adjacent sequence numbers can be packed.
     delete_ratio : float
-        Files are candidates of which a larger part is deleted.
+        The share of deleted rows above which a file is compacted.
+    rewrite_all : bool
+        True if files that could stay are compacted too.
     """
 
     target_bytes: int
@@ -57,62 +59,84 @@ class PackRules:
     min_files: int
     ordered: bool
     delete_ratio: float = 1.0
+    rewrite_all: bool = False
 
     @classmethod
     def of(cls, options: TableOptions, full: bool) -> PackRules:
-        """The rules of an append table; a full compaction packs whatever can be packed, and takes deleted rows out."""
+        """Return the rules of an append table. A full compaction packs all possible files and removes deleted rows."""
         target = options.target_file_size_bytes(False)
+        rewrite_all = full and options.compaction_force_rewrite_all_files
+        least = 1 if rewrite_all else 2
         return cls(
             target_bytes=target,
             small_bytes=int(target * options.compaction_small_file_ratio),
             open_cost_bytes=options.split_open_file_cost_bytes,
-            min_files=2 if full else max(2, options.compaction_min_file_num),
+            min_files=least if full else max(2, options.compaction_min_file_num),
             ordered=options.bucket != -1 and options.bucket_append_ordered,
             delete_ratio=0.0 if full else options.compaction_delete_ratio_threshold,
+            rewrite_all=rewrite_all,
         )
 
-    def is_worn(self, file: DataFileMeta, marked: Marked | None) -> bool:
-        """Whether so many rows of a file are deleted that it is rewritten for that alone."""
+    def needs_rewrite(self, file: DataFileMeta, marked: MarkedFile | None) -> bool:
+        """Return whether the share of deleted rows alone is a reason to rewrite the file."""
         if marked is None:
             return False
         return marked.deleted_rows is None or marked.deleted_rows > file.row_count * self.delete_ratio
 
 
-_NONE: Mapping[str, Marked] = {}
+_NO_VECTORS: Mapping[str, MarkedFile] = {}
 
 
-def packs(
-    files: Sequence[DataFileMeta], rules: PackRules, marked: Mapping[str, Marked] = _NONE
+def pack_small_files(
+    files: Sequence[DataFileMeta], rules: PackRules, marked: Mapping[str, MarkedFile] = _NO_VECTORS
 ) -> tuple[Pack, ...]:
-    """The packs of one bucket's files; `marked` are those that have deletion vectors, by name."""
-    worn = {f.file_name for f in files if rules.is_worn(f, marked.get(f.file_name))}
+    """Return the packs of the files of one bucket.
+
+    Parameters
+    ----------
+    files : sequence of DataFileMeta
+        The live files of the bucket.
+    rules : PackRules
+        The rules of the table.
+    marked : mapping of str to Marked
+        The deletion vectors by name of data file.
+
+    Returns
+    -------
+    tuple of tuple of DataFileMeta
+        The files of each pack.
+    """
+    worn = {f.file_name for f in files if rules.rewrite_all or rules.needs_rewrite(f, marked.get(f.file_name))}
     if rules.ordered:
-        return _of_neighbours(files, rules, worn)
+        return _pack_adjacent(files, rules, worn)
     candidates = [f for f in files if f.file_size < rules.small_bytes or f.file_name in worn]
     with_vector = [f for f in candidates if f.file_name in marked]
     without = [f for f in candidates if f.file_name not in marked]
-    return (*_of_groups(with_vector, rules, marked), *_of_any(without, rules))
+    return (*_pack_groups(with_vector, rules, marked), *_pack_smallest_first(without, rules))
 
 
-def _of_groups(files: Sequence[DataFileMeta], rules: PackRules, marked: Mapping[str, Marked]) -> tuple[Pack, ...]:
-    """Files by the index file of their vectors, smallest group first; all of them are taken."""
+def _pack_groups(files: Sequence[DataFileMeta], rules: PackRules, marked: Mapping[str, MarkedFile]) -> tuple[Pack, ...]:
+    """Pack files by the index file of their deletion vectors, smallest group first. All files are packed."""
     groups: dict[str, list[DataFileMeta]] = {}
     for file in files:
         groups.setdefault(marked[file.file_name].index_file, []).append(file)
     ordered = sorted(groups.values(), key=lambda g: (sum(f.file_size for f in g), g[0].file_name))
-    full, rest = _binned(ordered, rules)
+    full, rest = _pack_files(ordered, rules)
     return (*full, tuple(rest)) if rest else tuple(full)
 
 
-def _of_any(files: Sequence[DataFileMeta], rules: PackRules) -> tuple[Pack, ...]:
-    """Smallest first."""
+def _pack_smallest_first(files: Sequence[DataFileMeta], rules: PackRules) -> tuple[Pack, ...]:
+    """Pack files without an order, smallest first."""
     ordered = sorted(files, key=lambda f: (f.file_size, f.min_sequence_number, f.file_name))
-    full, rest = _binned([[f] for f in ordered], rules)
+    full, rest = _pack_files([[f] for f in ordered], rules)
     return (*full, tuple(rest)) if len(rest) >= rules.min_files else tuple(full)
 
 
-def _binned(groups: Iterable[list[DataFileMeta]], rules: PackRules) -> tuple[list[Pack], list[DataFileMeta]]:
-    """Full packs, and what is left: a file weighs its bytes and what opening it costs, a full pack twice the target."""
+def _pack_files(groups: Iterable[list[DataFileMeta]], rules: PackRules) -> tuple[list[Pack], list[DataFileMeta]]:
+    """Return full packs and the remaining files.
+
+    A file counts with its size and the cost of opening it. A pack is full at twice the target size.
+    """
     found: list[Pack] = []
     pack: list[DataFileMeta] = []
     weight = 0
@@ -125,21 +149,21 @@ def _binned(groups: Iterable[list[DataFileMeta]], rules: PackRules) -> tuple[lis
     return found, pack
 
 
-def _of_neighbours(files: Sequence[DataFileMeta], rules: PackRules, worn: Collection[str]) -> tuple[Pack, ...]:
-    """Runs of small and worn files; a pack is full at the target, and a large file ends it."""
+def _pack_adjacent(files: Sequence[DataFileMeta], rules: PackRules, worn: Collection[str]) -> tuple[Pack, ...]:
+    """Pack adjacent small and worn files. A pack is full at the target size, and a large file ends it."""
     found: list[Pack] = []
     pack: list[DataFileMeta] = []
     for file in sorted(files, key=lambda f: (f.min_sequence_number, f.max_sequence_number)):
-        taken = file.file_size < rules.small_bytes or file.file_name in worn
-        if taken:
+        is_candidate = file.file_size < rules.small_bytes or file.file_name in worn
+        if is_candidate:
             pack.append(file)
-        if not taken or sum(f.file_size for f in pack) >= rules.target_bytes:
-            found += _worthwhile(pack, rules, worn, full=taken)
+        if not is_candidate or sum(f.file_size for f in pack) >= rules.target_bytes:
+            found += _keep_worthwhile(pack, rules, worn, full=is_candidate)
             pack = []
-    return (*found, *_worthwhile(pack, rules, worn, full=False))
+    return (*found, *_keep_worthwhile(pack, rules, worn, full=False))
 
 
-def _worthwhile(pack: list[DataFileMeta], rules: PackRules, worn: Collection[str], full: bool) -> list[Pack]:
+def _keep_worthwhile(pack: list[DataFileMeta], rules: PackRules, worn: Collection[str], full: bool) -> list[Pack]:
     if any(f.file_name in worn for f in pack):
         return [tuple(pack)]
     return [tuple(pack)] if len(pack) > 1 and (full or len(pack) >= rules.min_files) else []

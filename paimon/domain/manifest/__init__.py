@@ -1,0 +1,1 @@
+"""Manifests, manifest lists and index manifests: their values, codecs, statistics and merging."""

@@ -1,13 +1,16 @@
-"""Bounds of one column read out of the statistics of many files at once.
+"""Decode the bounds of one column from the statistics of many files at once.
 
-Law: equals `stats.codec.column_stats` file by file. Fixed-width parts of BinaryRows are gathered as numpy words, text
-by its offsets; what a row does not hold is unknown, and an offset that leaves its row is an unknown bound, never a
-read of the neighbour. Source: `SimpleStats`, `BinaryRow`.
+Fixed-width parts of BinaryRows are gathered as numpy words, and text by its offsets.
+
+Invariant: The result equals `stats_codec.column_stats` for each file. A missing value is unknown. An offset outside its
+row makes the bound unknown, and the adjacent row is never read.
+Source: `SimpleStats`, `BinaryRow`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from paimon.domain.columns.java_float_order import (
+    NAN_ORDINAL,
+    NEGATIVE_ZERO_ORDINAL,
+    POSITIVE_ZERO_ORDINAL,
+    to_float_ordinals,
+)
 from paimon.domain.predicate.pruning_columnar import Bounds, Mask
 from paimon.domain.stats.simple_stats import SimpleStats
 from paimon.domain.types import data_types as dt
@@ -24,54 +33,78 @@ from paimon.domain.types.data_types import DataType
 Integers = npt.NDArray[np.int64]
 
 _ARITY_BYTES = 4
-_NEGATIVE_ZERO, _POSITIVE_ZERO, _NAN = -1, 0, 2**63 - 1
-"""Ordinals of special floats."""
 _MAX_WIDE_MILLIS = 9_000_000_000_000
-"""Below this, nanoseconds since the epoch fit 64 bits."""
+"""Times below this fit into 64 bits as nanoseconds since the epoch."""
 
 
 @frozen(eq=False)
 class _Rows:
-    """Serialised rows in one buffer, each given by its start and end (arity included)."""
+    """Serialized rows in one buffer; each has a start and an end, arity included."""
 
     buffer: npt.NDArray[np.uint8]
     starts: Integers
     ends: Integers
 
     def words(self, at: Integers) -> Integers:
-        """Eight bytes, little-endian, at absolute positions (0 where they leave the buffer)."""
+        """Return eight bytes, little-endian, at absolute positions; 0 where they leave the buffer."""
         if len(self.buffer) < 8:
             return np.zeros(len(at), dtype=np.int64)
         inside = (at >= 0) & (at + 8 <= len(self.buffer))
-        # Eight bytes from every place on, without a copy: overlapping words one byte apart.
+        # A view without a copy: overlapping words, one at each byte.
         every = np.ndarray((len(self.buffer) - 7,), dtype="<i8", buffer=self.buffer.data, strides=(1,))
         words: Integers = every[at if bool(inside.all()) else np.where(inside, at, 0)]
         return words * inside
 
 
 def bounds_of(stats: pa.StructArray, position: int, width: int, data_type: DataType) -> Bounds:
-    """Statistics of the column at `position`, which has this type; rows of another number of columns tell nothing.
+    """Return the statistics of one column in all files.
 
     Parameters
     ----------
     stats : pa.StructArray
-        `_MIN_VALUES`, `_MAX_VALUES` (serialised rows), `_NULL_COUNTS` (lists).
+        One struct for each file: `_MIN_VALUES` and `_MAX_VALUES` (serialized rows), `_NULL_COUNTS` (lists of int64).
+    position : int
+        The position of the column in the rows, from 0.
     width : int
-        How many columns the rows must have.
+        The number of columns that the rows must have; the bounds of other rows are unknown.
+    data_type : DataType
+        The type of the column.
+
+    Returns
+    -------
+    Bounds
+        The bounds as ordinals, and the null counts.
     """
-    low, low_known = _ordinals(stats.field("_MIN_VALUES"), position, width, data_type)
-    high, high_known = _ordinals(stats.field("_MAX_VALUES"), position, width, data_type)
-    return Bounds(low, high, low_known, high_known, _null_counts(stats.field("_NULL_COUNTS"), position, width))
+    low, low_known = _decode_ordinals(stats.field("_MIN_VALUES"), position, width, data_type)
+    high, high_known = _decode_ordinals(stats.field("_MAX_VALUES"), position, width, data_type)
+    return Bounds(low, high, low_known, high_known, _decode_null_counts(stats.field("_NULL_COUNTS"), position, width))
 
 
 def exact_bounds(rows: pa.BinaryArray, position: int, width: int, data_type: DataType) -> Bounds:
-    """Rows taken as the statistics of one row each: both bounds are its value, and null counts 0 or 1."""
-    values, known = _ordinals(rows, position, width, data_type)
+    """Return the statistics of one column for serialized rows, each of which counts as a file with one row.
+
+    Parameters
+    ----------
+    rows : pa.BinaryArray
+        Serialized rows, for example partitions.
+    position : int
+        The position of the column in the rows, from 0.
+    width : int
+        The number of columns that the rows must have; the values of other rows are unknown.
+    data_type : DataType
+        The type of the column.
+
+    Returns
+    -------
+    Bounds
+        Both bounds are the value of the row. The null count is 0 or 1.
+    """
+    values, known = _decode_ordinals(rows, position, width, data_type)
     return Bounds(values, values, known, known, np.where(known, 0, 1))
 
 
 def stats_array(stats: Sequence[SimpleStats]) -> pa.StructArray:
-    """Statistics as the columns that `bounds_of` takes."""
+    """Return statistics as the Arrow columns that `bounds_of` reads."""
     counts = pa.array([list(s.null_counts) for s in stats], pa.list_(pa.int64()))
     low, high = ([getattr(s, name) for s in stats] for name in ("min_values", "max_values"))
     parts = [pa.array(low, pa.binary()), pa.array(high, pa.binary()), counts]
@@ -79,31 +112,43 @@ def stats_array(stats: Sequence[SimpleStats]) -> pa.StructArray:
 
 
 def all_null(row_counts: Integers) -> Bounds:
-    """Statistics of a column that the files do not have."""
+    """Return the statistics of a column that the files do not have: every row counts as null."""
     nothing = np.zeros(len(row_counts), dtype=np.int64)
     unknown = np.zeros(len(row_counts), dtype=bool)
     return Bounds(nothing, nothing, unknown, unknown, row_counts)
 
 
 def without_bounds(bounds: Bounds) -> Bounds:
-    """The null counts alone."""
+    """Return the null counts with unknown bounds."""
     unknown = np.zeros(len(bounds.null_counts), dtype=bool)
     return evolve(bounds, lower_known=unknown, upper_known=unknown)
 
 
 def floating_bounds(bounds: Bounds, in_orc: Mask) -> Bounds:
-    """Bounds of a floating column as far as they hold in Java's order.
+    """Return the bounds of a floating column that are valid in Java's order.
 
-    Either zero may stand for the other one. ORC leaves NaN, the largest value, out of its bounds, or makes it both of
-    them.
+    Both zeros count as bounds for each other. ORC statistics leave out NaN, the largest value, or use NaN as both
+    bounds.
+
+    Parameters
+    ----------
+    bounds : Bounds
+        The stored bounds of a FLOAT or DOUBLE column.
+    in_orc : numpy array of bool
+        True for each file in the ORC format.
+
+    Returns
+    -------
+    Bounds
+        Bounds in which misleading values are unknown.
     """
-    lower = np.where(bounds.lower == _POSITIVE_ZERO, _NEGATIVE_ZERO, bounds.lower)
-    upper = np.where(bounds.upper == _NEGATIVE_ZERO, _POSITIVE_ZERO, bounds.upper)
-    lower_known = bounds.lower_known & ~(in_orc & (lower == _NAN))
+    lower = np.where(bounds.lower == POSITIVE_ZERO_ORDINAL, NEGATIVE_ZERO_ORDINAL, bounds.lower)
+    upper = np.where(bounds.upper == NEGATIVE_ZERO_ORDINAL, POSITIVE_ZERO_ORDINAL, bounds.upper)
+    lower_known = bounds.lower_known & ~(in_orc & (lower == NAN_ORDINAL))
     return Bounds(lower, upper, lower_known, bounds.upper_known & ~in_orc, bounds.null_counts)
 
 
-def _null_counts(counts: pa.ListArray, position: int, width: int) -> Integers:
+def _decode_null_counts(counts: pa.ListArray, position: int, width: int) -> Integers:
     offsets = to_numpy(counts.offsets)
     held = to_numpy(counts.is_valid()) & (offsets[1:] - offsets[:-1] == width)
     values = to_numpy(counts.values.fill_null(make_scalar(-1, counts.values.type)))
@@ -112,15 +157,15 @@ def _null_counts(counts: pa.ListArray, position: int, width: int) -> Integers:
     return found
 
 
-def _rows_of(array: pa.BinaryArray) -> _Rows:
+def _to_rows(array: pa.BinaryArray) -> _Rows:
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset : array.offset + len(array) + 1]
     data = array.buffers()[2]
     buffer = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
     return _Rows(buffer, offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64))
 
 
-def _ordinals(array: pa.BinaryArray, position: int, width: int, data_type: DataType) -> tuple[Any, Mask]:
-    rows = _rows_of(array)
+def _decode_ordinals(array: pa.BinaryArray, position: int, width: int, data_type: DataType) -> tuple[Any, Mask]:
+    rows = _to_rows(array)
     arity = rows.words(rows.starts).astype("<i8").view("<u4")[::2].byteswap().astype(np.int64)
     null_area = (arity + 63 + 8) // 64 * 8
     fixed = rows.starts + _ARITY_BYTES + null_area + 8 * position
@@ -129,38 +174,28 @@ def _ordinals(array: pa.BinaryArray, position: int, width: int, data_type: DataT
     null_at = np.minimum(rows.starts + _ARITY_BYTES + bit // 8, max(len(rows.buffer) - 1, 0))
     if len(rows.buffer):
         known &= (rows.buffer[null_at] >> (bit % 8) & 1) == 0
-    decode = _DECODERS.get(type(data_type), _nothing)
+    decode = _DECODERS.get(type(data_type), _decode_nothing)
     return decode(rows, np.where(known, fixed, 0), known, data_type)
 
 
 Decoded = tuple[Any, Mask]
 
 
-def _whole(bits: int) -> Callable[[_Rows, Integers, Mask, DataType], Decoded]:
+def _decode_integers(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType, *, bits: int) -> Decoded:
+    """Decode sign-extended integers with this number of bits."""
     shift = 64 - bits
-
-    def decode(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
-        return (rows.words(fixed) << shift) >> shift, known
-
-    return decode
+    return (rows.words(fixed) << shift) >> shift, known
 
 
-def _double(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
-    return _float_ordinals(rows.words(fixed).view("<f8")), known
+def _decode_double(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
+    return to_float_ordinals(rows.words(fixed).view("<f8")), known
 
 
-def _float(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
-    return _float_ordinals(rows.words(fixed).astype("<i4").view("<f4").astype("<f8")), known
+def _decode_float(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
+    return to_float_ordinals(rows.words(fixed).astype("<i4").view("<f4").astype("<f8")), known
 
 
-def _float_ordinals(values: npt.NDArray[np.float64]) -> Integers:
-    bits = values.view("<i8")
-    ordered = np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)) - 1)
-    found: Integers = np.where(np.isnan(values), np.int64(_NAN), ordered)
-    return found
-
-
-def _decimal(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
+def _decode_decimal(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
     assert isinstance(data_type, dt.DecimalType)
     if data_type.precision <= 18:
         return rows.words(fixed), known
@@ -175,24 +210,24 @@ def _decimal(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> 
     return np.array(values, dtype=object), known
 
 
-def _timestamp(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
+def _decode_timestamp(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
     precision: int = data_type.precision  # type: ignore[attr-defined]
     words = rows.words(fixed)
     if precision <= 3:
-        return _nanos(words, np.zeros(len(words), dtype=np.int64), known), known
+        return _to_nanos(words, np.zeros(len(words), dtype=np.int64), known), known
     at = rows.starts + _ARITY_BYTES + (words >> 32)
     known = known & (at >= rows.starts) & (at + 8 <= rows.ends)
-    return _nanos(rows.words(np.where(known, at, 0)), words & 0xFFFFFFFF, known), known
+    return _to_nanos(rows.words(np.where(known, at, 0)), words & 0xFFFFFFFF, known), known
 
 
-def _nanos(millis: Integers, nanos: Integers, known: Mask) -> npt.NDArray[Any]:
+def _to_nanos(millis: Integers, nanos: Integers, known: Mask) -> npt.NDArray[Any]:
     if bool((np.abs(millis[known]) < _MAX_WIDE_MILLIS).all()):
         return millis * 1_000_000 + nanos
     wide: npt.NDArray[Any] = millis.astype(object) * 1_000_000 + nanos.astype(object)
     return wide
 
 
-def _text(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
+def _decode_text(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
     words = rows.words(fixed)
     mark = (words >> 56) & 0xFF
     inline = mark >= 0x80
@@ -208,26 +243,26 @@ def _text(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Dec
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers), known
 
 
-def _nothing(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
-    """Types that have no bounds."""
+def _decode_nothing(rows: _Rows, fixed: Integers, known: Mask, data_type: DataType) -> Decoded:
+    """Return unknown bounds, for types without bounds."""
     return np.zeros(len(known), dtype=np.int64), np.zeros(len(known), dtype=bool)
 
 
 _DECODERS: Mapping[type[DataType], Callable[[_Rows, Integers, Mask, DataType], Decoded]] = {
-    dt.BooleanType: _whole(8),
-    dt.TinyIntType: _whole(8),
-    dt.SmallIntType: _whole(16),
-    dt.IntType: _whole(32),
-    dt.DateType: _whole(32),
-    dt.TimeType: _whole(32),
-    dt.BigIntType: _whole(64),
-    dt.FloatType: _float,
-    dt.DoubleType: _double,
-    dt.DecimalType: _decimal,
-    dt.TimestampType: _timestamp,
-    dt.LocalZonedTimestampType: _timestamp,
-    dt.VarCharType: _text,
-    dt.VarBinaryType: _text,
-    dt.BinaryType: _text,
-    dt.CharType: _text,
+    dt.BooleanType: partial(_decode_integers, bits=8),
+    dt.TinyIntType: partial(_decode_integers, bits=8),
+    dt.SmallIntType: partial(_decode_integers, bits=16),
+    dt.IntType: partial(_decode_integers, bits=32),
+    dt.DateType: partial(_decode_integers, bits=32),
+    dt.TimeType: partial(_decode_integers, bits=32),
+    dt.BigIntType: partial(_decode_integers, bits=64),
+    dt.FloatType: _decode_float,
+    dt.DoubleType: _decode_double,
+    dt.DecimalType: _decode_decimal,
+    dt.TimestampType: _decode_timestamp,
+    dt.LocalZonedTimestampType: _decode_timestamp,
+    dt.VarCharType: _decode_text,
+    dt.VarBinaryType: _decode_text,
+    dt.BinaryType: _decode_text,
+    dt.CharType: _decode_text,
 }

@@ -1,8 +1,8 @@
-"""What manifests record: data files added and deleted, manifests themselves, index files.
+"""The records of manifests, manifest lists and index manifests as values.
 
-Law: a file's identity is (partition, bucket, level, name, extra files, embedded index, external path): an upgrade to
-another level is a DELETE and an ADD of the same name. Source: `ManifestEntry`, `DataFileMeta`, `ManifestFileMeta`,
-`IndexManifestEntry`.
+Invariant: A file is identified by (partition, bucket, level, name, extra files, embedded index, external path). Moving
+a file to another level is therefore a DELETE and an ADD of the same name.
+Source: `ManifestEntry`, `DataFileMeta`, `ManifestFileMeta`, `IndexManifestEntry`.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ class FileKind(IntEnum):
 
 
 DELETION_VECTORS = "DELETION_VECTORS"
-"""The index type of files that hold deletion vectors; a change of one makes a write an OVERWRITE."""
+"""The index type of files with deletion vectors. A commit that changes such a file is an OVERWRITE."""
+HASH_INDEX = "HASH"
+"""The index type of the files that list the key hashes of a dynamic bucket."""
 
 
 class FileSource(IntEnum):
-    """Who wrote a data file."""
+    """The operation that wrote a data file."""
 
     APPEND = 0
     COMPACT = 1
 
 
-def _texts(values: Iterable[str]) -> tuple[str, ...]:
+def _to_tuple(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
 @frozen
 class DataFileMeta:
-    """One data (or changelog) file.
+    """One data file or changelog file.
 
-    `min_key` and `max_key` are serialised BinaryRows of the trimmed primary key; `creation_time_millis` is the
-    writer's local wall clock encoded as if UTC; `delete_row_count` None means unknown, which means "may have
-    retracts".
+    `min_key` and `max_key` are serialized BinaryRows of the trimmed primary key. `creation_time_millis` is the local
+    wall clock of the writer, encoded as if it were UTC. `delete_row_count` None means unknown: the file can contain
+    retracts.
     """
 
     file_name: str
@@ -57,7 +59,7 @@ class DataFileMeta:
     max_sequence_number: int = 0
     schema_id: int = 0
     level: int = 0
-    extra_files: tuple[str, ...] = field(converter=_texts, default=())
+    extra_files: tuple[str, ...] = field(converter=_to_tuple, default=())
     creation_time_millis: int | None = None
     delete_row_count: int | None = None
     embedded_index: bytes | None = None
@@ -70,7 +72,7 @@ class DataFileMeta:
 
 @frozen
 class ManifestEntry:
-    """One record of a manifest: `partition` is a serialised BinaryRow of the partition columns."""
+    """One record of a manifest; `partition` is a serialized BinaryRow of the partition columns."""
 
     kind: FileKind
     partition: bytes
@@ -80,20 +82,29 @@ class ManifestEntry:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What ADD and DELETE cancel by."""
+        """The values that must be equal for a DELETE to cancel an ADD."""
         f = self.file
         return (
-            self.partition, self.bucket, f.level, f.file_name, f.extra_files, f.embedded_index, f.external_path,
+            self.partition,
+            self.bucket,
+            f.level,
+            f.file_name,
+            f.extra_files,
+            f.embedded_index,
+            f.external_path,
         )
 
-    def deleted(self) -> ManifestEntry:
-        """The entry that deletes this file."""
+    def to_delete_entry(self) -> ManifestEntry:
+        """Return the entry that deletes this file."""
         return evolve(self, kind=FileKind.DELETE)
 
 
 @frozen
 class ManifestFileMeta:
-    """One record of a manifest list; bounds are over all entries, deletes included; None in files of older writers."""
+    """One record of a manifest list.
+
+    The bounds include all entries, also deleted files. They are None in files of older writers.
+    """
 
     file_name: str
     file_size: int
@@ -111,7 +122,7 @@ class ManifestFileMeta:
 
 @frozen
 class DeletionVectorRange:
-    """Where one data file's deletion vector lies in an index file (offset and length in bytes)."""
+    """The range of the deletion vector of one data file in an index file; offset and length are in bytes."""
 
     data_file: str
     offset: int
@@ -121,7 +132,7 @@ class DeletionVectorRange:
 
 @frozen
 class GlobalIndex:
-    """The global-index part of an index manifest entry (row range inclusive)."""
+    """The global index part of an index manifest entry; the row range is inclusive."""
 
     row_range_start: int
     row_range_end: int
@@ -133,7 +144,7 @@ class GlobalIndex:
 
 @frozen
 class IndexManifestEntry:
-    """One index file: hash index, deletion vectors, or a global index."""
+    """One index file: a hash index, deletion vectors, or a global index."""
 
     kind: FileKind
     partition: bytes

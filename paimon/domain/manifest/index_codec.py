@@ -1,7 +1,8 @@
-"""Index manifest entries <-> records.
+"""Convert index manifest entries to records, and back.
 
-Law: decoding what was encoded gives an equal value; an offset or length that cannot be one is CorruptTable. Source:
-`IndexManifestEntrySerializer`, `DeletionVectorMeta`.
+Invariant: Decoding an encoded value returns an equal value. An offset or length out of range is refused with
+`CorruptTable`.
+Source: `IndexManifestEntrySerializer`, `DeletionVectorMeta`.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from paimon.domain.errors import CorruptTable
-from paimon.domain.manifest.codec import LOWEST_BUCKET
 from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, GlobalIndex, IndexManifestEntry
-from paimon.domain.manifest.records.record import INT_MAX, Record, StoredRecord
-from paimon.domain.paths import stored_segment
+from paimon.domain.manifest.entry_codec import LOWEST_BUCKET
+from paimon.domain.manifest.stored_record import INT_MAX, Record, StoredRecord
+from paimon.domain.paths import check_stored_segment
 
 INDEX_MANIFEST_VERSION = 1
 """`_VERSION` of index manifests."""
 
 
 def index_entry_to_record(entry: IndexManifestEntry) -> dict[str, Any]:
-    """The record of an index manifest entry."""
+    """Return the record of an index manifest entry."""
     vectors = entry.deletion_vectors
     return {
         "_VERSION": INDEX_MANIFEST_VERSION,
@@ -38,12 +39,14 @@ def index_entry_to_record(entry: IndexManifestEntry) -> dict[str, Any]:
 
 
 def index_entry_from_record(record: Record, path: str) -> IndexManifestEntry:
-    """The index file that a record of the index manifest `path` names.
+    """Return the index manifest entry of a record.
 
     Raises
     ------
-    CorruptTable, Unsupported
-        Naming `path`.
+    CorruptTable
+        A value is missing, of a wrong type or out of range. The error names `path`.
+    Unsupported
+        The record has another version. The error names `path`.
     """
     stored = StoredRecord(record, path)
     stored.check_version(INDEX_MANIFEST_VERSION, "index manifest")
@@ -54,12 +57,12 @@ def index_entry_from_record(record: Record, path: str) -> IndexManifestEntry:
         partition=stored.row("_PARTITION"),
         bucket=stored.integer("_BUCKET", LOWEST_BUCKET, INT_MAX),
         index_type=stored.text("_INDEX_TYPE"),
-        file_name=stored_segment(stored.text("_FILE_NAME"), path),
+        file_name=check_stored_segment(stored.text("_FILE_NAME"), path),
         file_size=stored.integer("_FILE_SIZE", 0),
         row_count=stored.integer("_ROW_COUNT", 0),
-        deletion_vectors=None if vectors is None else tuple(_vector(v, path) for v in vectors),
+        deletion_vectors=None if vectors is None else tuple(_vector_from_record(v, path) for v in vectors),
         external_path=stored.optional_text("_EXTERNAL_PATH"),
-        global_index=_global_index(stored.nested("_GLOBAL_INDEX")) if has_global else None,
+        global_index=_global_from_record(stored.nested_record("_GLOBAL_INDEX")) if has_global else None,
     )
 
 
@@ -72,9 +75,9 @@ def _vector_to_record(vector: DeletionVectorRange) -> dict[str, Any]:
     }
 
 
-def _vector(value: object, path: str) -> DeletionVectorRange:
+def _vector_from_record(value: object, path: str) -> DeletionVectorRange:
     if not isinstance(value, Mapping):
-        raise CorruptTable(path, "holds a deletion vector range that is no record")
+        raise CorruptTable(path, "contains a deletion vector range that is not a record")
     stored = StoredRecord(value, path)
     return DeletionVectorRange(
         data_file=stored.text("f0"),
@@ -95,10 +98,10 @@ def _global_to_record(index: GlobalIndex) -> dict[str, Any]:
     }
 
 
-def _global_index(stored: StoredRecord) -> GlobalIndex:
+def _global_from_record(stored: StoredRecord) -> GlobalIndex:
     extra = stored.optional_list("_EXTRA_FIELD_IDS")
     if extra is not None and not all(type(v) is int for v in extra):
-        raise CorruptTable(stored.path, "_EXTRA_FIELD_IDS holds something that is not a number")
+        raise CorruptTable(stored.path, "_EXTRA_FIELD_IDS contains a value that is not a number")
     return GlobalIndex(
         row_range_start=stored.integer("_ROW_RANGE_START", 0),
         row_range_end=stored.integer("_ROW_RANGE_END", 0),

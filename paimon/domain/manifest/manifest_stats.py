@@ -1,31 +1,48 @@
-"""What a manifest list says of a manifest: counts and bounds over its entries.
+"""Compute the record of a manifest in its manifest list: counts and bounds of its entries.
 
-Law: bounds are over all entries, deletes included, so a manifest that they exclude holds neither an ADD nor a DELETE
-of what is looked for; a bound that is not known excludes nothing. Source: `ManifestFile.ManifestEntryWriter`,
-`ManifestFileMeta`, `SimpleStatsCollector`.
+Invariant: Bounds include all entries, also deletes. A manifest that they exclude therefore contains neither an ADD nor
+a DELETE of the files that are searched. An unknown bound excludes nothing.
+Source: `ManifestFile.ManifestEntryWriter`, `ManifestFileMeta`, `SimpleStatsCollector`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from paimon.domain.columns.java_float_order import to_float_sort_key
 from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
 from paimon.domain.row.binary_row import deserialize
-from paimon.domain.stats.codec import column_stats, to_simple_stats
 from paimon.domain.stats.simple_stats import EMPTY_STATS, ColumnStats, SimpleStats
+from paimon.domain.stats.stats_codec import from_simple_stats, to_simple_stats
 from paimon.domain.types.data_types import DataType
 
 
 def manifest_meta(
     name: str, size_bytes: int, entries: Sequence[ManifestEntry], partition_types: Sequence[DataType]
 ) -> ManifestFileMeta:
-    """The manifest list's record of a manifest that holds these entries (at least one)."""
+    """Return the record of a manifest for the manifest list.
+
+    Parameters
+    ----------
+    name : str
+        The file name of the manifest.
+    size_bytes : int
+        The size of the manifest.
+    entries : sequence of ManifestEntry
+        The entries of the manifest, at least one.
+    partition_types : sequence of DataType
+        The types of the partition columns.
+
+    Returns
+    -------
+    ManifestFileMeta
+        Counts and bounds of the entries.
+    """
     added = sum(entry.kind is FileKind.ADD for entry in entries)
     buckets = [entry.bucket for entry in entries]
     levels = [entry.file.level for entry in entries]
-    row_ids = _row_ids(entries)
+    row_ids = _row_id_range(entries)
     return ManifestFileMeta(
         file_name=name,
         file_size=size_bytes,
@@ -42,8 +59,8 @@ def manifest_meta(
     )
 
 
-def _row_ids(entries: Sequence[ManifestEntry]) -> tuple[int, int] | None:
-    """First and last row id; None unless every file has row ids."""
+def _row_id_range(entries: Sequence[ManifestEntry]) -> tuple[int, int] | None:
+    """Return the first and the last row id; None unless all files have row ids."""
     ranges = []
     for entry in entries:
         if entry.file.first_row_id is None:
@@ -53,7 +70,7 @@ def _row_ids(entries: Sequence[ManifestEntry]) -> tuple[int, int] | None:
 
 
 def partition_stats(partitions: Sequence[bytes], types: Sequence[DataType]) -> SimpleStats:
-    """Bounds and null counts of serialised partitions, one an entry."""
+    """Return the bounds and null counts of serialized partitions, with one partition for each entry."""
     if not types:
         return EMPTY_STATS
     decoded = {partition: deserialize(partition, types) for partition in set(partitions)}
@@ -61,28 +78,43 @@ def partition_stats(partitions: Sequence[bytes], types: Sequence[DataType]) -> S
     for partition in partitions:
         for i, value in enumerate(decoded[partition]):
             nulls[i] += value is None
-    columns = [_bounds((row[i] for row in decoded.values()), nulls[i]) for i in range(len(types))]
+    columns = [_to_column_stats((row[i] for row in decoded.values()), nulls[i]) for i in range(len(types))]
     return to_simple_stats(columns, types)
 
 
-def _bounds(values: Iterable[Any], null_count: int) -> ColumnStats:
-    # Java's collector leaves out what is not Comparable: byte arrays.
+def _to_column_stats(values: Iterable[Any], null_count: int) -> ColumnStats:
+    # Java's collector skips values that are not Comparable: byte arrays.
     known = [value for value in values if value is not None and not isinstance(value, bytes)]
     if not known:
         return ColumnStats(None, None, null_count)
-    return ColumnStats(min(known, key=rank), max(known, key=rank), null_count)
+    return ColumnStats(min(known, key=to_java_sort_key), max(known, key=to_java_sort_key), null_count)
 
 
-def rank(value: Any) -> Any:
-    """What puts values of one column in Java's order: -0.0 before 0.0, NaN last."""
+def to_java_sort_key(value: Any) -> Any:
+    """Return the sort key of a value in Java's order: -0.0 before 0.0, NaN last."""
     if isinstance(value, float):
-        return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1.0, value))
+        return to_float_sort_key(value)
     return value
 
 
 def may_hold_partition(manifest: ManifestFileMeta, values: Sequence[Any], types: Sequence[DataType]) -> bool:
-    """Whether the manifest's bounds leave room for an entry of this partition (internal values)."""
-    known = column_stats(manifest.partition_stats, types)
+    """Return whether the bounds of a manifest admit an entry of a partition.
+
+    Parameters
+    ----------
+    manifest : ManifestFileMeta
+        The record of the manifest.
+    values : sequence of Any
+        The values of the partition columns, as internal values.
+    types : sequence of DataType
+        The types of the partition columns.
+
+    Returns
+    -------
+    bool
+        False only if the bounds exclude the partition.
+    """
+    known = from_simple_stats(manifest.partition_stats, types)
     return all(_admits(stats, value) for stats, value in zip(known, values, strict=False))
 
 
@@ -91,4 +123,4 @@ def _admits(stats: ColumnStats, value: Any) -> bool:
         return stats.null_count is None or stats.null_count > 0
     if stats.minimum is None or stats.maximum is None:
         return True
-    return bool(rank(stats.minimum) <= rank(value) <= rank(stats.maximum))
+    return bool(to_java_sort_key(stats.minimum) <= to_java_sort_key(value) <= to_java_sort_key(stats.maximum))

@@ -1,9 +1,10 @@
-"""Which entries of an ordered list of manifests are live.
+"""Find the live entries in an ordered list of manifests.
 
-Law: an ADD of an identity that is present is an error; a DELETE takes a present ADD away, otherwise it stays (its ADD
-is in an earlier manifest). A history where no file comes back answers the same live files whether merged in order, or
-by taking away all that any DELETE names. Source: `FileEntry.mergeEntries`,
-`AbstractFileStoreScan.readAndMergeFileEntries`.
+An ADD of an identity that is present is an error. A DELETE removes a present ADD; otherwise the DELETE stays, because
+its ADD is in an earlier manifest.
+
+Invariant: If no deleted file is added again, merging in order and removing all deleted identities give the same files.
+Source: `FileEntry.mergeEntries`, `AbstractFileStoreScan.readAndMergeFileEntries`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.errors import CorruptTable
-from paimon.domain.manifest.columns import EntryColumns, Integers, Mask
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
 
 
 def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """What is left when ADD and DELETE of one file cancel out, in the order of the entries.
+    """Return the entries that remain when the ADD and the DELETE of one file cancel out.
+
+    Parameters
+    ----------
+    entries : iterable of ManifestEntry
+        The entries in the order of their manifests.
+
+    Returns
+    -------
+    list of ManifestEntry
+        The remaining entries, in order.
 
     Raises
     ------
@@ -30,20 +41,23 @@ def merge_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     merged: dict[tuple[object, ...], ManifestEntry] = {}
     for entry in entries:
         present = merged.get(entry.identity)
-        if entry.kind is FileKind.DELETE:
-            if present is not None and present.kind is FileKind.ADD:
-                del merged[entry.identity]
-            else:
-                merged[entry.identity] = entry
-        elif present is not None and present.kind is FileKind.ADD:
-            raise _added_twice(entry.file.file_name)
-        else:
+        if present is None or present.kind is FileKind.DELETE:
             merged[entry.identity] = entry
+        elif entry.kind is FileKind.DELETE:
+            del merged[entry.identity]
+        else:
+            raise _added_twice_error(entry.file.file_name)
     return list(merged.values())
 
 
 def live_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The files of a whole snapshot; a DELETE that is left over means that its manifests contradict each other."""
+    """Return the files of a whole snapshot.
+
+    Raises
+    ------
+    CorruptTable
+        A file is added twice, or deleted without being added: the manifests contradict each other.
+    """
     merged = merge_entries(entries)
     for entry in merged:
         if entry.kind is FileKind.DELETE:
@@ -51,45 +65,55 @@ def live_files(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     return merged
 
 
-def live_mask(columns: EntryColumns) -> Mask:
-    """Marks the ADD entries that no DELETE entry names; `check_once` tells whether they fit each other."""
+def mark_live(columns: EntryColumns) -> Mask:
+    """Mark the ADD entries that no DELETE entry names.
+
+    `check_added_once` checks that the entries agree with each other.
+    """
     added: Mask = columns.kinds == int(FileKind.ADD)
     deleted_rows = np.flatnonzero(~added)
     if len(deleted_rows):
         names = columns.files.field("_FILE_NAME")
         deleted = names.take(pa.array(deleted_rows))
         suspects = np.flatnonzero(added & pc.is_in(names, deleted).to_numpy(zero_copy_only=False))
-        gone = set(_identities(columns, deleted_rows))
-        hit = [row for row, identity in zip(suspects, _identities(columns, suspects), strict=True) if identity in gone]
+        gone = set(_list_identities(columns, deleted_rows))
+        hit = [
+            row for row, identity in zip(suspects, _list_identities(columns, suspects), strict=True) if identity in gone
+        ]
         added[hit] = False
     return added
 
 
-def check_once(live: EntryColumns) -> None:
-    """CorruptTable where a file is added twice.
+def check_added_once(live: EntryColumns) -> None:
+    """Refuse files that are added twice.
 
     Parameters
     ----------
     live : EntryColumns
-        What `live_mask` marks, or those of them that are of interest.
+        The entries that `mark_live` marks, or a part of them.
+
+    Raises
+    ------
+    CorruptTable
+        A file is added twice.
     """
     if pc.count_distinct(live.files.field("_FILE_NAME")).as_py() == len(live):
         return
     seen: set[tuple[object, ...]] = set()
-    for identity in _identities(live, np.arange(len(live))):
+    for identity in _list_identities(live, np.arange(len(live))):
         if identity in seen:
-            raise _added_twice(str(identity[3]))
+            raise _added_twice_error(str(identity[3]))
         seen.add(identity)
 
 
-def _identities(columns: EntryColumns, rows: Integers) -> list[tuple[object, ...]]:
-    files = columns.files.at(rows)
+def _list_identities(columns: EntryColumns, rows: Integers) -> list[tuple[object, ...]]:
+    files = columns.files.take(rows)
     parts = [columns.partitions[rows].tolist(), columns.buckets[rows].tolist()]
     names = ("_LEVEL", "_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH")
     parts += [[tuple(v) if isinstance(v, list) else v for v in files.field(name).to_pylist()] for name in names]
     return list(zip(*parts, strict=True))
 
 
-def _added_twice(name: str) -> CorruptTable:
-    hint = "the manifests contradict each other"
-    return CorruptTable(name, "is added twice without being deleted in between", hint=hint)
+def _added_twice_error(name: str) -> CorruptTable:
+    hint = "the manifests contradict each other; roll back to an earlier snapshot"
+    return CorruptTable(name, "is added twice without a delete in between", hint=hint)

@@ -1,13 +1,15 @@
-"""Which manifests a commit merges, decided without reading more than it must.
+"""Decide which manifests a commit merges, and read as few of them as possible.
 
-Law: merging never changes the live files of a snapshot. A full merge drops every DELETE with the ADD that it names; a
-minor merge keeps a DELETE whose ADD lies in an earlier manifest. Source: `ManifestFileMerger`.
+Invariant: Merging never changes the live files of a snapshot. A full merge drops each DELETE together with its ADD. A
+minor merge keeps a DELETE whose ADD is in an earlier manifest.
+Source: `ManifestFileMerger`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from attrs import frozen
 
@@ -21,7 +23,7 @@ Identity = tuple[object, ...]
 
 @frozen
 class MergeLimits:
-    """The options that decide: sizes in bytes, `min_count` in manifests."""
+    """The limits that decide about a merge: sizes in bytes, and `min_count` in manifests."""
 
     target_size_bytes: int
     full_threshold_bytes: int
@@ -30,63 +32,91 @@ class MergeLimits:
 
 @frozen
 class FullMerge:
-    """A full merge: `kept` stay unread, `read` are rewritten where they must change or hold a deleted file."""
+    """The plan of a full merge.
+
+    Parameters
+    ----------
+    kept : tuple of ManifestFileMeta
+        Manifests that stay and are not read.
+    read : tuple of ManifestFileMeta
+        Manifests that are read. They are rewritten if they must change or contain a deleted file.
+    """
 
     kept: tuple[ManifestFileMeta, ...]
     read: tuple[ManifestFileMeta, ...]
 
 
 def must_change(manifest: ManifestFileMeta, limits: MergeLimits) -> bool:
-    """Whether a full merge rewrites the manifest in any case: it holds deletes, or is small."""
+    """Return whether a full merge always rewrites the manifest, because it contains deletes or is small."""
     return manifest.num_deleted_files > 0 or manifest.file_size < limits.target_size_bytes
 
 
-def full_merge_is_due(manifests: Iterable[ManifestFileMeta], limits: MergeLimits) -> bool:
-    """Whether those that must change are together large enough for a full merge."""
+def is_full_merge_due(manifests: Iterable[ManifestFileMeta], limits: MergeLimits) -> bool:
+    """Return whether the manifests that must change are together large enough for a full merge."""
     return sum(m.file_size for m in manifests if must_change(m, limits)) >= limits.full_threshold_bytes
 
 
 def manifests_with_deletes(manifests: Iterable[ManifestFileMeta]) -> tuple[ManifestFileMeta, ...]:
-    """Those that a full merge reads first, for what they delete."""
+    """Return the manifests with deletes, which a full merge reads first."""
     return tuple(m for m in manifests if m.num_deleted_files > 0)
 
 
-def full_merge(
+def plan_full_merge(
     manifests: Sequence[ManifestFileMeta],
     deleted_partitions: AbstractSet[bytes],
     partition_types: Sequence[DataType],
     limits: MergeLimits,
 ) -> FullMerge | None:
-    """What a full merge keeps and reads; None where fewer than two manifests would be read.
+    """Plan a full merge.
 
     Parameters
     ----------
+    manifests : sequence of ManifestFileMeta
+        All manifests, in order.
     deleted_partitions : set of bytes
-        Serialised partitions of all DELETE entries.
+        The serialized partitions of all DELETE entries.
+    partition_types : sequence of DataType
+        The types of the partition columns.
+    limits : MergeLimits
+        The limits of the table.
+
+    Returns
+    -------
+    FullMerge or None
+        None if fewer than two manifests would be read.
     """
-    gone = [deserialize(partition, partition_types) for partition in deleted_partitions]
-    read = tuple(
-        m
-        for m in manifests
-        if must_change(m, limits) or any(may_hold_partition(m, values, partition_types) for values in gone)
-    )
+    deleted = [deserialize(partition, partition_types) for partition in deleted_partitions]
+    read = tuple(m for m in manifests if must_change(m, limits) or _may_hold_any_partition(m, deleted, partition_types))
     if len(read) <= 1:
         return None
     chosen = set(read)
     return FullMerge(kept=tuple(m for m in manifests if m not in chosen), read=read)
 
 
+def _may_hold_any_partition(
+    manifest: ManifestFileMeta, partitions: Iterable[Sequence[Any]], types: Sequence[DataType]
+) -> bool:
+    return any(may_hold_partition(manifest, values, types) for values in partitions)
+
+
 def entries_after_full_merge(
     entries: Iterable[ManifestEntry], deleted: AbstractSet[Identity], rewrite: bool
 ) -> list[ManifestEntry] | None:
-    """What a manifest that was read leaves behind; None where it stays as it is.
+    """Return the entries of one manifest that remain after a full merge.
 
     Parameters
     ----------
+    entries : iterable of ManifestEntry
+        The entries of the manifest.
     deleted : set of identities
-        What all DELETE entries name.
+        The identities of all DELETE entries.
     rewrite : bool
-        Whether it must change in any case.
+        True if the manifest must change in any case.
+
+    Returns
+    -------
+    list of ManifestEntry or None
+        The entries of the new manifest; None if the manifest stays unchanged.
     """
     left = []
     for entry in entries:
@@ -97,10 +127,23 @@ def entries_after_full_merge(
     return left if rewrite else None
 
 
-def minor_merge(
+def plan_minor_merge(
     manifests: Sequence[ManifestFileMeta], limits: MergeLimits
 ) -> tuple[tuple[ManifestFileMeta, ...], ...]:
-    """Groups of neighbours, in order: each of more than one becomes one manifest, a group of one stays as it is."""
+    """Group adjacent manifests for a minor merge.
+
+    Parameters
+    ----------
+    manifests : sequence of ManifestFileMeta
+        All manifests, in order.
+    limits : MergeLimits
+        The limits of the table.
+
+    Returns
+    -------
+    tuple of tuple of ManifestFileMeta
+        The groups, in order. A group of several manifests becomes one manifest. A group of one stays unchanged.
+    """
     groups: list[tuple[ManifestFileMeta, ...]] = []
     group: list[ManifestFileMeta] = []
     size = 0
@@ -110,8 +153,5 @@ def minor_merge(
         if size >= limits.target_size_bytes:
             groups.append(tuple(group))
             group, size = [], 0
-    if len(group) >= limits.min_count:
-        groups.append(tuple(group))
-    else:
-        groups.extend((manifest,) for manifest in group)
+    groups += [tuple(group)] if len(group) >= limits.min_count else [(manifest,) for manifest in group]
     return tuple(groups)

@@ -1,6 +1,7 @@
-"""The sequence groups of the partial-update engine: columns that only a record in order of its own may change.
+"""The sequence groups of the partial-update engine: columns that have a sequence of their own.
 
-Law: a column is in one group at most; a group is ordered by its sequence fields together, nulls first.
+Invariant: a column is in at most one group. A group is ordered by all its sequence fields together, nulls first.
+
 Source: `PartialUpdateMergeFunction.Factory`.
 """
 
@@ -15,15 +16,25 @@ from paimon.domain.schema.rules.merge import field_options
 
 @frozen
 class SequenceGroup:
-    """One group: the fields that order it, its other columns, and whether a -D in order removes the whole row."""
+    """One group.
+
+    Parameters
+    ----------
+    sequence : tuple of str
+        The sequence fields.
+    members : tuple of str
+        The other columns of the group.
+    removes : bool
+        Whether a -D in order removes the complete row.
+    """
 
     sequence: tuple[str, ...]
     members: tuple[str, ...]
     removes: bool = False
 
 
-def sequence_groups(options: TableOptions) -> tuple[SequenceGroup, ...]:
-    """The groups that the options define."""
+def parse_sequence_groups(options: TableOptions) -> tuple[SequenceGroup, ...]:
+    """Return the groups that the options define."""
     removing = {*options.partial_update_remove_record_on_sequence_group}
     return tuple(
         SequenceGroup(sequence, parse_list(value), bool(removing & {*sequence}))

@@ -1,8 +1,10 @@
-"""Sorted runs cut into windows that can be merged one after another, in bounded memory.
+"""Cut sorted runs into windows that are merged one after the other, in bounded memory.
 
-Law: a window holds every record of each of its keys, and windows ascend by key, so merging windows equals merging
-all at once. What is buffered stays within the budget, except that every run keeps one batch. A state machine:
-batches in, windows out. Source: `SortMergeReader` (what it does row by row).
+Invariant: a window holds all records of each of its keys, and windows ascend by key, so that merging windows equals
+merging everything at once. Buffered rows stay within the budget, except that each run keeps one batch. `RunBuffer` is a
+state machine: it takes batches and returns windows.
+
+Source: `SortMergeReader` (which merges row by row).
 """
 
 from __future__ import annotations
@@ -14,31 +16,31 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.lsm.keys import Comparable, comparable_values
-from paimon.domain.merge.columnar.ordering.nan_order import RUN
+from paimon.domain.columns.java_float_order import RUN
+from paimon.domain.lsm.keys import Comparable, to_comparable_values
 from paimon.domain.row.values import to_values
 from paimon.domain.types.data_types import DataField
 
 
 class Piece(NamedTuple):
-    """Rows of one file, ascending by key; `age` orders files: of equal keys the larger age is newer."""
+    """Rows of one file, ascending by key. `age` orders files: of equal keys, the one with the larger age is newer."""
 
     batch: pa.RecordBatch
     age: int
 
 
-def in_tree(runs: Sequence[Iterator[Piece]]) -> list[Iterator[Piece]]:
-    """The runs, whose pieces then tell where their run stands in the tree that merges them; see `RUN`."""
-    return [map(partial(_placed, len(runs) + place), run) for place, run in enumerate(runs)]
+def add_run_positions(runs: Sequence[Iterator[Piece]]) -> list[Iterator[Piece]]:
+    """Return the runs with the column `RUN`, the node of each run in the tree that merges them."""
+    return [map(partial(_add_run_number, len(runs) + place), run) for place, run in enumerate(runs)]
 
 
-def _placed(node: int, piece: Piece) -> Piece:
+def _add_run_number(node: int, piece: Piece) -> Piece:
     places = pa.array(np.full(piece.batch.num_rows, node, dtype=np.int32))
     return Piece(piece.batch.append_column(RUN, places), piece.age)
 
 
 class RunBuffer:
-    """What is buffered of one run."""
+    """The buffered rows of one run."""
 
     def __init__(self, source: Iterator[Piece], keys: Sequence[DataField]) -> None:
         self._source = source
@@ -48,17 +50,17 @@ class RunBuffer:
         self.finished = False
 
     def fill(self) -> int:
-        """Buffer one more piece; answers its bytes, 0 at the end."""
+        """Buffer one more piece, and return its size in bytes; 0 at the end of the run."""
         for piece in self._source:
             if piece.batch.num_rows:
                 self.pieces.append(piece)
-                self.last = key_at(piece.batch, piece.batch.num_rows - 1, self._keys)
+                self.last = read_key_at(piece.batch, piece.batch.num_rows - 1, self._keys)
                 return int(piece.batch.nbytes)
         self.finished = True
         return 0
 
     def take_through(self, bound: Comparable | None) -> list[Piece]:
-        """Remove and answer the rows with keys up to and including `bound`; all where there is no bound."""
+        """Remove and return the rows with keys up to and including `bound`; all rows where it is None."""
         taken: list[Piece] = []
         if bound is None:
             taken, self.pieces = self.pieces, taken
@@ -74,23 +76,68 @@ class RunBuffer:
         return taken
 
 
-def key_at(batch: pa.RecordBatch, row: int, keys: Sequence[DataField]) -> Comparable:
-    """The key of a row."""
-    return comparable_values([to_values(batch.column(f.name).slice(row, 1), f.type)[0] for f in keys])
+def read_key_at(batch: pa.RecordBatch, row: int, keys: Sequence[DataField]) -> Comparable:
+    """Return the key of a row.
+
+    Parameters
+    ----------
+    batch : pa.RecordBatch
+        Rows with the key columns.
+    row : int
+        The row number.
+    keys : sequence of DataField
+        The key columns, in key order.
+
+    Returns
+    -------
+    Comparable
+        The key.
+    """
+    return to_comparable_values([to_values(batch.column(f.name).slice(row, 1), f.type)[0] for f in keys])
 
 
 def count_through(batch: pa.RecordBatch, bound: Comparable, keys: Sequence[DataField]) -> int:
-    """How many rows of a batch, ascending by key, have keys up to and including `bound`."""
-    return _count(batch, lambda row: key_at(batch, row, keys) <= bound)
+    """Count the rows with keys up to and including `bound`.
+
+    Parameters
+    ----------
+    batch : pa.RecordBatch
+        Rows that ascend by key.
+    bound : Comparable
+        The key.
+    keys : sequence of DataField
+        The key columns, in key order.
+
+    Returns
+    -------
+    int
+        Those rows come first in the batch.
+    """
+    return _count(batch, lambda row: read_key_at(batch, row, keys) <= bound)
 
 
 def count_below(batch: pa.RecordBatch, bound: Comparable, keys: Sequence[DataField]) -> int:
-    """How many rows of a batch, ascending by key, have keys below `bound`."""
-    return _count(batch, lambda row: key_at(batch, row, keys) < bound)
+    """Count the rows with keys below `bound`.
+
+    Parameters
+    ----------
+    batch : pa.RecordBatch
+        Rows that ascend by key.
+    bound : Comparable
+        The key.
+    keys : sequence of DataField
+        The key columns, in key order.
+
+    Returns
+    -------
+    int
+        Those rows come first in the batch.
+    """
+    return _count(batch, lambda row: read_key_at(batch, row, keys) < bound)
 
 
 def _count(batch: pa.RecordBatch, belongs: Callable[[int], bool]) -> int:
-    """How many rows belong, where those that do come first."""
+    """Count the rows that belong, where those come first."""
     low, high = 0, int(batch.num_rows)
     if high and belongs(high - 1):
         return high
@@ -103,31 +150,38 @@ def _count(batch: pa.RecordBatch, belongs: Callable[[int], bool]) -> int:
     return low
 
 
-def windows(runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_bytes: int) -> Iterator[list[Piece]]:
-    """Windows of all runs, each as pieces in order of age.
+def cut_into_windows(
+    runs: Sequence[Iterator[Piece]], keys: Sequence[DataField], budget_bytes: int
+) -> Iterator[list[Piece]]:
+    """Cut runs into windows.
 
     Parameters
     ----------
-    runs : sequence of iterators
+    runs : sequence of iterator of Piece
         Each yields the pieces of one sorted run, ascending by key.
     keys : sequence of DataField
-        The key columns, in key order, as the pieces hold them.
+        The key columns, in key order.
     budget_bytes : int
-        How much to buffer before a window is handed out; everything is one window where all fits.
+        How much is buffered before a window is returned. If everything fits, there is one window.
+
+    Yields
+    ------
+    list of Piece
+        The oldest first. The generator keeps no reference to a window that it returned.
     """
     open_runs = [RunBuffer(source, keys) for source in runs]
     while open_runs:
         _fill(open_runs, budget_bytes)
         unfinished = [run for run in open_runs if not run.finished]
         bound = min((run.last for run in unfinished), default=None)
-        found = _taken(open_runs, bound)
+        found = _take_window(open_runs, bound)
         while found:
-            yield found.pop()  # whoever takes the window holds it alone
+            yield found.pop()  # the consumer has the only reference, so it can release rows early
         open_runs = [run for run in open_runs if run.pieces or not run.finished]
 
 
-def _taken(runs: Sequence[RunBuffer], bound: Comparable | None) -> list[list[Piece]]:
-    """The window up to `bound`, if there is any."""
+def _take_window(runs: Sequence[RunBuffer], bound: Comparable | None) -> list[list[Piece]]:
+    """Return a list with the window up to `bound`, or an empty list."""
     window = [piece for run in runs for piece in run.take_through(bound)]
     return [sorted(window, key=_age)] if window else []
 

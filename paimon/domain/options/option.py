@@ -1,11 +1,12 @@
-"""What is known of one option: its kind, default and whether it may change.
+"""The description of one option: its kind, its default, and whether it may change.
 
-Law: everything else about options (defaults, checks, documentation) is computed from these values.
+Invariant: everything else about options (defaults, checks, documentation) is computed from these values.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 from attrs import frozen
 
@@ -46,11 +47,11 @@ class Option:
     kind : Kind
         The form of its value.
     default : str, optional
-        The value where none is given; None: nothing, or computed from others.
+        The value where none is given. None: no value, or one that is computed from other options.
     doc : str
         What it does, in a few words.
     immutable : bool
-        Whether it may no longer change once the table has a snapshot.
+        Whether it can no longer change once the table has a snapshot.
     choices : tuple of str
         The values of a CHOICE.
     aliases : tuple of str
@@ -77,16 +78,35 @@ class Option:
     reason: str = ""
 
 
-def choice(
+def choice_option(
     key: str,
     choices: str,
     default: str | None,
     doc: str,
     immutable: bool = False,
-    aliases: tuple[str, ...] = (),
-    effect: Effect = Effect.IMPLEMENTED,
-    reason: str = "",
+    **parts: Any,
 ) -> Option:
-    """Return a CHOICE whose values are given as one text, separated by blanks."""
+    """Build a CHOICE whose values are given as one text, separated by blanks.
+
+    Parameters
+    ----------
+    key : str
+        Its name in schema files.
+    choices : str
+        The allowed values.
+    default : str, optional
+        The value where none is given.
+    doc : str
+        What it does, in a few words.
+    immutable : bool
+        Whether it can no longer change once the table has a snapshot.
+    **parts
+        The fields `aliases`, `effect` and `reason` of `Option`.
+
+    Returns
+    -------
+    Option
+        The option.
+    """
     values = tuple(choices.split())
-    return Option(key, Kind.CHOICE, default, doc, immutable, values, aliases, effect=effect, reason=reason)
+    return Option(key, Kind.CHOICE, default, doc, immutable, values, **parts)

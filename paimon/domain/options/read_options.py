@@ -1,12 +1,13 @@
 """Known options of retention, reading, schema changes, and of catalogs.
 
-Law: one entry an option, as Java 1.4.2 (2.x for newer ones) defines it, with what this library does with it.
+Invariant: one entry for each option, as Java 1.4.2 (2.x for newer ones) defines it, with what this library does with
+it.
 Source: `CoreOptions`, `CatalogOptions`.
 """
 
 from __future__ import annotations
 
-from paimon.domain.options.option import Effect, Kind, Option, choice
+from paimon.domain.options.option import Effect, Kind, Option, choice_option
 
 NO_EFFECT, REFUSED = Effect.NO_EFFECT, Effect.REFUSED
 
@@ -15,18 +16,30 @@ RETENTION = (
     Option("snapshot.num-retained.max", Kind.INT, "2147483647", "snapshots kept at most"),
     Option("snapshot.time-retained", Kind.DURATION, "1 h", "age that snapshots are kept for"),
     Option("snapshot.expire.limit", Kind.INT, "50", "snapshots expired at once"),
-    choice("snapshot.expire.execution-mode", "sync async", "sync", "whether a commit waits for expiry",
-           effect=NO_EFFECT, reason="expiry always ends before the commit returns"),
+    choice_option(
+        "snapshot.expire.execution-mode",
+        "sync async",
+        "sync",
+        "whether a commit waits for expiry",
+        effect=NO_EFFECT,
+        reason="expiry always ends before the commit returns",
+    ),
     Option("snapshot.clean-empty-directories", Kind.BOOL, "false", "remove directories left empty"),
     Option("changelog.num-retained.min", Kind.INT, None, "changelogs kept at least; as snapshots"),
     Option("changelog.num-retained.max", Kind.INT, None, "changelogs kept at most; as snapshots"),
     Option("changelog.time-retained", Kind.DURATION, None, "age that changelogs are kept for; as snapshots"),
-    choice("tag.automatic-creation", "none process-time watermark batch", "none", "when tags are made by themselves"),
-    choice("tag.creation-period", "daily hourly two-hours", "daily", "period of automatic tags"),
-    Option("tag.creation-period-duration", Kind.DURATION, None, "period of automatic tags, freely"),
+    choice_option(
+        "tag.automatic-creation", "none process-time watermark batch", "none", "when tags are created automatically"
+    ),
+    choice_option("tag.creation-period", "daily hourly two-hours", "daily", "period of automatic tags"),
+    Option("tag.creation-period-duration", Kind.DURATION, None, "period of automatic tags, as a duration"),
     Option("tag.creation-delay", Kind.DURATION, "0 ms", "wait after a period's end"),
-    choice("tag.period-formatter", "with_dashes without_dashes without_dashes_and_spaces", "with_dashes",
-           "names of automatic tags"),
+    choice_option(
+        "tag.period-formatter",
+        "with_dashes without_dashes without_dashes_and_spaces",
+        "with_dashes",
+        "names of automatic tags",
+    ),
     Option("tag.num-retained-max", Kind.INT, None, "automatic tags kept"),
     Option("tag.default-time-retained", Kind.DURATION, None, "age that tags are kept for"),
     Option("tag.time-expire-enabled", Kind.BOOL, "true", "let tags expire by age"),
@@ -39,25 +52,47 @@ RETENTION = (
     Option("partition.expiration-check-interval", Kind.DURATION, "1 h", "time between checks"),
     Option("partition.expiration-max-num", Kind.INT, "100", "partitions expired at once"),
     Option("partition.expiration-batch-size", Kind.INT, None, "partitions of one commit"),
-    Option("partition.expiration-strategy", Kind.TEXT, "values-time", "what a partition's age is"),
-    Option("partition.timestamp-formatter", Kind.TEXT, None, "form of times in partition values"),
+    Option("partition.expiration-strategy", Kind.TEXT, "values-time", "what the age of a partition is computed from"),
+    Option("partition.timestamp-formatter", Kind.TEXT, None, "format of times in partition values"),
     Option("partition.timestamp-pattern", Kind.TEXT, None, "how partition values make a time"),
-    Option("partition.mark-done-action", Kind.TEXT, "success-file", "what marks a partition as done",
-           effect=REFUSED, reason="Partitions are not marked as done. Write the marker after the commit."),
+    Option(
+        "partition.mark-done-action",
+        Kind.TEXT,
+        "success-file",
+        "what marks a partition as done",
+        effect=REFUSED,
+        reason="Partitions are not marked as done. Write the marker after the commit.",
+    ),
     Option("consumer-id", Kind.TEXT, None, "consumer that a stream reads as"),
-    choice("consumer.mode", "exactly-once at-least-once", "exactly-once", "how progress is kept",
-           effect=NO_EFFECT, reason="progress is recorded exactly once, which is also at least once"),
-    Option("consumer.ignore-progress", Kind.BOOL, "false", "start anew"),
-    Option("consumer.expiration-time", Kind.DURATION, None, "age at which consumers are forgotten"),
-    Option("consumer.changelog-only", Kind.BOOL, "false", "consumers hold back changelogs only"),
-    Option("file-operation.thread-num", Kind.INT, None, "threads for file operations",
-           effect=NO_EFFECT, reason="the catalog option 'threads' limits the threads"),
+    choice_option(
+        "consumer.mode",
+        "exactly-once at-least-once",
+        "exactly-once",
+        "how progress is kept",
+        effect=NO_EFFECT,
+        reason="a stream has one reader, and in both modes a new reader repeats what was not finished",
+    ),
+    Option("consumer.ignore-progress", Kind.BOOL, "false", "start without the recorded progress"),
+    Option("consumer.expiration-time", Kind.DURATION, None, "time without progress after which consumers expire"),
+    Option("consumer.changelog-only", Kind.BOOL, "false", "consumers protect changelogs only"),
+    Option(
+        "file-operation.thread-num",
+        Kind.INT,
+        None,
+        "threads for file operations",
+        effect=NO_EFFECT,
+        reason="the catalog option 'threads' limits the threads",
+    ),
 )
 
 READING = (
-    choice("scan.mode", "default latest-full full latest compacted-full from-timestamp from-snapshot "
-           "from-snapshot-full from-file-creation-time from-creation-timestamp incremental latest-delta", "default",
-           "what a scan starts from"),
+    choice_option(
+        "scan.mode",
+        "default latest-full full latest compacted-full from-timestamp from-snapshot "
+        "from-snapshot-full from-file-creation-time from-creation-timestamp incremental latest-delta",
+        "default",
+        "what a scan starts from",
+    ),
     Option("scan.snapshot-id", Kind.LONG, None, "read this snapshot"),
     Option("scan.tag-name", Kind.TEXT, None, "read this tag"),
     Option("scan.version", Kind.TEXT, None, "read this tag, snapshot or watermark-N"),
@@ -68,35 +103,55 @@ READING = (
     Option("scan.creation-time-millis", Kind.LONG, None, "start at this time"),
     Option("scan.bounded.watermark", Kind.LONG, None, "end a stream at this watermark"),
     Option("scan.bucket", Kind.INT, None, "read one bucket"),
-    Option("scan.plan-sort-partition", Kind.BOOL, "false", "order splits by partition",
-           effect=REFUSED, reason="Splits are not sorted by partition. Sort the rows that you read."),
-    Option("scan.fallback-branch", Kind.TEXT, None, "branch for partitions that main lacks"),
-    Option("scan.primary-branch", Kind.TEXT, None, "branch that comes first"),
-    Option("scan.manifest.parallelism", Kind.INT, None, "manifests read at once",
-           effect=NO_EFFECT, reason="the catalog option 'threads' limits the threads"),
+    Option(
+        "scan.plan-sort-partition",
+        Kind.BOOL,
+        "false",
+        "order splits by partition",
+        effect=REFUSED,
+        reason="Splits are not sorted by partition. Sort the rows that you read.",
+    ),
+    Option("scan.fallback-branch", Kind.TEXT, None, "branch to read partitions from that main does not have"),
+    Option("scan.primary-branch", Kind.TEXT, None, "branch that is read first"),
+    Option(
+        "scan.manifest.parallelism",
+        Kind.INT,
+        None,
+        "manifests read at once",
+        effect=NO_EFFECT,
+        reason="the catalog option 'threads' limits the threads",
+    ),
     Option("scan.ignore-corrupt-files", Kind.BOOL, "false", "leave out files that cannot be read"),
     Option("scan.ignore-lost-files", Kind.BOOL, "false", "leave out files that are missing"),
     Option("incremental-between", Kind.TEXT, None, "read the changes between two snapshots or tags"),
     Option("incremental-between-timestamp", Kind.TEXT, None, "read the changes between two times"),
     Option("incremental-to-auto-tag", Kind.TEXT, None, "read the changes up to an automatic tag"),
-    choice("incremental-between-scan-mode", "auto delta changelog diff", "auto", "what counts as changes"),
+    choice_option("incremental-between-scan-mode", "auto delta changelog diff", "auto", "what counts as changes"),
     Option("incremental-between-tag-to-snapshot", Kind.BOOL, "false", "take the snapshots of tags"),
     Option("streaming-read-overwrite", Kind.BOOL, "false", "streams see overwrites"),
     Option("streaming-read-append-overwrite", Kind.BOOL, "false", "streams see overwrites of append tables"),
     Option("streaming.read.snapshot.delay", Kind.DURATION, None, "age of snapshots that streams read"),
-    Option("continuous.discovery-interval", Kind.DURATION, "10 s", "time between looks for snapshots"),
+    Option("continuous.discovery-interval", Kind.DURATION, "10 s", "time between checks for new snapshots"),
     Option("source.split.target-size", Kind.MEMORY, "128 mb", "size of a split"),
     Option("source.split.open-file-cost", Kind.MEMORY, "4 mb", "size that a file counts at least"),
-    Option("file-reader-async-threshold", Kind.MEMORY, "10 mb", "larger files are read ahead",
-           effect=NO_EFFECT, reason="the file reader decides what it reads ahead; rows are the same"),
+    Option(
+        "file-reader-async-threshold",
+        Kind.MEMORY,
+        "10 mb",
+        "larger files are read ahead",
+        effect=NO_EFFECT,
+        reason="the file reader decides what it reads ahead; rows are the same",
+    ),
     Option("table-read.sequence-number.enabled", Kind.BOOL, "false", "sequence numbers in audit_log"),
-    Option("alter-column-null-to-not-null.disabled", Kind.BOOL, "true", "refuse to forbid null later"),
-    Option("disable-explicit-type-casting", Kind.BOOL, "false", "refuse type changes that lose"),
+    Option(
+        "alter-column-null-to-not-null.disabled", Kind.BOOL, "true", "refuse to change a nullable column to NOT NULL"
+    ),
+    Option("disable-explicit-type-casting", Kind.BOOL, "false", "refuse type changes that can lose information"),
     Option("add-column-before-partition", Kind.BOOL, "false", "new columns come before partition keys"),
 )
 
 
-def _refused(key: str, kind: Kind, default: str | None, doc: str) -> Option:
+def _refused_option(key: str, kind: Kind, default: str | None, doc: str) -> Option:
     """Return an option of catalogs that this library does not follow."""
     hint = "The options that a catalog takes are those that paimon.connect describes. Leave this one out."
     return Option(key, kind, default, doc, catalog=True, effect=REFUSED, reason=hint)
@@ -106,22 +161,22 @@ CATALOG = (
     Option("warehouse", Kind.TEXT, None, "root of the catalog", catalog=True),
     Option("metastore", Kind.TEXT, "filesystem", "kind of catalog", catalog=True),
     Option("uri", Kind.TEXT, None, "address of a metastore", catalog=True),
-    _refused("table.type", Kind.TEXT, "managed", "managed or external"),
-    _refused("lock.enabled", Kind.BOOL, None, "lock commits and schema changes"),
-    _refused("lock.type", Kind.TEXT, None, "kind of lock"),
+    _refused_option("table.type", Kind.TEXT, "managed", "managed or external"),
+    _refused_option("lock.enabled", Kind.BOOL, None, "lock commits and schema changes"),
+    _refused_option("lock.type", Kind.TEXT, None, "kind of lock"),
     Option("lock-check-max-sleep", Kind.DURATION, "8 s", "longest wait between tries", catalog=True),
     Option("lock-acquire-timeout", Kind.DURATION, "8 min", "time that a lock may take", catalog=True),
-    _refused("cache-enabled", Kind.BOOL, "true", "cache metadata"),
-    _refused("cache.expire-after-access", Kind.DURATION, "10 min", "age of unused cache entries"),
-    _refused("cache.expire-after-write", Kind.DURATION, "30 min", "age of cache entries"),
-    _refused("cache.manifest.small-file-memory", Kind.MEMORY, "128 mb", "memory for small manifests"),
-    _refused("cache.manifest.small-file-threshold", Kind.MEMORY, "1 mb", "size of small manifests"),
-    _refused("cache.manifest.max-memory", Kind.MEMORY, None, "memory for manifests"),
-    _refused("cache.snapshot.max-num-per-table", Kind.INT, "20", "cached snapshots"),
-    _refused("cache.partition.max-num", Kind.LONG, "0", "cached partitions"),
-    _refused("cache.deletion-vectors.max-num", Kind.INT, "100000", "cached deletion vectors"),
-    _refused("case-sensitive", Kind.BOOL, None, "whether names differ by case"),
+    _refused_option("cache-enabled", Kind.BOOL, "true", "cache metadata"),
+    _refused_option("cache.expire-after-access", Kind.DURATION, "10 min", "age of unused cache entries"),
+    _refused_option("cache.expire-after-write", Kind.DURATION, "30 min", "age of cache entries"),
+    _refused_option("cache.manifest.small-file-memory", Kind.MEMORY, "128 mb", "memory for small manifests"),
+    _refused_option("cache.manifest.small-file-threshold", Kind.MEMORY, "1 mb", "size of small manifests"),
+    _refused_option("cache.manifest.max-memory", Kind.MEMORY, None, "memory for manifests"),
+    _refused_option("cache.snapshot.max-num-per-table", Kind.INT, "20", "cached snapshots"),
+    _refused_option("cache.partition.max-num", Kind.LONG, "0", "cached partitions"),
+    _refused_option("cache.deletion-vectors.max-num", Kind.INT, "100000", "cached deletion vectors"),
+    _refused_option("case-sensitive", Kind.BOOL, None, "whether names differ by case"),
     Option("sync-all-properties", Kind.BOOL, "true", "hand all properties to the metastore", catalog=True),
-    _refused("format-table.enabled", Kind.BOOL, "true", "support format tables"),
-    _refused("resolving-file-io.enabled", Kind.BOOL, "false", "choose the file system by path"),
+    _refused_option("format-table.enabled", Kind.BOOL, "true", "support format tables"),
+    _refused_option("resolving-file-io.enabled", Kind.BOOL, "false", "choose the file system by path"),
 )

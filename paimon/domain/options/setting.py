@@ -1,7 +1,7 @@
 """Settings: options as typed attributes of a class that holds option texts.
 
-Law: an attribute's value is the option's text, else its older keys', else its default, each through the option's
-own parser.
+Invariant: the value of an attribute is the option's text, else the text under an older key, else the default, each
+through the option's own parser.
 """
 
 from __future__ import annotations
@@ -12,28 +12,40 @@ from typing import Generic, Protocol, TypeVar
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.options.registry import OPTIONS
+from paimon.domain.options.known_options import OPTIONS
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
 
 def option_text(value: object) -> str:
-    """An option's value as tables store it; InvalidRequest for None."""
+    """Return an option's value as tables store it.
+
+    Raises
+    ------
+    InvalidRequest
+        The value is None.
+
+    Examples
+    --------
+    >>> option_text(4), option_text(True)
+    ('4', 'true')
+    """
     if value is None:
-        raise InvalidRequest("None is not the value of an option.", subject="options", hint="leave the option out")
+        raise InvalidRequest("An option has the value None", subject="options", hint="leave the option out")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class HoldsValues(Protocol):
-    """What has option texts by key."""
+    """An object with option texts by key."""
 
     @property
-    def values(self) -> Mapping[str, str]: ...
+    def values(self) -> Mapping[str, str]:
+        """Option texts by key."""
 
 
-def text_of(values: Mapping[str, str], key: str) -> str | None:
-    """The text that is in force for `key`: given, given under an older key, or the default."""
+def effective_text(values: Mapping[str, str], key: str) -> str | None:
+    """Return the effective text of an option: given, given under an older key, or the default."""
     if key in values:
         return values[key]
     option = OPTIONS.get(key)
@@ -47,38 +59,52 @@ def text_of(values: Mapping[str, str], key: str) -> str | None:
 
 @frozen(eq=False)
 class Setting(Generic[T_co]):
-    """A descriptor that reads one option."""
+    """A descriptor that reads one option.
+
+    Parameters
+    ----------
+    key : str
+        The option.
+    read : callable
+        Takes the effective text (None where there is none) and the key, and returns the value.
+    """
 
     key: str
     read: Callable[[str | None, str], T_co]
 
     def __get__(self, owner: HoldsValues, kind: type | None = None) -> T_co:
-        return self.read(text_of(owner.values, self.key), self.key)
+        return self.read(effective_text(owner.values, self.key), self.key)
 
 
-def required(key: str, parse: Callable[[str, str], T]) -> Setting[T]:
-    """An option that always has a value: given or by default."""
+def required_setting(key: str, parse: Callable[[str, str], T]) -> Setting[T]:
+    """Build the setting of an option that always has a value: given or by default.
+
+    Raises
+    ------
+    KeyError
+        The option has no default.
+    """
     default = OPTIONS[key].default
     if default is None:
         raise KeyError(f"{key} has no default")
     return Setting(key, lambda text, k: parse(default if text is None else text, k))
 
 
-def optional(key: str, parse: Callable[[str, str], T]) -> Setting[T | None]:
-    """An option that may be absent (None)."""
+def optional_setting(key: str, parse: Callable[[str, str], T]) -> Setting[T | None]:
+    """Build the setting of an option that may be absent; its value is then None."""
     return Setting(key, lambda text, k: None if text is None else parse(text, k))
 
 
 def as_text(text: str, key: str) -> str:
-    """The text, without the blanks around it."""
+    """Return the text without the blanks around it; `key` is not used."""
     return text.strip()
 
 
 def as_word(text: str, key: str) -> str:
-    """The text of a choice, which is the same in any case."""
+    """Return the text of a choice in small letters, without the blanks around it; `key` is not used."""
     return text.strip().lower()
 
 
-def names(key: str) -> Setting[tuple[str, ...]]:
-    """A list of names, empty where absent."""
+def names_setting(key: str) -> Setting[tuple[str, ...]]:
+    """Build the setting of a comma-separated list of names; an absent option is an empty tuple."""
     return Setting(key, lambda text, _: tuple(n.strip() for n in (text or "").split(",") if n.strip()))

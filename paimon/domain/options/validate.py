@@ -1,8 +1,8 @@
-"""Whether options are known, followed by this library, and their values of the right form.
+"""Checks that options are known, followed by this library, and of the right form.
 
-Law: an unknown key or a wrong value is refused with one sentence and, for keys, the nearest known one. An option that
-this library does not follow is refused when a caller gives it. Values are only checked one by one here; what they mean
-together with a schema is checked with the schema.
+Invariant: an unknown key or a wrong value is refused; the message suggests the nearest known key. An option that this
+library does not follow is refused when a caller gives it. Values are checked one by one here; their combination with a
+schema is checked by `paimon.domain.schema.validate`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
-from paimon.domain.options.option import Effect, Kind, Option
-from paimon.domain.options.parse import (
-    parse_bool,
-    parse_double,
-    parse_duration_nanos,
-    parse_int,
-    parse_levels,
-    parse_long,
-    parse_memory,
-    parse_stats_mode,
-    parse_stats_mode_levels,
-    refused,
-)
-from paimon.domain.options.registry import (
+from paimon.domain.options.known_options import (
     ALIASES,
     CALLBACK_PREFIXES,
     FIELD_OPTIONS,
@@ -35,7 +22,20 @@ from paimon.domain.options.registry import (
     TAG_CALLBACK_PARAMETERS,
     canonical_key,
 )
-from paimon.domain.texts import check_text
+from paimon.domain.options.option import Effect, Kind, Option
+from paimon.domain.options.parse import (
+    bad_value_error,
+    parse_bool,
+    parse_double,
+    parse_duration_nanos,
+    parse_int,
+    parse_levels,
+    parse_long,
+    parse_memory,
+    parse_stats_mode,
+    parse_stats_mode_levels,
+)
+from paimon.domain.text_checks import check_text
 
 _CHECKS = {
     Kind.BOOL: parse_bool,
@@ -51,7 +51,14 @@ _CHECKS = {
 
 
 def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> None:
-    """Refuse what `allow_unknown` does not excuse: unknown keys; and always: values of a wrong form.
+    """Refuse unknown keys, values of a wrong form, and options that this library does not follow.
+
+    Parameters
+    ----------
+    options : mapping
+        Option texts by key, given by a caller.
+    allow_unknown : bool
+        Accept unknown keys.
 
     Raises
     ------
@@ -63,8 +70,9 @@ def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> No
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise InvalidRequest(
-                f"option {key!r} has the value {value!r}, which is no text", subject=str(key),
-                hint="give option names and values as str",
+                f"Option {key!r} has the value {value!r}, which is not a text",
+                subject=str(key),
+                hint="pass option names and values as str",
             )
         check_text(key, "option")
         check_text(value, f"the value of option {key!r}:")
@@ -75,10 +83,12 @@ def _check_option(key: str, value: str, allow_unknown: bool) -> None:
     option = OPTIONS.get(canonical_key(key))
     if option is not None:
         if option.kind is Kind.CHOICE and value.strip().lower() not in option.choices:
-            raise refused(key, value, "one of " + ", ".join(option.choices))
+            raise bad_value_error(key, value, "one of " + ", ".join(option.choices))
         check_form(key, value, option.kind)
         if option.catalog:
-            raise Unsupported(f"option {key!r} of a table", hint="It is an option of catalogs: see paimon.connect.")
+            raise Unsupported(
+                f"option {key!r} of a table", hint="pass it to paimon.connect: it is an option of catalogs"
+            )
         _check_follows(key, value, option)
     elif key.startswith("fields."):
         _check_field_option(key, value, allow_unknown)
@@ -87,9 +97,7 @@ def _check_option(key: str, value: str, allow_unknown: bool) -> None:
     elif key.startswith(TABLE_DEFAULT_PREFIX):
         _check_option(key.removeprefix(TABLE_DEFAULT_PREFIX), value, allow_unknown)
     elif not allow_unknown and not key.startswith(FORMAT_PREFIXES) and not _is_callback_parameter(key):
-        raise InvalidRequest(
-            f"option {key!r} is unknown", subject=key, hint=did_you_mean(key, [*OPTIONS, *ALIASES])
-        )
+        raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=did_you_mean(key, [*OPTIONS, *ALIASES]))
     elif key.startswith("tag.callback."):
         _refuse(key, value, TAG_CALLBACK_PARAMETERS)
 
@@ -102,7 +110,7 @@ def check_stored_options(options: Mapping[str, str], keys: Iterable[str]) -> Non
     options : mapping
         The options of the table.
     keys : iterable of str
-        The REFUSED options that matter to what is done.
+        The REFUSED options that matter to the operation.
 
     Raises
     ------
@@ -115,7 +123,7 @@ def check_stored_options(options: Mapping[str, str], keys: Iterable[str]) -> Non
 
 
 def is_default(option: Option, value: str) -> bool:
-    """Return whether a well-formed text means the same as the default of the option, which may be none."""
+    """Return whether a well-formed text means the same as the default of the option; the default may be none."""
     if option.default is None:
         return not value.strip()
     parse = _CHECKS.get(option.kind)
@@ -136,12 +144,22 @@ def _refuse(key: str, value: str, option: Option) -> None:
 
 
 def _is_callback_parameter(key: str) -> bool:
-    """`commit.callback.<name>.param`: the callback reads it itself."""
+    """Return whether a key is `commit.callback.<name>.param`, which the callback reads itself."""
     return key.startswith(CALLBACK_PREFIXES) and key.endswith(".param")
 
 
 def check_form(key: str, value: str, kind: Kind) -> None:
-    """Refuse a value that is not of this kind."""
+    """Refuse a value that is not of this kind.
+
+    Parameters
+    ----------
+    key : str
+        The option, for the error.
+    value : str
+        Its text.
+    kind : Kind
+        The form of the value; texts, names and choices are not checked.
+    """
     check = _CHECKS.get(kind)
     if check is not None:
         check(value, key)
@@ -154,7 +172,7 @@ def _check_field_option(key: str, value: str, allow_unknown: bool) -> None:
         check_form(key, value, kind)
     elif not allow_unknown:
         known = [f"fields.{column or '<column>'}.{n}" for n in FIELD_OPTIONS]
-        raise InvalidRequest(f"option {key!r} is unknown", subject=key, hint=did_you_mean(key, known))
+        raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=did_you_mean(key, known))
 
 
 def _check_index_option(key: str, value: str, allow_unknown: bool) -> None:
@@ -167,4 +185,4 @@ def _check_index_option(key: str, value: str, allow_unknown: bool) -> None:
     elif not allow_unknown:
         known = [f"file-index.{t}.columns" for t in FILE_INDEX_TYPES]
         known += [f"file-index.{t}.{column or '<column>'}.{n}" for t in FILE_INDEX_TYPES for n in FILE_INDEX_OPTIONS]
-        raise InvalidRequest(f"option {key!r} is unknown", subject=key, hint=did_you_mean(key, known))
+        raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=did_you_mean(key, known))

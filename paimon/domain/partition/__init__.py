@@ -1,0 +1,1 @@
+"""Partitions: their values as text, their directories, and specs that users write."""

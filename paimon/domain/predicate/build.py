@@ -1,6 +1,6 @@
-"""Predicates written in Python: ``col("amount") > 10``, ``col("name").like("a%") & ~col("day").is_null()``.
+"""Build predicates in Python: ``col("amount") > 10``, ``col("name").like("a%") & ~col("day").is_null()``.
 
-Law: each method makes exactly one node; literals stay as given until `bind` knows their column.
+Invariant: Each method creates exactly one node. Literals stay as given until `bind` knows the type of their column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paimon.domain.predicate.expression import (
     Operator,
     Predicate,
 )
-from paimon.domain.texts import check_text
+from paimon.domain.text_checks import check_text
 
 _PARENTHESES = (
     "& and | bind tighter than ==, so put each condition in parentheses: (col('a') == 1) & (col('b') == 2); "
@@ -31,11 +31,11 @@ _PARENTHESES = (
 
 @frozen(eq=False)
 class Column:
-    """A column that is about to be compared; `a.b` names a field of a ROW column.
+    """A column to build a comparison from; ``a.b`` names a field of a ROW column.
 
     Notes
     -----
-    A column has no truth value, no hash and no members, so ``col("id") and …``, ``not col("id")``,
+    A column has no truth value, no hash and no members. Therefore ``col("id") and …``, ``not col("id")``,
     ``col("id") in {1, 2}`` and ``"a" in col("tags")`` raise `InvalidRequest` instead of dropping a condition.
     """
 
@@ -60,83 +60,99 @@ class Column:
         return self._compare(Operator.GE, literal)
 
     def __hash__(self) -> NoReturn:
-        raise self._misused("cannot be looked up in a set or dict", "write col(...).isin([1, 2])")
+        raise self._misuse_error("cannot be looked up in a set or dict", "write col(...).isin([1, 2])")
 
     def __bool__(self) -> NoReturn:
-        raise self._misused("has no truth value", HOW_TO_COMBINE)
+        raise self._misuse_error("has no truth value", HOW_TO_COMBINE)
 
     def __contains__(self, item: object) -> NoReturn:
-        raise self._misused("is not a collection", "write col(...).contains(text) or col(...).isin([1, 2])")
+        raise self._misuse_error("is not a collection", "write col(...).contains(text) or col(...).isin([1, 2])")
 
     def __iter__(self) -> NoReturn:
-        raise self._misused("is not a collection", "write col(...).isin([1, 2])")
+        raise self._misuse_error("is not a collection", "write col(...).isin([1, 2])")
 
     def __and__(self, other: object) -> NoReturn:
-        raise self._misused("is not a condition", _PARENTHESES)
+        raise self._misuse_error("is not a condition", _PARENTHESES)
 
     __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __and__
 
     def __invert__(self) -> NoReturn:
-        raise self._misused("is not a condition", _PARENTHESES)
+        raise self._misuse_error("is not a condition", _PARENTHESES)
 
-    def _misused(self, how: str, hint: str) -> InvalidRequest:
-        return InvalidRequest(f"Column {self.name!r} {how}.", subject=self.name, hint=hint)
+    def _misuse_error(self, how: str, hint: str) -> InvalidRequest:
+        return InvalidRequest(f"Column {self.name!r} {how}", subject=self.name, hint=hint)
 
     def _compare(self, op: Operator, literal: Any) -> Predicate:
         if isinstance(literal, Column | Predicate):
             raise InvalidRequest(
-                f"column {self.name!r} is compared with {literal!r}", subject=self.name,
-                hint="a column compares with a value; filter rows by two columns after reading them",
+                f"Column {self.name!r} cannot be compared with {literal!r}",
+                subject=self.name,
+                hint="compare a column with a value; filter rows by two columns after reading them",
             )
         return Compare(self.name, op, literal)
 
-    def _list(self, literals: object) -> tuple[Any, ...]:
+    def _to_literals(self, literals: object) -> tuple[Any, ...]:
         if isinstance(literals, str | bytes) or not isinstance(literals, Iterable):
-            hint = "give a list of values"
-            raise InvalidRequest(f"column {self.name!r} is looked for in {literals!r}", subject=self.name, hint=hint)
+            hint = "pass a list of values"
+            raise InvalidRequest(
+                f"Column {self.name!r} cannot be searched for in {literals!r}, which is not a list",
+                subject=self.name,
+                hint=hint,
+            )
         return tuple(literals)
 
     def isin(self, literals: Iterable[Any]) -> Predicate:
-        """Whether the value is one of these."""
-        return In(self.name, self._list(literals))
+        """Return the predicate that the value is one of the literals."""
+        return In(self.name, self._to_literals(literals))
 
     def not_in(self, literals: Iterable[Any]) -> Predicate:
-        """Whether the value is none of these."""
-        return In(self.name, self._list(literals), negated=True)
+        """Return the predicate that the value is none of the literals."""
+        return In(self.name, self._to_literals(literals), negated=True)
 
     def is_null(self) -> Predicate:
-        """Whether the value is null."""
+        """Return the predicate that the value is null."""
         return IsNull(self.name)
 
     def is_not_null(self) -> Predicate:
-        """Whether the value is not null."""
+        """Return the predicate that the value is not null."""
         return IsNull(self.name, negated=True)
 
     def between(self, low: Any, high: Any) -> Predicate:
-        """Whether the value is at least `low` and at most `high`."""
+        """Return the predicate that the value is at least `low` and at most `high`."""
         return And((self >= low, self <= high))
 
     def like(self, pattern: str, escape: str | None = None) -> Predicate:
-        """Whether the text fits the pattern: `%` any text, `_` one character."""
+        """Return the predicate that the text matches a pattern: ``%`` is any text, ``_`` is one character."""
         return Like(self.name, pattern, escape)
 
     def startswith(self, text: str) -> Predicate:
-        """Whether the text begins so; `%` and `_` are ordinary characters here."""
-        return Like(self.name, _quoted(text) + "%", "\\")
+        """Return the predicate that the text begins with `text`, in which ``%`` and ``_`` are ordinary characters."""
+        return Like(self.name, _escape_like(text) + "%", "\\")
 
     def endswith(self, text: str) -> Predicate:
-        """Whether the text ends so."""
-        return Like(self.name, "%" + _quoted(text), "\\")
+        """Return the predicate that the text ends with `text`, in which ``%`` and ``_`` are ordinary characters."""
+        return Like(self.name, "%" + _escape_like(text), "\\")
 
     def contains(self, text: str) -> Predicate:
-        """Whether the text occurs in it."""
-        return Like(self.name, "%" + _quoted(text) + "%", "\\")
+        """Return the predicate that the text contains `text`, in which ``%`` and ``_`` are ordinary characters."""
+        return Like(self.name, "%" + _escape_like(text) + "%", "\\")
 
 
-def _quoted(text: str) -> str:
+def _escape_like(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def col(name: str) -> Column:
-    """The column of this name, to be compared."""
+    """Return a column of this name, from which comparisons are built.
+
+    Raises
+    ------
+    InvalidRequest
+        The name is not a text.
+
+    Examples
+    --------
+    >>> from paimon import col
+    >>> condition = (col("amount") > 10) & col("day").is_not_null()
+    """
     return Column(check_text(name, "column name"))

@@ -1,8 +1,9 @@
-"""Predicates over columns whose nulls are shown as a default.
+"""Rewrite predicates for columns that have a default in place of null.
 
-Law: of a row as it is stored the rewritten predicate is true, false or unknown exactly as the predicate itself is of
-the row as it is shown; so whatever skips by stored values (statistics, indexes) needs to know of no default.
-Source: `DefaultValueAssigner` (0.9), which gives up such predicates instead.
+Invariant: The rewritten predicate has the same truth value for the stored row as the original predicate for the row
+that a reader sees. Code that prunes by stored values (statistics, indexes) therefore does not need to know the
+defaults.
+Source: `DefaultValueAssigner` (0.9), which drops such predicates instead.
 """
 
 from __future__ import annotations
@@ -10,33 +11,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Or, Predicate
-from paimon.domain.predicate.reference import matches
-from paimon.domain.predicate.transform import unknown_kind
+from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.expression import And, IsNull, Literal, Or, Predicate
+from paimon.domain.predicate.transform import Leaf, map_leaves
 
 
-def over_stored(predicate: Predicate, defaults: Mapping[str, Any]) -> Predicate:
-    """The same of stored rows; `defaults` are internal values by column, none of them null."""
+def rewrite_for_stored_rows(predicate: Predicate, defaults: Mapping[str, Any]) -> Predicate:
+    """Return the predicate rewritten for stored rows, in which null appears where readers see the default.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        The bound predicate on the rows that readers see.
+    defaults : mapping of str to Any
+        The default of each column that has one, as an internal value. No default is null.
+
+    Returns
+    -------
+    Predicate
+        The predicate on stored rows; the same object if no column has a default.
+
+    Raises
+    ------
+    Unsupported
+        The tree contains a node of an unknown class.
+    """
     if not defaults:
         return predicate
-    match predicate:
-        case Compare(column=column) | In(column=column) | Like(column=column) | IsNull(column=column):
-            return _leaf(predicate, column, defaults[column]) if column in defaults else predicate
-        case And(children=children):
-            return And(tuple(over_stored(child, defaults) for child in children))
-        case Or(children=children):
-            return Or(tuple(over_stored(child, defaults) for child in children))
-        case Not(child=child):
-            return Not(over_stored(child, defaults))
-        case Literal():
-            return predicate
-    raise unknown_kind(predicate)
+
+    def rewrite(leaf: Leaf) -> Predicate:
+        """Rewrite a condition on a column with a default."""
+        return _rewrite_leaf(leaf, defaults[leaf.column]) if leaf.column in defaults else leaf
+
+    return map_leaves(predicate, rewrite)
 
 
-def _leaf(predicate: Predicate, column: str, default: Any) -> Predicate:
+def _rewrite_leaf(predicate: Leaf, default: Any) -> Predicate:
+    """Return the condition on one column, with null counted as the default."""
+    column = predicate.column
     truth = matches(predicate, {column: default})
     if isinstance(predicate, IsNull):
         return Literal(truth)
-    if truth is None:  # nothing is known of any value then
+    if truth is None:  # the literal is null, so the condition is unknown for all values
         return predicate
     return Or((predicate, IsNull(column))) if truth else And((predicate, IsNull(column, negated=True)))

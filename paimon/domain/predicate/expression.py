@@ -1,8 +1,10 @@
-"""Predicates over rows as frozen trees.
+"""Predicates on rows as frozen trees.
 
-Law: a predicate has SQL's three truth values; a row is selected only where it is true. Unbound predicates hold the
-literals that the user gave; `bind` checks columns and turns literals into internal values of their column's type.
-Floating columns order as in Java: -0.0 < 0.0, NaN is the largest and equals itself.
+Unbound predicates contain the literals that the caller gave. `bind` checks the columns and converts the literals to
+internal values of the column types.
+
+Invariant: A predicate has SQL's three truth values, and a row is selected only if the predicate is true. Floating
+columns have Java's order: -0.0 < 0.0, and NaN is the largest value and equals itself.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ HOW_TO_COMBINE = (
     "combine conditions with & (and), | (or) and ~ (not), each condition in parentheses; "
     "write a range as col(...).between(low, high)"
 )
-"""Python's `and`, `or`, `not` and chained comparisons ask for a truth value and then drop one of the conditions."""
+"""Python's `and`, `or`, `not` and chained comparisons request a truth value, and then drop one of the conditions."""
 
 
 class Operator(Enum):
@@ -35,12 +37,12 @@ class Operator(Enum):
 
 @frozen
 class Predicate:
-    """Root of all predicates; `&`, `|` and `~` combine them.
+    """Base class of all predicates; `&`, `|` and `~` combine them.
 
     Notes
     -----
-    A predicate has no truth value: ``p and q``, ``p or q``, ``not p``, ``1 < col("id") < 3`` and ``if p`` raise
-    `InvalidRequest`, for Python would keep only one of the conditions.
+    A predicate has no truth value. Therefore ``p and q``, ``p or q``, ``not p``, ``1 < col("id") < 3`` and ``if p``
+    raise `InvalidRequest`. Python would keep only one of the conditions.
     """
 
     def __and__(self, other: Predicate) -> Predicate:
@@ -59,14 +61,15 @@ class Predicate:
         return Not(self)
 
     def __bool__(self) -> NoReturn:
-        raise InvalidRequest(f"The predicate {self!r} has no truth value.", subject="predicate", hint=HOW_TO_COMBINE)
+        raise InvalidRequest(f"Predicate {self!r} has no truth value", subject="predicate", hint=HOW_TO_COMBINE)
 
 
 def _operand(other: object) -> Predicate:
     if isinstance(other, Predicate):
         return other
     raise InvalidRequest(
-        f"A predicate cannot be combined with {other!r}, which is not a predicate.", subject="predicate",
+        f"A predicate cannot be combined with {other!r}, which is not a predicate",
+        subject="predicate",
         hint=HOW_TO_COMBINE,
     )
 
@@ -80,7 +83,7 @@ class Literal(Predicate):
 
 @frozen
 class Compare(Predicate):
-    """`column op literal`; a null literal makes it unknown."""
+    """`column op literal`; unknown if the literal is null."""
 
     column: str
     op: Operator
@@ -98,7 +101,10 @@ class In(Predicate):
 
 @frozen
 class Like(Predicate):
-    """`column [NOT] LIKE pattern`; `%` any text, `_` one character, `escape` quotes the next character."""
+    """`column [NOT] LIKE pattern`.
+
+    In the pattern, ``%`` is any text, ``_`` is one character, and `escape` makes the next character an ordinary one.
+    """
 
     column: str
     pattern: str
@@ -114,26 +120,54 @@ class IsNull(Predicate):
     negated: bool = False
 
 
-def _children(values: Iterable[Predicate]) -> tuple[Predicate, ...]:
+def _to_tuple(values: Iterable[Predicate]) -> tuple[Predicate, ...]:
     return tuple(values)
 
 
 @frozen
 class And(Predicate):
-    """All of them."""
+    """The conjunction of its children; true if there are none."""
 
-    children: tuple[Predicate, ...] = field(converter=_children)
+    children: tuple[Predicate, ...] = field(converter=_to_tuple)
 
 
 @frozen
 class Or(Predicate):
-    """Any of them."""
+    """The disjunction of its children; false if there are none."""
 
-    children: tuple[Predicate, ...] = field(converter=_children)
+    children: tuple[Predicate, ...] = field(converter=_to_tuple)
 
 
 @frozen
 class Not(Predicate):
-    """The opposite; unknown stays unknown."""
+    """The negation of its child; unknown stays unknown."""
 
     child: Predicate
+
+
+@frozen
+class ScalarSql:
+    """A scalar SQL expression that an evaluator outside of the core computes, row by row.
+
+    Attributes
+    ----------
+    text : str
+        The text of the caller, for messages.
+    sql : str
+        The expression in the SQL of DuckDB. Its columns are the quoted identifiers ``"c0"``, ``"c1"``, …, so that no
+        name and no value of a table becomes SQL.
+    columns : tuple of str
+        The columns, or the paths of nested fields, that these identifiers stand for.
+    """
+
+    text: str
+    sql: str
+    columns: tuple[str, ...]
+
+
+@frozen
+class SqlCondition(Predicate):
+    """A scalar SQL expression whose value is a truth value; it prunes nothing."""
+
+    expression: ScalarSql
+    negated: bool = False

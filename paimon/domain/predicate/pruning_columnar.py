@@ -1,13 +1,13 @@
-"""Which of many files may hold a row that a predicate selects, told by their statistics, for all files at once.
+"""Find the files that can contain a row that a predicate selects, by the statistics of all files at once.
 
-Law: a file is marked unless its statistics prove that no row of it makes the predicate true; equals
-`pruning.may_match` file by file. Bounds are bounds: truncated ones need not be values of the file; what is not known
-proves nothing. Source: `LeafPredicate.test(rowCount, …)`.
+Invariant: A file is marked unless its statistics prove that the predicate is true for none of its rows. The result
+equals `pruning_reference.may_match` for each file. Truncated bounds are not always values of the file. An unknown
+statistic proves nothing.
+Source: `LeafPredicate.test(rowCount, …)`.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from paimon.domain.columns.java_float_order import to_float_ordinal
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
 from paimon.domain.types.arrow_arrays import TRUE, make_scalar, to_numpy
 from paimon.domain.types.data_types import (
@@ -36,23 +37,23 @@ from paimon.domain.types.data_types import (
 
 Mask = npt.NDArray[np.bool_]
 Ordinals: TypeAlias = Any
-"""Values as what sorts like them: whole numbers (numpy, int64 or Python's), or byte strings (Arrow binary)."""
+"""Values in a form with the same order: integers (numpy int64 or Python's), or byte strings (Arrow binary)."""
 
-_WHOLE = (*INTEGER_TYPES, BooleanType, DateType, TimeType, *TIMESTAMP_TYPES)
+_INTEGER_ORDINALS = (*INTEGER_TYPES, BooleanType, DateType, TimeType, *TIMESTAMP_TYPES)
 
 
 @frozen(eq=False)
 class Bounds:
-    """Statistics of one column in many files; all parts are parallel.
+    """Statistics of one column in many files. All attributes are parallel, with one value for each file.
 
     Parameters
     ----------
     lower, upper : Ordinals
-        Bounds.
-    lower_known, upper_known : mask
-        Where the bounds mean anything.
-    null_counts : array
-        Number of nulls, -1 where unknown.
+        The bounds of the values that are not null.
+    lower_known, upper_known : numpy array of bool
+        False where the bound is unknown, so that its value has no meaning.
+    null_counts : numpy array of int64
+        The number of nulls; -1 if unknown.
     """
 
     lower: Ordinals
@@ -63,22 +64,25 @@ class Bounds:
 
 
 def ordinal(value: Any, data_type: DataType) -> int | bytes | None:
-    """What an internal value sorts by, among values of its column; None where there is no such thing."""
-    if isinstance(data_type, _WHOLE):
+    """Return the ordinal of an internal value among the values of its column; None if it has none."""
+    if isinstance(data_type, _INTEGER_ORDINALS):
         return int(value)
     if isinstance(data_type, FloatType | DoubleType):
-        return float_ordinal(float(value))
+        return to_float_ordinal(float(value))
     if isinstance(data_type, CHARACTER_TYPES):
         return str(value).encode()
     if isinstance(data_type, BYTES_TYPES):
         return bytes(value)
     if isinstance(data_type, DecimalType):
-        return _unscaled(Decimal(value), data_type.scale)
+        return _to_unscaled(Decimal(value), data_type.scale)
     return None
 
 
-def _unscaled(value: Decimal, scale: int) -> int | None:
-    """The value in steps of 10^-scale; None where it lies between two. Without a context, which would round."""
+def _to_unscaled(value: Decimal, scale: int) -> int | None:
+    """Return the value in units of ``10**-scale``; None if it is not a whole number of them.
+
+    The computation uses no decimal context, because a context rounds.
+    """
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits)))
     shift = int(exponent) + scale
@@ -89,121 +93,121 @@ def _unscaled(value: Decimal, scale: int) -> int | None:
     return -whole if sign else whole
 
 
-def float_ordinal(value: float) -> int:
-    """Java's order of doubles as whole numbers: -0.0 before 0.0, every NaN last."""
-    if value != value:
-        return 2**63 - 1
-    bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
-    return bits if bits >= 0 else -(bits & (2**63 - 1)) - 1
-
-
 def may_match_mask(
     predicate: Predicate,
     columns: Mapping[str, Bounds],
     types: Mapping[str, DataType],
     row_counts: npt.NDArray[np.int64],
 ) -> Mask:
-    """Marks the files that may hold a row for which the predicate is true.
+    """Mark the files that can contain a row for which the predicate is true.
 
     Parameters
     ----------
     predicate : Predicate
-        Bound: literals are internal values.
-    columns : mapping
-        Statistics by column; a column that is not there is unknown.
-    types : mapping
-        Types of the columns that the predicate names.
-    row_counts : array
-        Rows of each file.
+        The bound predicate; its literals are internal values.
+    columns : mapping of str to Bounds
+        The statistics by column name. A column that is missing is unknown.
+    types : mapping of str to DataType
+        The types of the columns that the predicate names.
+    row_counts : numpy array of int64
+        The number of rows of each file.
+
+    Returns
+    -------
+    numpy array of bool
+        One value for each file. A file without rows is not marked.
     """
-    return _Files(columns, types, row_counts).marked(predicate) & (row_counts > 0)
+    return _Files(columns, types, row_counts).mask_matching(predicate) & (row_counts > 0)
 
 
 @frozen(eq=False)
 class _Files:
+    """The statistics of all files, on which one predicate is evaluated."""
+
     columns: Mapping[str, Bounds]
     types: Mapping[str, DataType]
     row_counts: npt.NDArray[np.int64]
 
-    def marked(self, predicate: Predicate) -> Mask:
+    def mask_matching(self, predicate: Predicate) -> Mask:
+        """Mark the files that can contain a row for which this node is true."""
         match predicate:
             case Literal(value):
-                return self._all(value is True)
+                return self._constant_mask(value is True)
             case And(children):
-                return self._folded(np.logical_and, children, True)
+                return self._fold_children(np.logical_and, children, True)
             case Or(children):
-                return self._folded(np.logical_or, children, False)
+                return self._fold_children(np.logical_or, children, False)
             case Not(child):
-                return self.marked(_negated(child))
+                return self.mask_matching(_negate_predicate(child))
             case IsNull(column, negated):
-                return self._null(column, negated)
+                return self._null_mask(column, negated)
             case Compare(column, op, literal):
-                return self._compared(column, op, literal)
+                return self._comparison_mask(column, op, literal)
             case In(column, literals, negated):
-                return self._among(column, literals, negated)
+                return self._in_mask(column, literals, negated)
             case Like(column, pattern, escape, negated):
-                return self._like(column, None if negated else _prefix(pattern, escape))
-        return self._all(True)
+                return self._like(column, None if negated else _like_prefix(pattern, escape))
+        return self._constant_mask(True)
 
-    def _all(self, value: bool) -> Mask:
+    def _constant_mask(self, value: bool) -> Mask:
         return np.full(len(self.row_counts), value)
 
-    def _folded(self, fold: Callable[[Mask, Mask], Mask], children: Sequence[Predicate], start: bool) -> Mask:
-        mask = self._all(start)
+    def _fold_children(self, fold: Callable[[Mask, Mask], Mask], children: Sequence[Predicate], start: bool) -> Mask:
+        mask = self._constant_mask(start)
         for child in children:
-            mask = fold(mask, self.marked(child))
+            mask = fold(mask, self.mask_matching(child))
         return mask
 
     def _bounds(self, column: str) -> Bounds | None:
         return self.columns.get(column) if column in self.types else None
 
-    def _null(self, column: str, negated: bool) -> Mask:
+    def _null_mask(self, column: str, negated: bool) -> Mask:
         bounds = self._bounds(column)
         if bounds is None:
-            return self._all(True)
+            return self._constant_mask(True)
         if negated:
             return np.less(bounds.null_counts, self.row_counts)
         return np.not_equal(bounds.null_counts, 0)
 
-    def _compared(self, column: str, op: Operator, literal: Any) -> Mask:
+    def _comparison_mask(self, column: str, op: Operator, literal: Any) -> Mask:
         if literal is None:
-            return self._all(False)
+            return self._constant_mask(False)
         bounds = self._bounds(column)
         if bounds is None:
-            return self._all(True)
+            return self._constant_mask(True)
         value = ordinal(literal, self.types[column])
-        fits = self._all(True) if value is None else _TESTS[op](bounds, value)
-        return self._null(column, negated=True) & fits
+        fits = self._constant_mask(True) if value is None else _TESTS[op](bounds, value)
+        return self._null_mask(column, negated=True) & fits
 
-    def _among(self, column: str, literals: Sequence[Any], negated: bool) -> Mask:
+    def _in_mask(self, column: str, literals: Sequence[Any], negated: bool) -> Mask:
         if not negated:
-            return self._folded(np.logical_or, [Compare(column, Operator.EQ, v) for v in literals], False)
-        unequal = self._folded(np.logical_and, [Compare(column, Operator.NE, v) for v in literals], True)
-        return self._null(column, negated=True) & unequal
+            return self._fold_children(np.logical_or, [Compare(column, Operator.EQ, v) for v in literals], False)
+        unequal = self._fold_children(np.logical_and, [Compare(column, Operator.NE, v) for v in literals], True)
+        return self._null_mask(column, negated=True) & unequal
 
     def _like(self, column: str, prefix: str | None) -> Mask:
         bounds = self._bounds(column)
         if bounds is None:
-            return self._all(True)
+            return self._constant_mask(True)
         if not prefix or not isinstance(self.types[column], CHARACTER_TYPES):
-            return self._null(column, negated=True)
+            return self._null_mask(column, negated=True)
         low = prefix.encode()
-        fits = _upper(pc.greater_equal, bounds, low)
-        after = _after(low)
+        fits = _compare_upper(pc.greater_equal, bounds, low)
+        after = _next_prefix(low)
         if after is not None:
-            fits &= _lower(pc.less, bounds, after)
-        return self._null(column, negated=True) & fits
+            fits &= _compare_lower(pc.less, bounds, after)
+        return self._null_mask(column, negated=True) & fits
 
 
-def _negated(predicate: Predicate) -> Predicate:
-    """A predicate that is true exactly where this one is false."""
+def _negate_predicate(predicate: Predicate) -> Predicate:
+    """Return a predicate that is true exactly where the given one is false."""
     match predicate:
         case Literal(value):
             return Literal(None if value is None else not value)
         case And(children):
-            return Or(tuple(map(_negated, children)))
+            return Or(tuple(map(_negate_predicate, children)))
         case Or(children):
-            return And(tuple(map(_negated, children)))
+            return And(tuple(map(_negate_predicate, children)))
         case Not(child):
             return child
         case IsNull(column, negated):
@@ -243,50 +247,50 @@ def _compare(kernel: Callable[..., Any], values: Ordinals, value: int | bytes) -
     return np.asarray(_NUMPY[kernel](values, value), dtype=bool)
 
 
-def _known(kernel: Callable[..., Any], values: Ordinals, known: Mask, value: int | bytes) -> Mask:
-    """The comparison where values are known; where none is, they need not even be of the value's kind."""
+def _compare_known(kernel: Callable[..., Any], values: Ordinals, known: Mask, value: int | bytes) -> Mask:
+    """Compare only if any value is known; values that are all unknown can have another type than the literal."""
     return _compare(kernel, values, value) if bool(known.any()) else known
 
 
-def _lower(kernel: Callable[..., Any], bounds: Bounds, value: int | bytes) -> Mask:
-    return _known(kernel, bounds.lower, bounds.lower_known, value) | ~bounds.lower_known
+def _compare_lower(kernel: Callable[..., Any], bounds: Bounds, value: int | bytes) -> Mask:
+    return _compare_known(kernel, bounds.lower, bounds.lower_known, value) | ~bounds.lower_known
 
 
-def _upper(kernel: Callable[..., Any], bounds: Bounds, value: int | bytes) -> Mask:
-    return _known(kernel, bounds.upper, bounds.upper_known, value) | ~bounds.upper_known
+def _compare_upper(kernel: Callable[..., Any], bounds: Bounds, value: int | bytes) -> Mask:
+    return _compare_known(kernel, bounds.upper, bounds.upper_known, value) | ~bounds.upper_known
 
 
-def _unequal(bounds: Bounds, value: int | bytes) -> Mask:
+def _may_differ(bounds: Bounds, value: int | bytes) -> Mask:
     both = bounds.lower_known & bounds.upper_known
-    equal = (_known(pc.equal, bound, both, value) for bound in (bounds.lower, bounds.upper))
+    equal = (_compare_known(pc.equal, bound, both, value) for bound in (bounds.lower, bounds.upper))
     found: Mask = ~np.logical_and.reduce([both, *equal])
     return found
 
 
 _TESTS: Mapping[Operator, Callable[[Bounds, int | bytes], Mask]] = {
-    Operator.EQ: lambda b, value: _lower(pc.less_equal, b, value) & _upper(pc.greater_equal, b, value),
-    Operator.NE: _unequal,
-    Operator.LT: lambda b, value: _lower(pc.less, b, value),
-    Operator.LE: lambda b, value: _lower(pc.less_equal, b, value),
-    Operator.GT: lambda b, value: _upper(pc.greater, b, value),
-    Operator.GE: lambda b, value: _upper(pc.greater_equal, b, value),
+    Operator.EQ: lambda b, value: _compare_lower(pc.less_equal, b, value) & _compare_upper(pc.greater_equal, b, value),
+    Operator.NE: _may_differ,
+    Operator.LT: lambda b, value: _compare_lower(pc.less, b, value),
+    Operator.LE: lambda b, value: _compare_lower(pc.less_equal, b, value),
+    Operator.GT: lambda b, value: _compare_upper(pc.greater, b, value),
+    Operator.GE: lambda b, value: _compare_upper(pc.greater_equal, b, value),
 }
 
 
-def _prefix(pattern: str, escape: str | None) -> str:
-    """The text that every match begins with."""
-    kept: list[str] = []
+def _like_prefix(pattern: str, escape: str | None) -> str:
+    """Return the text with which every match begins."""
+    parts: list[str] = []
     characters = iter(pattern)
     for character in characters:
         if escape and character == escape:
             character = next(characters, "")
         elif character in "%_":
             break
-        kept.append(character)
-    return "".join(kept)
+        parts.append(character)
+    return "".join(parts)
 
 
-def _after(prefix: bytes) -> bytes | None:
-    """The smallest byte string above all that begin with `prefix`; None where there is none."""
+def _next_prefix(prefix: bytes) -> bytes | None:
+    """Return the smallest byte string that is larger than all with this prefix; None if there is none."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

@@ -1,8 +1,9 @@
-"""Predicates from SQL text.
+"""Parse predicates from SQL text.
 
-Law: what is accepted means what it means in SQL; whatever else SQL has (functions, subqueries, arithmetic, a column
-beside another column) is refused with a hint, and no text ends in a bare error. This module loads the SQL parser:
-import it only where there is text to parse.
+Importing this module loads the SQL parser. Import it only where there is text to parse.
+
+Invariant: Accepted text has the meaning that it has in SQL. Everything else in SQL (functions, subqueries, arithmetic,
+comparisons of two columns) is refused with a hint. Any text leads to a predicate or to `InvalidRequest`.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ _FLIPPED: Mapping[Operator, Operator] = {
     Operator.GE: Operator.LE,
 }
 _KNOWN_PARTS = frozenset(("this", "expression", "expressions", "low", "high", "negate", "table", "db", "catalog"))
-"""Parts of nodes that are looked at; what else the parser may find there would be lost silently."""
+"""The converted attributes of syntax nodes. A node with any other attribute is refused, so that nothing is ignored."""
 
 
 class PredicateDialect(sqlglot.Dialect):  # type: ignore[misc]
     """Standard SQL with both kinds of identifier quotes, and without backslash escapes."""
 
     class Tokenizer(sqlglot.Tokenizer):  # type: ignore[misc]
-        """Quotes of identifiers, texts and binaries."""
+        """Quotes of identifiers, texts and binary literals."""
 
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012
         STRING_ESCAPES = ["'"]  # noqa: RUF012
@@ -56,94 +57,125 @@ class PredicateDialect(sqlglot.Dialect):  # type: ignore[misc]
 
 
 def parse_predicate(text: str) -> Predicate:
-    """The unbound predicate that the text says.
+    """Return the unbound predicate of a SQL text.
 
     Raises
     ------
     InvalidRequest
-        Where the text is not SQL, or no predicate over columns and values.
+        The text is not valid SQL, or is not a predicate on columns and values.
     """
-    return understood(text, "predicate", HINT, _predicate)
+    return parse_sql(text, "predicate", HINT, convert_predicate)
 
 
-def understood(text: str, what: str, hint: str, read: Callable[[exp.Expression], T]) -> T:
-    """What `read` makes of the tree of a text; InvalidRequest, never a bare error, where there is none.
+def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], T]) -> T:
+    """Parse a SQL text and convert its syntax tree.
 
     Parameters
     ----------
-    what, hint : str
-        What the text is to be, and what such a thing consists of.
+    text : str
+        The SQL text.
+    what : str
+        What the text must be, for error messages: ``predicate``, ``expression``.
+    hint : str
+        What such a text consists of, for error messages.
+    read : callable from exp.Expression to T
+        Converts the root of the syntax tree.
+
+    Returns
+    -------
+    T
+        The result of `read`.
+
+    Raises
+    ------
+    InvalidRequest
+        The text is empty, too long, nested too deep, not one statement, or not valid SQL.
+    PaimonError
+        Whatever `read` raises.
     """
     if not isinstance(text, str) or not text.strip():
-        raise InvalidRequest(f"{text!r} is no {what}", hint=hint)
+        raise InvalidRequest(f"{text!r} is not a valid {what}", hint=hint)
     if len(text) > LONGEST_TEXT:
-        raise InvalidRequest(f"the {what} has {len(text)} characters", hint=f"at most {LONGEST_TEXT} are read")
+        raise InvalidRequest(
+            f"{what.capitalize()} text has {len(text)} characters", hint=f"the limit is {LONGEST_TEXT}"
+        )
     try:
         trees = sqlglot.parse(text, dialect=PredicateDialect)
         if len(trees) != 1 or trees[0] is None:
-            raise InvalidRequest(f"{text!r} is not one {what}", subject=text, hint=hint)
+            raise InvalidRequest(f"{text!r} is not a single {what}", subject=text, hint=hint)
         return read(trees[0])
     except PaimonError:
         raise
     except (SqlglotError, ValueError, ArithmeticError) as error:
-        raise InvalidRequest(f"{text!r} is not SQL that can be read{_place(error)}", subject=text, hint=hint) from error
+        raise InvalidRequest(f"{text!r} is not valid SQL{_format_position(error)}", subject=text, hint=hint) from error
     except RecursionError as error:
-        raise InvalidRequest(f"the {what} is nested too deep", subject=text[:200], hint="use IN for lists") from error
+        raise InvalidRequest(
+            f"{what.capitalize()} text is nested too deep", subject=text[:200], hint="use IN for lists"
+        ) from error
 
 
-def _place(error: Exception) -> str:
-    """Where the text went wrong; the parser's own words name its classes."""
+def _format_position(error: Exception) -> str:
+    """Return the position of a syntax error. The message of the parser is left out, because it names parser classes."""
     if not isinstance(error, SqlglotError):
         return f": {error}"
     where = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
     return f": line {where['line']}, column {where['col']}" if where.get("line") and where.get("col") else ""
 
 
-def _refused(node: exp.Expression, why: str = HINT) -> InvalidRequest:
+def _not_a_predicate_error(node: exp.Expression, why: str = HINT) -> InvalidRequest:
     text = node.sql(dialect=PredicateDialect)
     return InvalidRequest(f"{text!r} cannot be used in a predicate", subject=text, hint=why)
 
 
-def _predicate(node: exp.Expression) -> Predicate:
+def convert_predicate(node: exp.Expression) -> Predicate:
+    """Return the unbound predicate of a syntax tree.
+
+    Raises
+    ------
+    InvalidRequest
+        The tree contains more than comparisons of columns with values.
+    """
     convert = _NODES.get(type(node))
     if convert is None or any(value for name, value in node.args.items() if name not in _KNOWN_PARTS):
-        raise _refused(node)
-    return _negated(convert(node)) if node.args.get("negate") else convert(node)
+        raise _not_a_predicate_error(node)
+    return _negate_predicate(convert(node)) if node.args.get("negate") else convert(node)
 
 
-def _flat(node: exp.Expression) -> tuple[Predicate, ...]:
-    """The operands of a chain of ANDs or ORs; chains are long, so this does not recurse along them."""
+def _flatten_chain(node: exp.Expression) -> tuple[Predicate, ...]:
+    """Return the operands of a chain of AND or OR. Chains can be long, so this does not recurse along them."""
     kind, parts, rest = type(node), [], [node]
     while rest:
         current = rest.pop()
         if type(current) is kind:
             rest += [current.expression, current.this]
         else:
-            parts.append(_predicate(current))
+            parts.append(convert_predicate(current))
     return tuple(parts)
 
 
-def _comparison(node: exp.Expression) -> Predicate:
+def _convert_comparison(node: exp.Expression) -> Predicate:
     op = _OPERATORS[type(node)]
-    left, right = _bare(node.this), _bare(node.expression)
+    left, right = _strip_parentheses(node.this), _strip_parentheses(node.expression)
     left_column, right_column = _is_column(left), _is_column(right)
     if left_column and right_column:
-        raise _refused(node, "a column compares with a value; filter rows by two columns after reading them")
+        raise _not_a_predicate_error(
+            node, "compare a column with a value; filter rows by two columns after reading them"
+        )
     if left_column:
-        return Compare(_path(left), op, literal_value(right))
+        return Compare(_to_path(left), op, literal_value(right))
     if right_column:
-        return Compare(_path(right), _FLIPPED[op], literal_value(left))
-    return _constant(node, op, literal_value(left), literal_value(right))
+        return Compare(_to_path(right), _FLIPPED[op], literal_value(left))
+    return _compare_constants(node, op, literal_value(left), literal_value(right))
 
 
-def _constant(node: exp.Expression, op: Operator, left: Any, right: Any) -> Predicate:
-    """Two values compared, such as the ``1 = 1`` that programs write."""
+def _compare_constants(node: exp.Expression, op: Operator, left: Any, right: Any) -> Predicate:
+    """Evaluate a comparison of two values, such as the ``1 = 1`` in generated SQL."""
     if left is None or right is None:
         return Literal(None)
     numbers = all(isinstance(v, int | Decimal) and not isinstance(v, bool) for v in (left, right))
     if not numbers and type(left) is not type(right):
-        raise _refused(node, "two values of different types")
-    answers = {
+        raise _not_a_predicate_error(node, "compare values of the same type")
+    truths = {
         Operator.EQ: left == right,
         Operator.NE: left != right,
         Operator.LT: left < right,
@@ -151,48 +183,48 @@ def _constant(node: exp.Expression, op: Operator, left: Any, right: Any) -> Pred
         Operator.GT: left > right,
         Operator.GE: left >= right,
     }
-    return Literal(answers[op])
+    return Literal(truths[op])
 
 
-def _in(node: exp.Expression) -> Predicate:
+def _convert_in(node: exp.Expression) -> Predicate:
     if not node.expressions:
-        raise _refused(node, "IN takes a list of values, such as a IN (1, 2)")
+        raise _not_a_predicate_error(node, "IN needs a list of values, for example a IN (1, 2)")
     return In(column_path(node.this), tuple(literal_value(e) for e in node.expressions))
 
 
-def _between(node: exp.Expression) -> Predicate:
+def _convert_between(node: exp.Expression) -> Predicate:
     column, low, high = column_path(node.this), literal_value(node.args["low"]), literal_value(node.args["high"])
     return And((Compare(column, Operator.GE, low), Compare(column, Operator.LE, high)))
 
 
-def _like(node: exp.Expression, escape: str | None = None) -> Predicate:
+def _convert_like(node: exp.Expression, escape: str | None = None) -> Predicate:
     pattern = literal_value(node.expression)
     if not isinstance(pattern, str):
-        raise _refused(node, "LIKE takes a text, such as a LIKE 'x%'")
+        raise _not_a_predicate_error(node, "LIKE needs a text, for example a LIKE 'x%'")
     return Like(column_path(node.this), pattern, escape)
 
 
-def _escape(node: exp.Expression) -> Predicate:
+def _convert_escape(node: exp.Expression) -> Predicate:
     escape = literal_value(node.expression)
     if not isinstance(node.this, exp.Like) or not isinstance(escape, str):
-        raise _refused(node)
-    like = _like(node.this, escape)
-    return _negated(like) if node.this.args.get("negate") else like
+        raise _not_a_predicate_error(node)
+    like = _convert_like(node.this, escape)
+    return _negate_predicate(like) if node.this.args.get("negate") else like
 
 
-def _is(node: exp.Expression) -> Predicate:
+def _convert_is(node: exp.Expression) -> Predicate:
     if not isinstance(node.expression, exp.Null):
-        raise _refused(node, "IS takes NULL or NOT NULL")
+        raise _not_a_predicate_error(node, "write IS NULL or IS NOT NULL")
     return IsNull(column_path(node.this))
 
 
-def _negated(child: Predicate) -> Predicate:
+def _negate_predicate(child: Predicate) -> Predicate:
     if isinstance(child, In | Like | IsNull) and not child.negated:
         return evolve(child, negated=True)
     return Not(child)
 
 
-def _bare(node: exp.Expression) -> exp.Expression:
+def _strip_parentheses(node: exp.Expression) -> exp.Expression:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
@@ -203,27 +235,51 @@ def _is_column(node: exp.Expression) -> bool:
 
 
 def column_path(node: exp.Expression) -> str:
-    bare = _bare(node)
-    if not _is_column(bare):
-        raise _refused(node, "a column is expected here")
-    return _path(bare)
+    """Return the name of the column, or the path of the nested field, that a syntax node names.
+
+    Raises
+    ------
+    InvalidRequest
+        The node is not a column.
+    """
+    inner_node = _strip_parentheses(node)
+    if not _is_column(inner_node):
+        raise _not_a_predicate_error(node, "use a column name here")
+    return _to_path(inner_node)
 
 
-def _path(node: exp.Expression) -> str:
+def _to_path(node: exp.Expression) -> str:
     match node:
         case exp.Identifier():
             return str(node.this)
         case exp.Column():
-            return ".".join(_path(part) for part in node.parts)
+            return ".".join(_to_path(part) for part in node.parts)
         case exp.Dot():
-            return f"{_path(_bare(node.this))}.{_path(node.expression)}"
-    raise _refused(node, "a column is expected here")
+            return f"{_to_path(_strip_parentheses(node.this))}.{_to_path(node.expression)}"
+    raise _not_a_predicate_error(node, "use a column name here")
 
 
 def literal_value(node: exp.Expression) -> Any:
-    match _bare(node):
+    """Return the Python value of a literal in a syntax tree.
+
+    Parameters
+    ----------
+    node : exp.Expression
+        A number, text, boolean, NULL, hexadecimal binary, or a typed text such as ``DATE '2026-01-31'``.
+
+    Returns
+    -------
+    int, Decimal, str, bool, bytes, date or None
+        Times and timestamps stay text, because their column can hold nanoseconds.
+
+    Raises
+    ------
+    InvalidRequest
+        The node is not a literal.
+    """
+    match _strip_parentheses(node):
         case exp.Literal() as literal:
-            return str(literal.this) if literal.is_string else _number(str(literal.this))
+            return str(literal.this) if literal.is_string else _parse_number(str(literal.this))
         case exp.Neg(this=inner):
             number = literal_value(inner)
             if isinstance(number, int) and not isinstance(number, bool):
@@ -237,36 +293,38 @@ def literal_value(node: exp.Expression) -> Any:
         case exp.HexString(this=digits):
             return bytes.fromhex(str(digits))
         case exp.Cast(this=exp.Literal(is_string=True, this=text), to=to):
-            return _typed(node, str(text), to)
-    raise _refused(node, "a value is expected here: a number, 'text', TRUE, NULL, DATE '…', TIMESTAMP '…' or X'…'")
+            return _convert_typed_literal(node, str(text), to)
+    raise _not_a_predicate_error(
+        node, "use a literal value: a number, 'text', TRUE, NULL, DATE '…', TIMESTAMP '…' or X'…'"
+    )
 
 
-def _number(text: str) -> int | Decimal:
+def _parse_number(text: str) -> int | Decimal:
     return int(text) if text.isdecimal() else Decimal(text)
 
 
-def _typed(node: exp.Expression, text: str, to: exp.Expression) -> Any:
+def _convert_typed_literal(node: exp.Expression, text: str, to: exp.Expression) -> Any:
     kinds = exp.DataType.Type
     if to.this in (kinds.DATE,):
         return datetime.date.fromisoformat(text.strip())
     if to.this in (kinds.TIMESTAMP, kinds.TIMESTAMPTZ, kinds.TIMESTAMPLTZ, kinds.DATETIME, kinds.TIME):
-        return text  # read by the column, which may hold nanoseconds
-    raise _refused(node, "values are written as DATE '…', TIME '…', TIMESTAMP '…' or plainly")
+        return text  # converted by `bind`: the column can have nanoseconds
+    raise _not_a_predicate_error(node, "write the value as DATE '…', TIME '…', TIMESTAMP '…', or without a type")
 
 
 _NODES: Mapping[type[exp.Expression], Callable[[exp.Expression], Predicate]] = {
-    **dict.fromkeys(_OPERATORS, _comparison),
-    exp.And: lambda node: And(_flat(node)),
-    exp.Or: lambda node: Or(_flat(node)),
-    exp.Not: lambda node: _negated(_predicate(node.this)),
-    exp.Paren: lambda node: _predicate(node.this),
-    exp.In: _in,
-    exp.Between: _between,
-    exp.Like: _like,
-    exp.Escape: _escape,
-    exp.Is: _is,
+    **dict.fromkeys(_OPERATORS, _convert_comparison),
+    exp.And: lambda node: And(_flatten_chain(node)),
+    exp.Or: lambda node: Or(_flatten_chain(node)),
+    exp.Not: lambda node: _negate_predicate(convert_predicate(node.this)),
+    exp.Paren: lambda node: convert_predicate(node.this),
+    exp.In: _convert_in,
+    exp.Between: _convert_between,
+    exp.Like: _convert_like,
+    exp.Escape: _convert_escape,
+    exp.Is: _convert_is,
     exp.Boolean: lambda node: Literal(bool(node.this)),
     exp.Null: lambda node: Literal(None),
-    exp.Column: lambda node: Compare(_path(node), Operator.EQ, True),
-    exp.Dot: lambda node: Compare(_path(node), Operator.EQ, True),
+    exp.Column: lambda node: Compare(_to_path(node), Operator.EQ, True),
+    exp.Dot: lambda node: Compare(_to_path(node), Operator.EQ, True),
 }

@@ -1,7 +1,7 @@
-"""Predicates as SQL text.
+"""Format predicates as SQL text.
 
-Law: parsing the text of an unbound predicate gives an equal meaning back; of a bound one the text shows internal
-values.
+Invariant: Parsing the text of an unbound predicate returns a predicate with the same meaning. The text of a bound
+predicate shows internal values.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import datetime
 import re
 from typing import Any
 
-from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Or, Predicate
-from paimon.domain.predicate.transform import unknown_kind
+from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Or, Predicate, SqlCondition
+from paimon.domain.predicate.transform import unknown_predicate_error
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z", re.ASCII)
-_WORDS = frozenset(
+_RESERVED_WORDS = frozenset(
     (
         *("all", "and", "any", "as", "between", "by", "case", "cast", "date", "distinct", "else", "end", "escape"),
         *("exists", "false", "from", "group", "having", "in", "interval", "is", "like", "limit", "not", "null", "on"),
@@ -24,41 +24,49 @@ _WORDS = frozenset(
 )
 
 
-def describe(predicate: Predicate) -> str:
-    """SQL text of a predicate."""
+def format_predicate(predicate: Predicate) -> str:
+    """Return the SQL text of a predicate.
+
+    Raises
+    ------
+    Unsupported
+        The tree contains a node of an unknown class.
+    """
     match predicate:
         case Literal(value=value):
             return "NULL" if value is None else str(value).upper()
         case Compare(column=column, op=op, literal=literal):
-            return f"{_name(column)} {op.value} {_value(literal)}"
+            return f"{_format_name(column)} {op.value} {_format_value(literal)}"
         case In(column=column, literals=literals, negated=negated):
-            return f"{_name(column)} {'NOT ' if negated else ''}IN ({', '.join(map(_value, literals))})"
+            return f"{_format_name(column)} {'NOT ' if negated else ''}IN ({', '.join(map(_format_value, literals))})"
         case Like(column=column, pattern=pattern, escape=escape, negated=negated):
-            tail = "" if escape is None else f" ESCAPE {_value(escape)}"
-            return f"{_name(column)} {'NOT ' if negated else ''}LIKE {_value(pattern)}{tail}"
+            tail = "" if escape is None else f" ESCAPE {_format_value(escape)}"
+            return f"{_format_name(column)} {'NOT ' if negated else ''}LIKE {_format_value(pattern)}{tail}"
         case IsNull(column=column, negated=negated):
-            return f"{_name(column)} IS {'NOT ' if negated else ''}NULL"
+            return f"{_format_name(column)} IS {'NOT ' if negated else ''}NULL"
+        case SqlCondition(expression=expression, negated=negated):
+            return f"{'NOT ' if negated else ''}({expression.text})"
         case And(children=children):
-            return " AND ".join(map(_nested, children)) or "TRUE"
+            return " AND ".join(map(_parenthesize, children)) or "TRUE"
         case Or(children=children):
-            return " OR ".join(map(_nested, children)) or "FALSE"
+            return " OR ".join(map(_parenthesize, children)) or "FALSE"
         case Not(child=child):
-            return f"NOT {_nested(child)}"
-    raise unknown_kind(predicate)
+            return f"NOT {_parenthesize(child)}"
+    raise unknown_predicate_error(predicate)
 
 
-def _nested(predicate: Predicate) -> str:
-    text = describe(predicate)
+def _parenthesize(predicate: Predicate) -> str:
+    text = format_predicate(predicate)
     return f"({text})" if isinstance(predicate, And | Or | Not) else text
 
 
-def _name(column: str) -> str:
-    if _PLAIN_NAME.match(column) and not any(part.lower() in _WORDS for part in column.split(".")):
+def _format_name(column: str) -> str:
+    if _PLAIN_NAME.match(column) and not any(part.lower() in _RESERVED_WORDS for part in column.split(".")):
         return column
     return "`" + column.replace("`", "``") + "`"
 
 
-def _value(literal: Any) -> str:
+def _format_value(literal: Any) -> str:
     match literal:
         case None:
             return "NULL"

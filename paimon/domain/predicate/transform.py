@@ -1,19 +1,32 @@
-"""Predicates rewritten without a change of meaning, or weakened on purpose.
+"""Rewrite predicates: normalize, rename columns, or reduce to some columns.
 
-Law: `simplify` and `rename` keep all three truth values of every row; `only_columns` is true wherever the whole is
-true.
+Invariant: `simplify` and `rename_columns` keep the truth value for each row. `restrict_to_columns` is true wherever the
+whole predicate is true.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from attrs import evolve
 
 from paimon.domain.errors import Unsupported
-from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
+from paimon.domain.predicate.expression import (
+    And,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    SqlCondition,
+)
 
 Leaf = Compare | In | Like | IsNull
+"""A condition on one column."""
 
 OPPOSITE: Mapping[Operator, Operator] = {
     Operator.EQ: Operator.NE,
@@ -23,65 +36,75 @@ OPPOSITE: Mapping[Operator, Operator] = {
     Operator.GT: Operator.LE,
     Operator.LE: Operator.GT,
 }
-"""What NOT makes of an operator; exact, because values are totally ordered and null stays unknown."""
+"""The negation of each operator. It is exact, because values are totally ordered and null stays unknown."""
 
 
-def unknown_kind(predicate: Predicate) -> Unsupported:
-    """The error for a node that is none of ours."""
+def unknown_predicate_error(predicate: Predicate) -> Unsupported:
+    """Return the error for a predicate node of an unknown class."""
     return Unsupported(f"predicate {type(predicate).__name__}")
 
 
-def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """The parts that all must hold; none for a predicate that is always true."""
+def split_conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """Return the conditions that a predicate combines with AND; none if it is always true."""
     if isinstance(predicate, And):
-        return tuple(part for child in predicate.children for part in conjuncts(child))
+        return tuple(part for child in predicate.children for part in split_conjuncts(child))
     return () if predicate == Literal(True) else (predicate,)
 
 
-def both(parts: Iterable[Predicate]) -> Predicate:
-    """The conjunction of the parts, without needless nodes."""
-    return _joined(tuple(parts), And, absorbing=False)
+def join_conjuncts(parts: Iterable[Predicate]) -> Predicate:
+    """Return the conjunction of the parts, simplified."""
+    return _join_predicates(tuple(parts), And, absorbing=False)
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """Names of the columns (or nested paths) that it looks at."""
+    """Return the names of the columns, or the paths of the nested fields, that a predicate uses.
+
+    Raises
+    ------
+    Unsupported
+        The tree contains a node of an unknown class.
+    """
     match predicate:
         case Compare(column=column) | In(column=column) | Like(column=column) | IsNull(column=column):
             return frozenset((column,))
+        case SqlCondition(expression=expression):
+            return frozenset(expression.columns)
         case And(children=children) | Or(children=children):
             return frozenset().union(*(columns_of(c) for c in children))
         case Not(child=child):
             return columns_of(child)
         case Literal():
             return frozenset()
-    raise unknown_kind(predicate)
+    raise unknown_predicate_error(predicate)
 
 
 def simplify(predicate: Predicate) -> Predicate:
-    """The same without NOT, nested AND in AND or OR in OR, and constants."""
-    return _normal(predicate, negate=False)
+    """Return an equal predicate without NOT, without AND inside AND or OR inside OR, and without constants."""
+    return _normalize(predicate, negate=False)
 
 
-def _normal(predicate: Predicate, negate: bool) -> Predicate:
+def _normalize(predicate: Predicate, negate: bool) -> Predicate:
     match predicate:
         case Not(child=child):
-            return _normal(child, not negate)
+            return _normalize(child, not negate)
         case Literal(value=value):
             return Literal(value if value is None else value != negate)
         case Compare(op=op, literal=literal):
             if literal is None:
                 return Literal(None)
             return evolve(predicate, op=OPPOSITE[op]) if negate else predicate
-        case In(negated=negated) | Like(negated=negated) | IsNull(negated=negated):
+        case In(negated=negated) | Like(negated=negated) | IsNull(negated=negated) | SqlCondition(negated=negated):
             return evolve(predicate, negated=negated != negate)
         case And(children=children) | Or(children=children):
-            parts = tuple(_normal(c, negate) for c in children)
+            parts = tuple(_normalize(c, negate) for c in children)
             is_and = isinstance(predicate, And) != negate
-            return _joined(parts, And, absorbing=False) if is_and else _joined(parts, Or, absorbing=True)
-    raise unknown_kind(predicate)
+            return (
+                _join_predicates(parts, And, absorbing=False) if is_and else _join_predicates(parts, Or, absorbing=True)
+            )
+    raise unknown_predicate_error(predicate)
 
 
-def _joined(parts: tuple[Predicate, ...], join: type[And] | type[Or], absorbing: bool) -> Predicate:
+def _join_predicates(parts: tuple[Predicate, ...], join: type[And] | type[Or], absorbing: bool) -> Predicate:
     flat: list[Predicate] = []
     for part in parts:
         for piece in part.children if isinstance(part, join) else (part,):
@@ -94,47 +117,134 @@ def _joined(parts: tuple[Predicate, ...], join: type[And] | type[Or], absorbing:
     return flat[0] if len(flat) == 1 else join(tuple(flat))
 
 
-def only_columns(predicate: Predicate, names: Collection[str]) -> Predicate | None:
-    """What the predicate demands of these columns alone; None where that is nothing."""
-    weak = _weakened(simplify(predicate), names)
+def restrict_to_columns(predicate: Predicate, names: Collection[str]) -> Predicate | None:
+    """Return the strongest condition on these columns alone that the predicate implies; None if there is none.
+
+    Scalar SQL expressions are left out, because only their evaluator knows them.
+    """
+    weak = _weaken_to_columns(simplify(predicate), names)
     return None if weak == Literal(True) else weak
 
 
-def _weakened(predicate: Predicate, names: Collection[str]) -> Predicate:
+def _weaken_to_columns(predicate: Predicate, names: Collection[str]) -> Predicate:
     match predicate:
         case And(children=children):
-            return _joined(tuple(_weakened(c, names) for c in children), And, absorbing=False)
+            return _join_predicates(tuple(_weaken_to_columns(c, names) for c in children), And, absorbing=False)
         case Or(children=children):
-            return _joined(tuple(_weakened(c, names) for c in children), Or, absorbing=True)
+            return _join_predicates(tuple(_weaken_to_columns(c, names) for c in children), Or, absorbing=True)
         case Compare(column=column) | In(column=column) | Like(column=column) | IsNull(column=column):
-            return predicate if any(prefix in names for prefix in _prefixes(column)) else Literal(True)
+            return predicate if any(prefix in names for prefix in _ancestor_paths(column)) else Literal(True)
+        case SqlCondition():
+            return Literal(True)  # statistics cannot decide it
     return predicate
 
 
-def rename(predicate: Predicate, mapping: Mapping[str, str]) -> Predicate:
-    """The same over renamed columns; a nested path follows the name of its column. Names not in the map stay."""
+def rename_columns(predicate: Predicate, mapping: Mapping[str, str]) -> Predicate:
+    """Return the predicate on renamed columns.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        The predicate.
+    mapping : mapping of str to str
+        The new name by old name. Names that are missing stay. A path to a nested field changes with its column.
+
+    Returns
+    -------
+    Predicate
+        The same predicate with other column names.
+
+    Raises
+    ------
+    Unsupported
+        The tree contains a node of an unknown class.
+    """
+    return map_names(predicate, lambda name: _rename_column(name, mapping))
+
+
+def map_names(predicate: Predicate, rename: Callable[[str], str]) -> Predicate:
+    """Return the predicate with each name of a column, or path of a nested field, replaced.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        The predicate.
+    rename : callable
+        Takes a name and returns the name that replaces it.
+
+    Returns
+    -------
+    Predicate
+        The same predicate over other names.
+
+    Raises
+    ------
+    Unsupported
+        The tree contains a node of an unknown class.
+    """
+
+    def rename_sql(condition: SqlCondition) -> Predicate:
+        columns = tuple(rename(name) for name in condition.expression.columns)
+        return evolve(condition, expression=evolve(condition.expression, columns=columns))
+
+    return map_leaves(predicate, lambda leaf: evolve(leaf, column=rename(leaf.column)), rename_sql)
+
+
+def _refuse_sql(condition: SqlCondition) -> Predicate:
+    raise Unsupported(
+        f"SQL expression {condition.expression.text!r} in a condition on default values of reads",
+        hint="compare the column with a value",
+    )
+
+
+def map_leaves(
+    predicate: Predicate,
+    change: Callable[[Leaf], Predicate],
+    change_sql: Callable[[SqlCondition], Predicate] = _refuse_sql,
+) -> Predicate:
+    """Return the predicate with each condition on one column replaced.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        The predicate.
+    change : callable
+        Takes a condition on one column and returns what replaces it.
+    change_sql : callable, optional
+        Takes a scalar SQL expression and returns what replaces it. By default such an expression is refused.
+
+    Returns
+    -------
+    Predicate
+        The same tree of AND, OR and NOT over the replaced conditions.
+
+    Raises
+    ------
+    Unsupported
+        The tree contains a node of an unknown class, or a scalar SQL expression that cannot be changed.
+    """
     match predicate:
         case Compare() | In() | Like() | IsNull():
-            return evolve(predicate, column=_renamed(predicate.column, mapping))
-        case And(children=children):
-            return And(tuple(rename(c, mapping) for c in children))
-        case Or(children=children):
-            return Or(tuple(rename(c, mapping) for c in children))
+            return change(predicate)
+        case SqlCondition():
+            return change_sql(predicate)
+        case And(children=children) | Or(children=children):
+            return evolve(predicate, children=tuple(map_leaves(child, change, change_sql) for child in children))
         case Not(child=child):
-            return Not(rename(child, mapping))
+            return Not(map_leaves(child, change, change_sql))
         case Literal():
             return predicate
-    raise unknown_kind(predicate)
+    raise unknown_predicate_error(predicate)
 
 
-def _renamed(column: str, mapping: Mapping[str, str]) -> str:
-    for prefix in _prefixes(column):
+def _rename_column(column: str, mapping: Mapping[str, str]) -> str:
+    for prefix in _ancestor_paths(column):
         if prefix in mapping:
             return mapping[prefix] + column[len(prefix) :]
     return column
 
 
-def _prefixes(column: str) -> Iterable[str]:
-    """The name itself, then its ancestors: ``a.b.c``, ``a.b``, ``a``."""
+def _ancestor_paths(column: str) -> Iterable[str]:
+    """Yield the name itself, then its ancestors: ``a.b.c``, ``a.b``, ``a``."""
     parts = column.split(".")
     return (".".join(parts[:n]) for n in range(len(parts), 0, -1))

@@ -1,0 +1,1 @@
+"""Rows outside Arrow: internal values, binary rows and their hashes."""

@@ -1,7 +1,7 @@
-"""Where the parts of binary rows and arrays lie.
+"""The layout of binary rows and arrays: sizes and positions of their parts.
 
-Law: everything is little-endian; a row is a header with null bits, eight bytes a field, and a variable part in steps
-of eight bytes.
+Invariant: everything is little-endian. A row is a header with null bits, eight bytes a field, and a variable part in
+steps of eight bytes.
 Source: `BinaryRow`, `BinaryArray`, `AbstractBinaryWriter`.
 """
 
@@ -23,44 +23,44 @@ from paimon.domain.types.data_types import (
 )
 
 HEADER_BITS = 8
-"""The row kind takes the first byte; null bits begin behind it."""
+"""Bits of the row kind, after which the null bits begin."""
 INLINE_BYTES = 7
-"""Text and bytes up to this length live in the fixed part itself."""
+"""Text and bytes up to this length are stored in the fixed part."""
 COMPACT_DECIMAL_PRECISION = 18
 COMPACT_TIMESTAMP_PRECISION = 3
 DECIMAL_BYTES = 16
-"""What a decimal that is not compact takes in the variable part, whatever its value."""
+"""Bytes in the variable part of a decimal that is not compact, whatever its value."""
 NANOS_PER_MILLI = 1_000_000
 
 PRIMITIVE_CODES: dict[type[DataType], str] = {
     BooleanType: "?", TinyIntType: "b", SmallIntType: "h", IntType: "i", DateType: "i", TimeType: "i",
     BigIntType: "q", FloatType: "f", DoubleType: "d",
 }  # fmt: skip
-"""The `struct` code of each type that is stored as it is."""
+"""The `struct` codes of the types that are stored unchanged."""
 
 
 def null_area_bytes(arity: int) -> int:
-    """Bytes of the row kind and the null bits of a row of this many fields."""
+    """Return the bytes of the row kind and the null bits of a row of so many fields."""
     return (arity + 63 + HEADER_BITS) // 64 * 8
 
 
 def fixed_bytes(arity: int) -> int:
-    """Bytes in front of the variable part of a row."""
+    """Return the bytes in front of the variable part of a row of so many fields."""
     return null_area_bytes(arity) + 8 * arity
 
 
-def padded(length: int) -> int:
-    """The length, rounded up to a multiple of eight."""
+def round_up_to_word(length: int) -> int:
+    """Round a number of bytes up to a multiple of eight."""
     return (length + 7) & ~7
 
 
 def array_header_bytes(count: int) -> int:
-    """Bytes of the element count and the null bits of an array."""
+    """Return the bytes of the element count and the null bits of an array."""
     return 4 + (count + 31) // 32 * 4
 
 
 def element_bytes(element: DataType) -> int:
-    """Bytes that one element takes in the fixed part of an array."""
+    """Return the bytes that one element takes in the fixed part of an array."""
     match element:
         case BooleanType() | TinyIntType():
             return 1
@@ -73,10 +73,10 @@ def element_bytes(element: DataType) -> int:
 
 
 def is_wide_decimal(data_type: DataType) -> bool:
-    """True for decimals whose value lies in the variable part."""
+    """Return whether a type is a decimal whose value is in the variable part."""
     return isinstance(data_type, DecimalType) and data_type.precision > COMPACT_DECIMAL_PRECISION
 
 
 def is_wide_timestamp(data_type: DataType) -> bool:
-    """True for timestamps whose milliseconds lie in the variable part."""
+    """Return whether a type is a timestamp whose milliseconds are in the variable part."""
     return isinstance(data_type, TIMESTAMP_TYPES) and data_type.precision > COMPACT_TIMESTAMP_PRECISION

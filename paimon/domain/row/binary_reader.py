@@ -1,7 +1,7 @@
-"""Values out of binary rows, arrays and maps.
+"""Internal values read from binary rows, arrays and maps.
 
-Law: offsets count from the start of the row or array that holds them; a part that would leave its container means
-damaged data, never a shortened value.
+Invariant: offsets count from the start of the row or array that contains them. A part that leaves its container means
+damaged data; it never becomes a shorter value.
 Source: `BinaryRow`, `BinaryArray`, `BinaryMap`.
 """
 
@@ -41,7 +41,13 @@ from paimon.domain.types.data_types import (
 
 
 def row_values(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """The fields of a BinaryRow that begins at the first byte; ValueError or struct.error where it is damaged."""
+    """Read the fields of a BinaryRow that begins at the first byte.
+
+    Raises
+    ------
+    ValueError, struct.error
+        The row is damaged.
+    """
     start = null_area_bytes(len(types))
     _part(data, 0, start)
     return tuple(
@@ -74,9 +80,10 @@ def _value(data: bytes, at: int, data_type: DataType) -> Any:
     low, high = struct.unpack_from("<ii", data, at)
     if isinstance(data_type, DecimalType):
         wide = is_wide_decimal(data_type)
-        number = int.from_bytes(_part(data, high, low) if wide else _part(data, at, 8), "big" if wide else "little",
-                                signed=True)  # fmt: skip
-        return scaled(number, data_type.scale)
+        number = int.from_bytes(
+            _part(data, high, low) if wide else _part(data, at, 8), "big" if wide else "little", signed=True
+        )
+        return to_decimal(number, data_type.scale)
     if isinstance(data_type, TIMESTAMP_TYPES):
         wide = is_wide_timestamp(data_type)
         millis: int = struct.unpack_from("<q", data, high if wide else at)[0]
@@ -89,10 +96,10 @@ def _variable(data: bytes, at: int, low: int, high: int, data_type: DataType) ->
         mark = data[at + 7]
         raw = _part(data, at, mark & 0x7F) if mark & 0x80 else _part(data, high, low)
         return raw.decode() if isinstance(data_type, CHARACTER_TYPES) else bytes(raw)
-    return _nested(_part(data, high, low), data_type)
+    return _read_nested(_part(data, high, low), data_type)
 
 
-def _nested(data: bytes, data_type: DataType) -> Any:
+def _read_nested(data: bytes, data_type: DataType) -> Any:
     match data_type:
         case ArrayType(element=element):
             return _array_values(data, element)
@@ -111,8 +118,14 @@ def _nested(data: bytes, data_type: DataType) -> Any:
             raise Unsupported(f"binary rows of {data_type}")
 
 
-def scaled(number: int, scale: int) -> Decimal:
-    """The decimal of these digits with exactly this scale."""
+def to_decimal(number: int, scale: int) -> Decimal:
+    """Return the decimal ``number / 10**scale`` with exactly this scale.
+
+    Examples
+    --------
+    >>> to_decimal(-1250, 2)
+    Decimal('-12.50')
+    """
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
 
 

@@ -1,7 +1,7 @@
-"""Rows as bytes: keys, partitions and statistics in manifests, and what the bucket hash is taken of.
+"""Rows as bytes: keys, partitions and statistics in manifests, and the input of the bucket hash.
 
-Law: `decode(encode(values)) == values` for internal values, and the bytes equal Java's. The serialised form has the
-number of fields in front, four bytes big-endian, and is decoded by that number.
+Invariant: `decode(encode(values)) == values` for internal values, and the bytes equal Java's. The serialized form has
+the number of fields in front, as four bytes big-endian, and is decoded by that number.
 Source: `BinaryRow`, `BinaryRowSerializer`, `SerializationUtils`.
 """
 
@@ -18,20 +18,33 @@ from paimon.domain.types.data_types import DataType
 
 
 def encode(values: Sequence[Any], types: Sequence[DataType], row_kind: int = 0) -> bytes:
-    """The BinaryRow of internal values.
+    """Encode internal values as a BinaryRow.
 
     Parameters
     ----------
-    values, types
-        Parallel; `None` is null.
+    values : sequence
+        Internal values (see `paimon.domain.row.values`), parallel to `types`; None is null.
+    types : sequence of DataType
+        The types of the fields.
     row_kind : int
         0 +I, 1 -U, 2 +U, 3 -D; 0 for keys, partitions and statistics.
+
+    Returns
+    -------
+    bytes
+        Without the number of fields.
     """
     return row_bytes(values, types, row_kind)
 
 
 def decode(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """The values of a BinaryRow; CorruptTable where the bytes are no such row."""
+    """Decode the internal values of a BinaryRow.
+
+    Raises
+    ------
+    CorruptTable
+        The bytes are not a row of these types.
+    """
     try:
         return row_values(data, types)
     except (ValueError, struct.error, IndexError, KeyError) as error:
@@ -39,23 +52,34 @@ def decode(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
 
 
 def serialize(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
-    """The BinaryRow with its number of fields in front, as manifests hold it."""
+    """Encode a BinaryRow with its number of fields in front, as manifests store it."""
     return struct.pack(">i", len(types)) + row_bytes(values, types, 0)
 
 
 def deserialize(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """The values of a serialised row: as many as the row says that it has, at most one a type.
+    """Decode a serialized row: as many values as the row has, at most one for each type.
 
     Older schemas had fewer columns, and empty statistics have none: only the leading types are used then.
+
+    Raises
+    ------
+    CorruptTable
+        The row has more fields than types, or its bytes are damaged.
     """
-    count = arity(data)
+    count = read_arity(data)
     if count > len(types):
-        raise CorruptTable("binary row", f"holds {count} fields where at most {len(types)} are expected")
+        raise CorruptTable("binary row", f"has {count} fields where at most {len(types)} are expected")
     return decode(data[4:], types[:count])
 
 
-def arity(data: bytes) -> int:
-    """The number of fields of a serialised row."""
+def read_arity(data: bytes) -> int:
+    """Read the number of fields of a serialized row.
+
+    Raises
+    ------
+    CorruptTable
+        The bytes do not begin with a number of fields.
+    """
     count = int.from_bytes(data[:4], "big", signed=True)
     if len(data) < 4 or count < 0:
         raise CorruptTable("binary row", f"{len(data)} bytes do not begin with a number of fields")

@@ -1,7 +1,7 @@
-"""Binary rows, arrays and maps out of values.
+"""Binary rows, arrays and maps written from internal values.
 
-Law: a null leaves its eight bytes zero, but a null decimal or timestamp that is not compact still takes (zeroed) room
-in the variable part and says where, so the hash of a row depends on it.
+Invariant: a null leaves its eight bytes zero. A null decimal or timestamp that is not compact still takes zeroed bytes
+in the variable part and stores their offset, so the hash of a row depends on it.
 Source: `BinaryRowWriter`, `BinaryArrayWriter`, `AbstractBinaryWriter`.
 """
 
@@ -26,7 +26,7 @@ from paimon.domain.row.binary_layout import (
     is_wide_decimal,
     is_wide_timestamp,
     null_area_bytes,
-    padded,
+    round_up_to_word,
 )
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
@@ -46,7 +46,22 @@ from paimon.domain.types.data_types import (
 
 
 def row_bytes(values: Sequence[Any], types: Sequence[DataType], row_kind: int) -> bytes:
-    """A BinaryRow without the arity that manifests put in front."""
+    """Encode a BinaryRow without the number of fields that manifests put in front.
+
+    Parameters
+    ----------
+    values : sequence
+        Internal values, parallel to `types`; None is null.
+    types : sequence of DataType
+        The types of the fields.
+    row_kind : int
+        0 +I, 1 -U, 2 +U, 3 -D.
+
+    Returns
+    -------
+    bytes
+        A multiple of eight bytes.
+    """
     out = bytearray(fixed_bytes(len(types)))
     out[0] = row_kind
     start = null_area_bytes(len(types))
@@ -60,7 +75,7 @@ def row_bytes(values: Sequence[Any], types: Sequence[DataType], row_kind: int) -
 
 def _array_bytes(values: Sequence[Any], element: DataType) -> bytes:
     size, start = element_bytes(element), array_header_bytes(len(values))
-    out = bytearray(padded(start + size * len(values)))
+    out = bytearray(round_up_to_word(start + size * len(values)))
     struct.pack_into("<i", out, 0, len(values))
     for i, value in enumerate(values):
         if value is None:
@@ -78,7 +93,7 @@ def _map_bytes(pairs: Sequence[tuple[Any, Any]], key: DataType, value: DataType)
 
 def _vector_bytes(values: Sequence[Any], element: DataType) -> bytes:
     raw = struct.pack(f"<{len(values)}{PRIMITIVE_CODES[type(element)]}", *values)
-    return struct.pack("<i", len(values)) + raw.ljust(padded(len(raw)), b"\0")
+    return struct.pack("<i", len(values)) + raw.ljust(round_up_to_word(len(raw)), b"\0")
 
 
 def _put(out: bytearray, at: int, value: Any, data_type: DataType) -> None:
@@ -92,7 +107,7 @@ def _put(out: bytearray, at: int, value: Any, data_type: DataType) -> None:
     elif code is not None:
         struct.pack_into("<" + code, out, at, value)
     elif isinstance(data_type, DecimalType):
-        struct.pack_into("<q", out, at, unscaled(value, data_type.scale))
+        struct.pack_into("<q", out, at, to_unscaled(value, data_type.scale))
     elif isinstance(data_type, TIMESTAMP_TYPES):
         struct.pack_into("<q", out, at, value // NANOS_PER_MILLI)
     else:
@@ -137,14 +152,14 @@ def _put_text(out: bytearray, at: int, data: bytes) -> None:
 
 def _put_reference(out: bytearray, at: int, data: bytes, low: int) -> None:
     struct.pack_into("<ii", out, at, low, len(out))
-    out += data.ljust(padded(len(data)), b"\0")
+    out += data.ljust(round_up_to_word(len(data)), b"\0")
 
 
 def _put_wide_decimal(out: bytearray, at: int, value: Decimal | None, scale: int) -> None:
     if value is None:
         data = b""
     else:
-        number = unscaled(value, scale)
+        number = to_unscaled(value, scale)
         length = (number if number >= 0 else ~number).bit_length() // 8 + 1
         data = number.to_bytes(length, "big", signed=True)
     _put_reference(out, at, data.ljust(DECIMAL_BYTES, b"\0"), len(data))
@@ -155,10 +170,16 @@ def _put_wide_timestamp(out: bytearray, at: int, value: int | None) -> None:
     _put_reference(out, at, struct.pack("<q", millis), nanos)
 
 
-def unscaled(value: Decimal, scale: int) -> int:
-    """The value times ten to the power of `scale`, exactly (a Decimal's own arithmetic would round to 28 digits)."""
+def to_unscaled(value: Decimal, scale: int) -> int:
+    """Return the value times ten to the power of `scale`, exactly; Decimal's own arithmetic would round to 28 digits.
+
+    Raises
+    ------
+    InvalidRequest
+        The value has more than `scale` digits after the point, or is not finite.
+    """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or exponent + scale < 0:
-        raise InvalidRequest(f"{value} is no decimal with {scale} digits after the point", subject=str(value))
+        raise InvalidRequest(f"Decimal {value} has more than {scale} digits after the point", subject=str(value))
     number: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
     return -number if sign else number

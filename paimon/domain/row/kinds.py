@@ -1,6 +1,7 @@
 """Row kinds: insert, the two sides of an update, delete.
 
-Law: files hold the numbers, people write the short texts. Source: `RowKind`.
+Invariant: files hold the numbers, people write the short texts.
+Source: `RowKind`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from paimon.domain.types.arrow_arrays import make_array
 
 
 class RowKind(IntEnum):
-    """What a record says of its row."""
+    """What a record does to its row: insert it, state its value before or after an update, or delete it."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -24,29 +25,51 @@ class RowKind(IntEnum):
 
     @property
     def text(self) -> str:
-        """The short text."""
+        """Short text: ``+I``, ``-U``, ``+U`` or ``-D``."""
         return KIND_TEXTS[self]
 
 
 KIND_TEXTS = ("+I", "-U", "+U", "-D")
 """Short texts by number."""
 RETRACTS = make_array([RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value], pa.int8())
-"""The kinds that take a row away."""
+"""The kinds that retract a row."""
 
 
-def kinds_of(texts: pa.ChunkedArray, column: str) -> pa.Int8Array:
-    """The kinds that a text column gives; InvalidRequest where one is missing or unknown."""
+def parse_row_kinds(texts: pa.ChunkedArray, column: str) -> pa.Int8Array:
+    """Parse the row kinds of a text column.
+
+    Parameters
+    ----------
+    texts : pyarrow.ChunkedArray
+        Short texts such as ``"+I"``.
+    column : str
+        The name of the column, for errors.
+
+    Returns
+    -------
+    pyarrow.Int8Array
+        The numbers of `RowKind`, without nulls.
+
+    Raises
+    ------
+    InvalidRequest
+        The column is not text, or a value is missing or unknown.
+    """
     if not _is_text(texts.type):
-        raise InvalidRequest(f"column {column!r} holds row kinds but is {texts.type}, not text", subject=column)
+        raise InvalidRequest(f"Row kind column {column!r} has the type {texts.type}, not text", subject=column)
     found = pc.index_in(texts, pa.array(KIND_TEXTS, texts.type))
     if found.null_count:
-        wrong = texts.filter(pc.is_null(found))[0].as_py()
-        raise InvalidRequest(
-            f"column {column!r} holds {wrong!r}, which is no row kind", subject=column,
-            hint=f"known are {', '.join(KIND_TEXTS)}",
-        )  # fmt: skip
+        raise _unknown_kind_error(column, texts.filter(pc.is_null(found))[0].as_py())
     whole = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
     return whole.cast(pa.int8())
+
+
+def _unknown_kind_error(column: str, value: str | None) -> InvalidRequest:
+    return InvalidRequest(
+        f"Row kind column {column!r} contains {value!r}, which is not a row kind",
+        subject=column,
+        hint=f"use one of {', '.join(KIND_TEXTS)}",
+    )
 
 
 def _is_text(data_type: pa.DataType) -> bool:

@@ -1,6 +1,6 @@
-"""What a value that a person wrote (Python or SQL literal) means in a column.
+"""Literals of people, Python values or SQL text, as internal values of a column.
 
-Law: a literal fits or is refused; nothing is rounded, cut or wrapped silently. Text is read in every column's own
+Invariant: a literal fits or is refused; nothing is rounded, cut or wrapped silently. Text is read in each type's own
 form, so that partition specs and predicates can be given as text.
 """
 
@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.texts import is_unicode
+from paimon.domain.text_checks import is_unicode
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
     CHARACTER_TYPES,
@@ -46,16 +46,33 @@ _ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2}):?(\d{2}))$")
 
 
 class _Misfit(Exception):
-    """Why a value does not fit, in words for the one who wrote it."""
+    """Why a value does not fit, as a hint for the person who wrote it."""
 
 
-def literal(value: Any, data_type: DataType) -> Any:
-    """The internal value of a Python or SQL literal.
+def parse_literal(value: Any, data_type: DataType) -> Any:
+    """Convert a Python value or the text of an SQL literal to an internal value.
+
+    Parameters
+    ----------
+    value : object
+        The value; None is null.
+    data_type : DataType
+        The type of the column.
+
+    Returns
+    -------
+    object
+        The internal value, see `paimon.domain.row.values`.
 
     Raises
     ------
     InvalidRequest
-        If the value is not of this type or does not fit in it.
+        The value is not of this type, or does not fit into it.
+
+    Examples
+    --------
+    >>> parse_literal("1970-01-02", DateType()), parse_literal("12.5", DecimalType(10, 2))
+    (1, Decimal('12.50'))
     """
     if value is None:
         return None
@@ -64,9 +81,11 @@ def literal(value: Any, data_type: DataType) -> Any:
     except InvalidRequest:
         raise
     except (_Misfit, ValueError, TypeError, LookupError, ArithmeticError) as error:
-        # What Python says of a value speaks of its own classes: only reasons of this module are shown.
-        hint = str(error) if isinstance(error, _Misfit) else _expected(data_type)
-        raise InvalidRequest(f"{value!r} is no {_name(data_type)}", subject=str(value), hint=hint) from error
+        # Python's own messages name its classes, so only the reasons of this module are shown.
+        hint = str(error) if isinstance(error, _Misfit) else _describe_expected(data_type)
+        raise InvalidRequest(
+            f"Value {value!r} is not a valid {_type_name(data_type)}", subject=str(value), hint=hint
+        ) from error
 
 
 def _literal(value: Any, data_type: DataType) -> Any:
@@ -90,11 +109,11 @@ def _literal(value: Any, data_type: DataType) -> Any:
         case _ if isinstance(data_type, (*BYTES_TYPES, BlobType)):
             return _bytes(value)
         case _:
-            return _nested(value, data_type)
+            return _nested_literal(value, data_type)
 
 
-def _expected(data_type: DataType) -> str:
-    """What to write in the place of a value that is nothing of the kind."""
+def _describe_expected(data_type: DataType) -> str:
+    """Return the hint for a value of another kind."""
     match data_type:
         case DateType():
             return "give a day such as '2026-01-31'"
@@ -118,55 +137,55 @@ def _boolean(value: Any) -> bool:
     known = {"true": True, "false": False}
     if isinstance(value, str) and value.strip().lower() in known:
         return known[value.strip().lower()]
-    raise _Misfit("write true or false")
+    raise _Misfit("use true or false")
 
 
 def _integer(value: Any, bits: int) -> int:
     if isinstance(value, bool):
-        raise _Misfit("a boolean is no number")
+        raise _Misfit("a boolean is not a number")
     if isinstance(value, str):
         decimal = Decimal(value.strip())
         if decimal.is_finite() and decimal.adjusted() > bits:  # 1e999999999 would take all memory as an integer
-            raise _Misfit(f"it needs more than {bits} bits")
+            raise _Misfit(f"the value needs more than {bits} bits")
         number = int(decimal)
     else:
         number = int(value)
     if Decimal(str(value).strip()) != number:
-        raise _Misfit("it has a fraction")
+        raise _Misfit("the value has a fraction")
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise _Misfit(f"it needs more than {bits} bits")
+        raise _Misfit(f"the value needs more than {bits} bits")
     return number
 
 
 def _floating(value: Any) -> float:
     if isinstance(value, bool):
-        raise _Misfit("a boolean is no number")
+        raise _Misfit("a boolean is not a number")
     return float(value)
 
 
 def _decimal(value: Any, precision: int, scale: int) -> Decimal:
     if isinstance(value, bool):
-        raise _Misfit("a boolean is no number")
+        raise _Misfit("a boolean is not a number")
     try:
         sign, digits, exponent = Decimal(str(value).strip()).as_tuple()
     except ArithmeticError as error:
         raise _Misfit("give a number") from error
     if not isinstance(exponent, int):
-        raise _Misfit("it is not finite")
+        raise _Misfit("the value is not finite")
     number, shift = int("".join(map(str, digits))), exponent + scale
     # A short text such as 1e999999999 names a number of any length: the power of ten is bounded before it is taken.
     shift = max(-len(digits), min(shift, precision)) if number else 0
     scaled, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
     if rest:
-        raise _Misfit(f"it has more than {scale} digits after the point")
+        raise _Misfit(f"the value has more than {scale} digits after the point")
     if scaled >= 10**precision:
-        raise _Misfit(f"it has more than {precision} digits")
+        raise _Misfit(f"the value has more than {precision} digits")
     return Decimal((sign if scaled else 0, tuple(map(int, str(scaled))), -scale))
 
 
 def _date(value: Any) -> int:
     if isinstance(value, datetime.datetime):
-        raise _Misfit("it has a time of day")
+        raise _Misfit("the value has a time of day")
     if isinstance(value, datetime.date):
         return value.toordinal() - _EPOCH_DAY
     if isinstance(value, str):
@@ -187,7 +206,7 @@ def _time(value: Any) -> int:
         nanos = _integer(value, 32) * 1_000_000
     millis, rest = divmod(nanos, 1_000_000)
     if rest or not 0 <= millis < _MILLIS_PER_DAY:
-        raise _Misfit("a time of day counts whole milliseconds below 24 hours")
+        raise _Misfit("a time of day has whole milliseconds below 24 hours")
     return millis
 
 
@@ -195,7 +214,7 @@ def _timestamp(value: Any, zoned: bool) -> int:
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             if not zoned:
-                raise _Misfit("it has a time zone, the column has none")
+                raise _Misfit("the value has a time zone, the column has none")
             value = value.astimezone(datetime.UTC)
         day: int = value.toordinal() - _EPOCH_DAY
         nanos = int(getattr(value, "nanosecond", 0)) + value.microsecond * 1000
@@ -212,7 +231,7 @@ def _timestamp_text(text: str, zoned: bool) -> int:
     zone = _ZONE_TEXT.search(text) if ":" in text else None
     if zone is not None and zone.start() > 10:
         if not zoned:
-            raise _Misfit("it has a time zone, the column has none")
+            raise _Misfit("the value has a time zone, the column has none")
         if zone[2]:
             shift = (int(zone[3]) * 60 + int(zone[4])) * 60_000_000_000 * (-1 if zone[2] == "+" else 1)
         text = text[: zone.start()]
@@ -238,7 +257,7 @@ def _clock_nanos(hour: int, minute: int, second: int, nanos: int) -> int:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _Misfit("quote it")
+        raise _Misfit("write the value in quotes")
     if not is_unicode(value):
         raise _Misfit("remove the unpaired surrogates")
     return value
@@ -252,19 +271,19 @@ def _bytes(value: Any) -> bytes:
     raise _Misfit("give bytes or text")
 
 
-def _nested(value: Any, data_type: DataType) -> Any:
+def _nested_literal(value: Any, data_type: DataType) -> Any:
     match data_type:
         case ArrayType(element=element):
-            return [literal(v, element) for v in value]
+            return [parse_literal(v, element) for v in value]
         case MapType(key=key, value=item):
             pairs = value.items() if hasattr(value, "items") else value
-            return [(literal(k, key), literal(v, item)) for k, v in pairs]
+            return [(parse_literal(k, key), parse_literal(v, item)) for k, v in pairs]
         case RowType(fields=fields):
             cells = [value[f.name] for f in fields] if hasattr(value, "keys") else value
-            return tuple(literal(v, f.type) for v, f in zip(cells, fields, strict=True))
+            return tuple(parse_literal(v, f.type) for v, f in zip(cells, fields, strict=True))
         case _:
-            raise _Misfit("there are no literals of this type")
+            raise _Misfit("this type has no literals")
 
 
-def _name(data_type: DataType) -> str:
+def _type_name(data_type: DataType) -> str:
     return type(data_type).__name__.removesuffix("Type").upper()

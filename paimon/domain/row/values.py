@@ -1,7 +1,7 @@
-"""Values outside of Arrow: one Python object a cell, for keys, partitions, statistics and reference functions.
+"""Internal values: one Python object a cell, for keys, partitions, statistics and reference functions.
 
-Law: `to_array(to_values(array)) == array` for canonical arrays. Internal values are: bool; int (also for DATE: epoch
-days, TIME: milliseconds of the day, TIMESTAMP: *nanoseconds* since the epoch); float; Decimal of the exact scale;
+Invariant: `to_array(to_values(array)) == array` for canonical arrays. Internal values are: bool; int (also for DATE:
+epoch days, TIME: milliseconds of the day, TIMESTAMP: *nanoseconds* since the epoch); float; Decimal of the exact scale;
 str; bytes; list for ARRAY and VECTOR; list of (key, value) for MAP and MULTISET; tuple for ROW, and (value, metadata)
 for VARIANT; None for null.
 """
@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from paimon.domain.row.literals import literal
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.arrow_arrays import make_array
 from paimon.domain.types.data_types import (
@@ -32,13 +31,19 @@ from paimon.domain.types.data_types import (
     VectorType,
 )
 
-__all__ = ["literal", "to_array", "to_values"]
+__all__ = ["to_array", "to_values"]
 
 _UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def to_values(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[Any]:
-    """The cells of a canonical Arrow array as internal values."""
+    """Return the cells of a canonical Arrow array as internal values.
+
+    Examples
+    --------
+    >>> to_values(pa.array([1, None], pa.date32()), DateType())
+    [1, None]
+    """
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in to_values(chunk, data_type)]
     if isinstance(data_type, TIMESTAMP_TYPES):
@@ -63,28 +68,28 @@ def _nested_values(array: pa.Array, data_type: DataType) -> list[Any]:
         case VectorType(element=element, length=length):
             inner = to_values(array.values, element)
             starts = range(array.offset * length, (array.offset + len(array)) * length, length)
-            return _masked(array, [inner[start : start + length] for start in starts])
+            return _set_nulls(array, [inner[start : start + length] for start in starts])
         case RowType(fields=fields):
             columns = [to_values(array.field(i), f.type) for i, f in enumerate(fields)]
-            return _masked(array, list(zip(*columns, strict=True)) if columns else [()] * len(array))
+            return _set_nulls(array, list(zip(*columns, strict=True)) if columns else [()] * len(array))
         case _:
             names = ("value", "metadata")
-            return _masked(array, list(zip(*(array.field(name).to_pylist() for name in names), strict=True)))
+            return _set_nulls(array, list(zip(*(array.field(name).to_pylist() for name in names), strict=True)))
 
 
 def _slices(array: pa.Array, inner: list[Any]) -> list[Any]:
     offsets = array.offsets.to_pylist()
-    return _masked(array, [inner[start:end] for start, end in itertools.pairwise(offsets)])
+    return _set_nulls(array, [inner[start:end] for start, end in itertools.pairwise(offsets)])
 
 
-def _masked(array: pa.Array, values: list[Any]) -> list[Any]:
+def _set_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
     if array.null_count == 0:
         return values
     return [v if valid else None for v, valid in zip(values, array.is_valid().to_pylist(), strict=True)]
 
 
 def to_array(values: Sequence[Any], data_type: DataType) -> pa.Array:
-    """The canonical Arrow array of internal values."""
+    """Return the canonical Arrow array of internal values."""
     target = arrow_type(data_type)
     return make_array([_arrow_value(v, data_type, target) for v in values], target)
 

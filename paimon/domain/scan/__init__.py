@@ -1,0 +1,1 @@
+"""Plan scans: prune manifests and files, and pack the remaining files into splits."""

@@ -1,7 +1,8 @@
-"""Live files put into splits, bucket by bucket.
+"""Select the files of each bucket that a predicate leaves, and assemble them into splits.
 
-Law: every file that may hold a selected row is in exactly one split, and in the split of its own partition and
-bucket. Source: `SnapshotReaderImpl.generateSplits`.
+Invariant: Each file that can contain a selected row is in exactly one split, which is of its partition and bucket.
+Pruning never changes a merged row that is selected.
+Source: `SnapshotReaderImpl.generateSplits`, `KeyValueFileStoreScan`.
 """
 
 from __future__ import annotations
@@ -10,22 +11,34 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from paimon.domain.lsm.sorted_run import sections
-from paimon.domain.manifest.columns import EntryColumns, Mask, files_at
+from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.scan.live_sections import matching_sections
+from paimon.domain.manifest.entry_columns import EntryColumns, Mask, files_at
+from paimon.domain.merge.merge_engines import is_row_keeping
 from paimon.domain.scan.read_rules import ReadRules
-from paimon.domain.scan.row_ranges import range_groups
-from paimon.domain.scan.split_packing import FileGroup, pack_files, pack_ranges, pack_sections, speak_for_themselves
+from paimon.domain.scan.row_ranges import group_by_row_range
+from paimon.domain.scan.split_packing import FileGroup, can_skip_merge, pack_files, pack_ranges, pack_sections
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 
 BucketKey = tuple[bytes, int]
-"""Serialised partition and bucket."""
+"""A serialized partition and a bucket."""
 
 
 @frozen
 class BucketFiles:
-    """The files of one bucket; `matching` are the names of those with a row that may be selected (None: all)."""
+    """The files of one bucket.
+
+    Parameters
+    ----------
+    partition : bytes
+        Serialized BinaryRow of the partition columns.
+    bucket, total_buckets : int
+        The bucket, and the number of buckets of the partition.
+    files : tuple of DataFileMeta
+        The files in the order in which they were added.
+    matching : frozenset of str, optional
+        The names of the files that can contain a selected row; None for all files.
+    """
 
     partition: bytes
     bucket: int
@@ -34,8 +47,21 @@ class BucketFiles:
     matching: frozenset[str] | None = None
 
 
-def by_bucket(entries: EntryColumns, matching: Mask | None) -> list[BucketFiles]:
-    """The files by partition and bucket, in the order in which they were added."""
+def group_by_bucket(entries: EntryColumns, matching: Mask | None) -> list[BucketFiles]:
+    """Group files by partition and bucket.
+
+    Parameters
+    ----------
+    entries : EntryColumns
+        The live files.
+    matching : numpy array of bool, optional
+        True for each file that can contain a selected row; None for all files.
+
+    Returns
+    -------
+    list of BucketFiles
+        The buckets, and the files in each, in the order in which they were added.
+    """
     files = files_at(entries.files)
     grouped: dict[tuple[int, int], list[int]] = {}
     for row, key in enumerate(zip(entries.partitions.tolist(), entries.buckets.tolist(), strict=True)):
@@ -54,36 +80,86 @@ def by_bucket(entries: EntryColumns, matching: Mask | None) -> list[BucketFiles]
     ]
 
 
-def file_groups(bucket: BucketFiles, rules: ReadRules) -> tuple[FileGroup, ...]:
-    """The files of each split of a bucket."""
+def pack_bucket(bucket: BucketFiles, rules: ReadRules) -> tuple[FileGroup, ...]:
+    """Return the files of each split of a bucket."""
     files: Sequence[DataFileMeta] = bucket.files
-    if rules.side_by_side:
-        return pack_ranges(range_groups(files), rules.limits)
-    if rules.in_sequence:
+    if rules.is_data_evolution:
+        return pack_ranges(group_by_row_range(files), rules.limits)
+    if rules.is_ordered:
         files = sorted(files, key=lambda f: f.min_sequence_number)
     if not rules.merges:
-        return pack_files(_kept(files, bucket.matching), rules.limits)
-    if rules.unmerged_above_0 and speak_for_themselves(files):
-        return pack_files(_kept(files, bucket.matching), rules.limits)
-    found = sections(files, rules.key_types)
+        return pack_files(_select_files(files, bucket.matching), rules.limits)
+    if rules.unmerged_above_0 and can_skip_merge(files):
+        return pack_files(_select_files(files, bucket.matching), rules.limits)
+    found = cut_into_sections(files, rules.key_types)
     if bucket.matching is not None:
-        found = matching_sections(found, bucket.matching, rules.engine)
+        found = prune_sections(found, bucket.matching, rules.engine)
     return pack_sections(found, rules.limits)
 
 
-def _kept(files: Sequence[DataFileMeta], matching: Collection[str] | None) -> Sequence[DataFileMeta]:
+def _select_files(files: Sequence[DataFileMeta], matching: Collection[str] | None) -> Sequence[DataFileMeta]:
     return files if matching is None else [f for f in files if f.file_name in matching]
 
 
-def splits_of(
+def prune_sections(sections: Sequence[Section], matching: Collection[str], engine: str) -> tuple[Section, ...]:
+    """Return the sections, reduced to the files that can contain a selected row.
+
+    A file that is alone in its section is pruned if none of its rows can match. Several overlapping files are pruned
+    only together, and only if each merged row is a stored row.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        The sections of a bucket.
+    matching : collection of str
+        The names of the files with a row that can match.
+    engine : str
+        The merge engine.
+
+    Returns
+    -------
+    tuple of Section
+        The remaining sections in the same order.
+    """
+    remaining: list[Section] = []
+    for section in sections:
+        if len(section) == 1:
+            files = tuple(f for f in section[0].files if f.file_name in matching)
+            if files:
+                remaining.append((SortedRun(files),))
+        elif not is_row_keeping(engine) or any(f.file_name in matching for run in section for f in run.files):
+            remaining.append(section)
+    return tuple(remaining)
+
+
+def assemble_splits(
     snapshot_id: int,
     bucket: BucketFiles,
     rules: ReadRules,
     directory: str,
     vectors: Mapping[str, DeletionFile],
 ) -> Iterator[DataSplit]:
-    """The splits of a bucket that lies in `directory`; `vectors` are its deletion vectors by data file."""
-    for group in file_groups(bucket, rules):
+    """Yield the splits of one bucket.
+
+    Parameters
+    ----------
+    snapshot_id : int
+        The snapshot that is planned.
+    bucket : BucketFiles
+        The files of the bucket.
+    rules : ReadRules
+        The rules of the table.
+    directory : str
+        The directory of the bucket.
+    vectors : mapping of str to DeletionFile
+        The deletion vectors of the bucket by name of data file.
+
+    Yields
+    ------
+    DataSplit
+        The splits, which together contain each file once.
+    """
+    for group in pack_bucket(bucket, rules):
         deletions = tuple(vectors.get(f.file_name) for f in group.files)
         yield DataSplit(
             snapshot_id=snapshot_id,

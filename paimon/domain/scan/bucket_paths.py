@@ -1,13 +1,14 @@
-"""The directories of a table's buckets.
+"""Compute the directories of the buckets of a table.
 
-Law: made from the stored partition and the table's options alone. Source: `FileStorePathFactory`.
+Invariant: A directory depends only on the stored partition and the options of the table.
+Source: `FileStorePathFactory`.
 """
 
 from __future__ import annotations
 
 from attrs import field, frozen
 
-from paimon.domain.partition.path import partition_path
+from paimon.domain.partition.partition_path import format_partition_path
 from paimon.domain.paths import TablePaths
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
@@ -16,8 +17,12 @@ from paimon.domain.types.data_types import DataField
 
 @frozen
 class BucketPaths:
-    """What directories depend on; see the options `partition.default-name`, `partition.legacy-name`,
-    `data-file.path-directory`."""
+    """The values from which bucket directories are computed.
+
+    Notes
+    -----
+    The names come from the options `partition.default-name`, `partition.legacy-name` and `data-file.path-directory`.
+    """
 
     paths: TablePaths
     partition_fields: tuple[DataField, ...] = field()
@@ -27,7 +32,7 @@ class BucketPaths:
 
     @classmethod
     def of(cls, table: TableDefinition) -> BucketPaths:
-        """Those of a table."""
+        """Return the paths of the buckets of a table."""
         options = table.options
         return cls(
             table.paths,
@@ -38,7 +43,20 @@ class BucketPaths:
         )
 
     def directory(self, partition: bytes, bucket: int) -> str:
-        """The directory of a bucket of a serialised partition."""
+        """Return the directory of a bucket.
+
+        Parameters
+        ----------
+        partition : bytes
+            Serialized BinaryRow of the partition columns.
+        bucket : int
+            The bucket.
+
+        Returns
+        -------
+        str
+            The path of the directory.
+        """
         values = deserialize(partition, [f.type for f in self.partition_fields])
-        path = partition_path(values, self.partition_fields, self.default_name, self.legacy_name)
+        path = format_partition_path(values, self.partition_fields, self.default_name, self.legacy_name)
         return self.paths.bucket_directory(path, bucket, self.data_directory)

@@ -1,7 +1,8 @@
-"""Files that hold columns of the same rows, under `data-evolution.enabled`.
+"""Group the files that contain columns of the same rows, for tables with `data-evolution.enabled`.
 
-Law: files whose ranges of row ids overlap belong together and are never parted; of two that hold a column the newer
-one, by sequence number, is believed. Source: `DataEvolutionSplitGenerator`, `RangeHelper`.
+Invariant: Files with overlapping ranges of row ids are in one group. If two of them contain a column, the file with the
+larger sequence number is used.
+Source: `DataEvolutionSplitGenerator`, `RangeHelper`.
 """
 
 from __future__ import annotations
@@ -11,23 +12,32 @@ from collections.abc import Sequence
 from paimon.domain.manifest.entries import DataFileMeta
 
 
-def range_groups(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
-    """The files by the rows they hold, in the order of row ids; in each group the newest first.
+def group_by_row_range(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
+    """Group files by their rows.
 
-    A file without row ids stands alone, at the end.
+    Parameters
+    ----------
+    files : sequence of DataFileMeta
+        The files of one bucket, in any order.
+
+    Returns
+    -------
+    list of tuple of DataFileMeta
+        The groups in the order of row ids; in each group the newest file first. A file without row ids is a group at
+        the end.
     """
-    placed = sorted((f for f in files if f.first_row_id is not None), key=first_row)
+    with_row_ids = sorted((f for f in files if f.first_row_id is not None), key=first_row_id_of)
     groups: list[list[DataFileMeta]] = []
     end = -1
-    for file in placed:
-        if not groups or first_row(file) >= end:
+    for file in with_row_ids:
+        if not groups or first_row_id_of(file) >= end:
             groups.append([])
         groups[-1].append(file)
-        end = max(end, first_row(file) + file.row_count)
-    alone = [(f,) for f in files if f.first_row_id is None]
-    return [tuple(sorted(g, key=lambda f: -f.max_sequence_number)) for g in groups] + alone
+        end = max(end, first_row_id_of(file) + file.row_count)
+    without_row_ids = [(f,) for f in files if f.first_row_id is None]
+    return [tuple(sorted(g, key=lambda f: -f.max_sequence_number)) for g in groups] + without_row_ids
 
 
-def first_row(file: DataFileMeta) -> int:
-    """The id of the first row; -1 where a file has none."""
+def first_row_id_of(file: DataFileMeta) -> int:
+    """Return the id of the first row of a file; -1 if the file has no row ids."""
     return -1 if file.first_row_id is None else file.first_row_id

@@ -1,9 +1,11 @@
-"""Files of one bucket packed into splits, and which of them are read without merging.
+"""Pack the files of one bucket into splits, and decide which splits are read without merging.
 
-Law: every file is in exactly one split; files whose keys overlap are in the same split, unless nothing is merged; a
-split is raw convertible only if no key is in two of its files and none of them holds retracts, or deletion vectors or
-first-row make each file speak for itself. Source: `AppendOnlySplitGenerator`, `MergeTreeSplitGenerator`,
-`BinPacking`.
+A split is raw convertible if no key is in two of its files and none of them contains retracts. It is also raw
+convertible if deletion vectors or first-row keep its files free of replaced rows.
+
+Invariant: Each file is in exactly one split. Files with overlapping keys are in the same split, unless nothing is
+merged.
+Source: `AppendOnlySplitGenerator`, `MergeTreeSplitGenerator`, `BinPacking`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ T = TypeVar("T")
 
 @frozen
 class SplitLimits:
-    """`target_bytes`: size of a split; `open_cost_bytes`: what a file counts at least."""
+    """Sizes of splits.
+
+    Parameters
+    ----------
+    target_bytes : int
+        The size of a split.
+    open_cost_bytes : int
+        The smallest size that a file counts with.
+    """
 
     target_bytes: int
     open_cost_bytes: int
@@ -36,7 +46,22 @@ class FileGroup:
 
 
 def pack(items: Iterable[T], weight: Callable[[T], int], target: int) -> list[list[T]]:
-    """Neighbours packed in order; a pack is full when the next item would exceed the target."""
+    """Pack adjacent items in order.
+
+    Parameters
+    ----------
+    items : iterable of T
+        The items.
+    weight : callable from T to int
+        Returns the size of an item.
+    target : int
+        The largest total size of a pack with several items, in the unit of `weight`.
+
+    Returns
+    -------
+    list of list of T
+        The packs; each has at least one item.
+    """
     packs: list[list[T]] = []
     total = 0
     for item in items:
@@ -50,40 +75,40 @@ def pack(items: Iterable[T], weight: Callable[[T], int], target: int) -> list[li
 
 
 def pack_files(files: Sequence[DataFileMeta], limits: SplitLimits) -> tuple[FileGroup, ...]:
-    """Files that are read one by one, in this order."""
+    """Pack files that are read one after the other, in this order."""
     packs = pack(files, lambda f: max(f.file_size, limits.open_cost_bytes), limits.target_bytes)
     return tuple(FileGroup(tuple(p), raw_convertible=True) for p in packs)
 
 
 def pack_ranges(groups: Sequence[tuple[DataFileMeta, ...]], limits: SplitLimits) -> tuple[FileGroup, ...]:
-    """Files of the same rows together; a pack where each file holds rows of its own is read as it is."""
+    """Pack groups of files with the same rows. A pack in which each file has its own rows is raw convertible."""
     packs = pack(groups, lambda g: max(sum(f.file_size for f in g), limits.open_cost_bytes), limits.target_bytes)
     return tuple(FileGroup(tuple(f for g in p for f in g), all(len(g) == 1 for g in p)) for p in packs)
 
 
 def pack_sections(sections: Sequence[Section], limits: SplitLimits) -> tuple[FileGroup, ...]:
-    """Sections of a merge tree; a pack where no two files overlap needs no merge."""
-    packs = pack(sections, lambda s: max(_size(s), limits.open_cost_bytes), limits.target_bytes)
-    return tuple(FileGroup(_files(p), raw_convertible=_is_raw(p)) for p in packs)
+    """Pack the sections of an LSM tree. A pack without overlapping files and without retracts is raw convertible."""
+    packs = pack(sections, lambda s: max(_section_size(s), limits.open_cost_bytes), limits.target_bytes)
+    return tuple(FileGroup(_list_files(p), raw_convertible=_is_raw(p)) for p in packs)
 
 
 def _is_raw(sections: Sequence[Section]) -> bool:
-    return all(len(s) == 1 for s in sections) and all(without_retracts(f) for f in _files(sections))
+    return all(len(s) == 1 for s in sections) and all(has_no_retracts(f) for f in _list_files(sections))
 
 
-def without_retracts(file: DataFileMeta) -> bool:
-    """Whether the file surely holds no -U or -D; files of older writers do not tell."""
+def has_no_retracts(file: DataFileMeta) -> bool:
+    """Return whether the file contains no -U and -D rows. False if it is unknown, as for files of older writers."""
     return file.delete_row_count == 0
 
 
-def speak_for_themselves(files: Iterable[DataFileMeta]) -> bool:
-    """Whether files need no merge that deletion vectors or first-row keep apart: compacted and free of retracts."""
-    return all(f.level > 0 and without_retracts(f) for f in files)
+def can_skip_merge(files: Iterable[DataFileMeta]) -> bool:
+    """Return whether files separated by deletion vectors or first-row need no merge: compacted, without retracts."""
+    return all(f.level > 0 and has_no_retracts(f) for f in files)
 
 
-def _files(sections: Iterable[Section]) -> tuple[DataFileMeta, ...]:
+def _list_files(sections: Iterable[Section]) -> tuple[DataFileMeta, ...]:
     return tuple(f for section in sections for run in section for f in run.files)
 
 
-def _size(section: Section) -> int:
+def _section_size(section: Section) -> int:
     return sum(run.file_size for run in section)

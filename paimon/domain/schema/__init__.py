@@ -1,0 +1,1 @@
+"""Table schemas: declaration, changes, checks, JSON, and how files of older schemas are read."""

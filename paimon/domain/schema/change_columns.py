@@ -1,7 +1,8 @@
 """Changes of columns and of fields in nested rows.
 
-Law: each function answers all fields of the table anew and leaves every other field as it was, ids included; keys
-keep their type and stay NOT NULL. Source: `SchemaManager.updateNestedColumn` and its siblings.
+Invariant: each function returns all fields of the table and keeps every other field as it was, ids included. Keys keep
+their type and stay NOT NULL.
+Source: `SchemaManager.updateNestedColumn` and its siblings.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from attrs import evolve, frozen
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.declare import check_default
-from paimon.domain.schema.rules.layout import flag
+from paimon.domain.schema.rules.layout import read_flag
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
-from paimon.domain.types.casting import can_cast, casts_implicitly, same_text
+from paimon.domain.types.casting import can_cast, can_cast_implicitly, has_same_text
 from paimon.domain.types.data_types import DataField, DataType
-from paimon.domain.types.ids import assign_ids
-from paimon.domain.types.text import format_type
+from paimon.domain.types.field_ids import assign_ids
+from paimon.domain.types.type_text import format_type
 
 Path = tuple[str, ...]
 Fields = tuple[DataField, ...]
@@ -27,151 +28,314 @@ Fields = tuple[DataField, ...]
 
 @frozen
 class Position:
-    """A place among siblings: ``first``, ``last``, or ``before`` / ``after`` the field `reference`."""
+    """A place among sibling fields; use the class methods to build it.
+
+    Parameters
+    ----------
+    place : str
+        ``first``, ``last``, ``before`` or ``after``.
+    reference : str, optional
+        The sibling that ``before`` and ``after`` refer to.
+    """
 
     place: str
     reference: str | None = None
 
     @classmethod
     def first(cls) -> Position:
-        """In front."""
+        """Return the place in front of all siblings."""
         return cls("first")
 
     @classmethod
     def last(cls) -> Position:
-        """At the end."""
+        """Return the place after all siblings."""
         return cls("last")
 
     @classmethod
     def before(cls, name: str) -> Position:
-        """In front of another."""
+        """Return the place in front of the sibling `name`."""
         return cls("before", name)
 
     @classmethod
     def after(cls, name: str) -> Position:
-        """Behind another."""
+        """Return the place after the sibling `name`."""
         return cls("after", name)
 
 
-def add(
+def add_field(
     schema: TableSchema, path: Path, data_type: DataType, comment: str | None, position: Position
 ) -> tuple[Fields, int]:
-    """The fields with a new one, and the highest id."""
+    """Add a field.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema to change.
+    path : tuple of str
+        The names from the column down to the new field.
+    data_type : DataType
+        Its type, which must be nullable, because stored rows have no value.
+    comment : str, optional
+        Its comment.
+    position : Position
+        Its place among its siblings.
+
+    Returns
+    -------
+    (tuple of DataField, int)
+        All fields of the table, and the highest id.
+
+    Raises
+    ------
+    InvalidRequest
+        The type is NOT NULL.
+    AlreadyExists
+        A sibling has this name.
+    NotFound
+        The path leads nowhere, or the position names no sibling.
+    """
     if not data_type.nullable:
         raise InvalidRequest(
-            f"the new column {'.'.join(path)!r} is NOT NULL, but stored rows have no value for it",
-            subject=path[-1], hint="add it as nullable",
+            f"New column {'.'.join(path)!r} is NOT NULL, but stored rows have no value for it",
+            subject=path[-1],
+            hint="add the column as nullable",
         )
     (made,), highest = assign_ids((DataField(0, path[-1], data_type, comment),), schema.highest_field_id + 1)
 
     def insert(fields: Fields, name: str) -> Fields:
+        """Insert the new field among its siblings."""
         _refuse_existing(fields, name)
-        return _placed(fields, made, position)
+        return _insert_at_position(fields, made, position)
 
     return _edit(schema.fields, path, insert), highest
 
 
 def default_position(schema: TableSchema, path: Path) -> Position:
-    """Where a new column goes: last, or before the partition columns at the end where an option says so."""
+    """Return the place of a new column: last, or in front of trailing partition columns where an option asks for it."""
     names, partition = schema.names, set(schema.partition_keys)
-    if len(path) == 1 and partition and flag(TableOptions.of(schema.options), "add-column-before-partition"):
+    if len(path) == 1 and partition and read_flag(TableOptions.of(schema.options), "add-column-before-partition"):
         return Position.before(next(n for n in names if n in partition))
     return Position.last()
 
 
-def rename(schema: TableSchema, path: Path, new_name: str) -> Fields:
-    """The fields with one of another name."""
+def rename_field(schema: TableSchema, path: Path, new_name: str) -> Fields:
+    """Rename a field.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema to change.
+    path : tuple of str
+        The names from the column down to the field.
+    new_name : str
+        The new name of the field.
+
+    Returns
+    -------
+    tuple of DataField
+        All fields of the table.
+    """
     _refuse_keys(path, schema.partition_keys, "renamed", "partition")
 
     def change(fields: Fields, name: str) -> Fields:
+        """Rename the field among its siblings."""
         column = _find(fields, name)
         _refuse_existing(fields, new_name)
-        return _swapped(fields, column, evolve(column, name=new_name))
+        return _swap_field(fields, column, evolve(column, name=new_name))
 
     return _edit(schema.fields, path, change)
 
 
-def drop(schema: TableSchema, path: Path) -> Fields:
-    """The fields without one."""
+def drop_field(schema: TableSchema, path: Path) -> Fields:
+    """Drop a field that is not part of a key.
+
+    Raises
+    ------
+    InvalidRequest
+        The field is part of a key, or the only one of its row.
+    NotFound
+        The path leads nowhere.
+    """
     _refuse_keys(path, schema.partition_keys, "dropped", "partition")
     _refuse_keys(path, schema.primary_keys, "dropped", "primary key")
 
     def change(fields: Fields, name: str) -> Fields:
+        """Drop the field from its siblings.
+
+        Raises
+        ------
+        InvalidRequest
+            The field is the only one.
+        """
         column = _find(fields, name)
         if len(fields) == 1:
-            raise InvalidRequest(f"{'.'.join(path)!r} is the last field and cannot be dropped", subject=name)
+            raise InvalidRequest(
+                f"Column {'.'.join(path)!r} cannot be dropped, because it is the only one", subject=name
+            )
         return tuple(f for f in fields if f is not column)
 
     return _edit(schema.fields, path, change)
 
 
 def set_type(schema: TableSchema, path: Path, data_type: DataType, keep_nullability: bool) -> Fields:
-    """The fields with one of another type, into which stored values can be cast."""
+    """Change the type of a field to one that stored values can be cast to.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema to change.
+    path : tuple of str
+        The names from the column down to the field.
+    data_type : DataType
+        The new type.
+    keep_nullability : bool
+        Whether null stays allowed, or forbidden, as it is now; otherwise `data_type` decides.
+
+    Returns
+    -------
+    tuple of DataField
+        All fields of the table.
+    """
     _refuse_keys(path, schema.partition_keys, "given another type", "partition")
     _refuse_keys(path, schema.primary_keys, "given another type", "primary key")
     options = TableOptions.of(schema.options)
 
     def change(fields: Fields, name: str) -> Fields:
+        """Change the type of the field among its siblings."""
         column = _find(fields, name)
         nullable = column.type.nullable if keep_nullability else data_type.nullable
         # A type that reads the same keeps the ids of its nested fields.
-        wanted = (column.type if same_text(column.type, data_type) else data_type).with_nullable(nullable)
+        wanted = (column.type if has_same_text(column.type, data_type) else data_type).with_nullable(nullable)
         _check_nullability(column, wanted.nullable, options, path)
         _check_cast(column.type, wanted, options, path)
         changed = evolve(column, type=wanted)
         check_default(changed)
-        return _swapped(fields, column, changed)
+        return _swap_field(fields, column, changed)
 
     return _edit(schema.fields, path, change)
 
 
 def set_nullability(schema: TableSchema, path: Path, nullable: bool) -> Fields:
-    """The fields with one that may, or must not, be null."""
+    """Allow or forbid null in a field.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema to change.
+    path : tuple of str
+        The names from the column down to the field.
+    nullable : bool
+        Whether null is allowed.
+
+    Returns
+    -------
+    tuple of DataField
+        All fields of the table.
+    """
     _refuse_keys(path, schema.primary_keys, "made nullable or not", "primary key")
 
     def change(fields: Fields, name: str) -> Fields:
+        """Change the nullability of the field among its siblings."""
         column = _find(fields, name)
         _check_nullability(column, nullable, TableOptions.of(schema.options), path)
-        return _swapped(fields, column, evolve(column, type=column.type.with_nullable(nullable)))
+        return _swap_field(fields, column, evolve(column, type=column.type.with_nullable(nullable)))
 
     return _edit(schema.fields, path, change)
 
 
 def set_comment(schema: TableSchema, path: Path, comment: str | None) -> Fields:
-    """The fields with one of another comment."""
-    return _edit(schema.fields, path, lambda fields, name: _replaced(fields, name, description=comment))
+    """Change the comment of a field.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema to change.
+    path : tuple of str
+        The names from the column down to the field.
+    comment : str, optional
+        The comment; None removes it.
+
+    Returns
+    -------
+    tuple of DataField
+        All fields of the table.
+    """
+    return _edit(schema.fields, path, lambda fields, name: _change_field(fields, name, description=comment))
 
 
 def set_default(schema: TableSchema, path: Path, default: str | None) -> Fields:
-    """The fields with one of another default value."""
+    """Change the default value of a field.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema to change.
+    path : tuple of str
+        The names from the column down to the field.
+    default : str, optional
+        Text of an SQL literal; None removes the default.
+
+    Returns
+    -------
+    tuple of DataField
+        All fields of the table.
+    """
 
     def change(fields: Fields, name: str) -> Fields:
-        changed = _replaced(fields, name, default_value=default)
+        """Change the default of the field among its siblings."""
+        changed = _change_field(fields, name, default_value=default)
         check_default(_find(changed, name))
         return changed
 
     return _edit(schema.fields, path, change)
 
 
-def move(schema: TableSchema, path: Path, position: Position) -> Fields:
-    """The fields with one in another place."""
+def move_field(schema: TableSchema, path: Path, position: Position) -> Fields:
+    """Move a field among its siblings.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema to change.
+    path : tuple of str
+        The names from the column down to the field.
+    position : Position
+        The new place.
+
+    Returns
+    -------
+    tuple of DataField
+        All fields of the table.
+
+    Raises
+    ------
+    InvalidRequest
+        The position refers to the field itself.
+    """
 
     def change(fields: Fields, name: str) -> Fields:
+        """Move the field among its siblings.
+
+        Raises
+        ------
+        InvalidRequest
+            The position refers to the field itself.
+        """
         column = _find(fields, name)
         if position.reference == name:
-            raise InvalidRequest(f"column {name!r} cannot be moved next to itself", subject=name)
-        return _placed(tuple(f for f in fields if f is not column), column, position)
+            raise InvalidRequest(f"Column {name!r} cannot be moved next to itself", subject=name)
+        return _insert_at_position(tuple(f for f in fields if f is not column), column, position)
 
     return _edit(schema.fields, path, change)
 
 
 def _edit(fields: Fields, path: Path, change: Callable[[Fields, str], Fields]) -> Fields:
-    """The fields after `change(siblings, name)` was applied where the path leads."""
+    """Apply ``change(siblings, name)`` where the path leads, and return all fields."""
     name, *rest = path
     if not rest:
         return change(fields, name)
     column = _find(fields, name)
-    return _swapped(fields, column, evolve(column, type=_edit_type(column.type, tuple(rest), change)))
+    return _swap_field(fields, column, evolve(column, type=_edit_type(column.type, tuple(rest), change)))
 
 
 def _edit_type(data_type: DataType, path: Path, change: Callable[[Fields, str], Fields]) -> DataType:
@@ -185,13 +349,15 @@ def _edit_type(data_type: DataType, path: Path, change: Callable[[Fields, str], 
             parts = (DataField(-1, "key", data_type.key), DataField(-1, "value", data_type.value))
             key, value = _edit_parts(parts, path, change)
             return evolve(data_type, key=key, value=value)
-    raise NotFound("field", path[0], hint=f"{format_type(data_type)} has no fields")
+    raise NotFound("field", path[0], hint=f"the type {format_type(data_type)} has no fields")
 
 
 def _edit_parts(parts: Fields, path: Path, change: Callable[[Fields, str], Fields]) -> tuple[DataType, ...]:
     changed = _edit(parts, path, change)
     if [f.name for f in changed] != [f.name for f in parts]:
-        raise InvalidRequest(f"{path[0]!r} is part of an array or map, not a field", subject=path[0])
+        raise InvalidRequest(
+            f"Path part {path[0]!r} is the element, key or value of a collection, not a field", subject=path[0]
+        )
     return tuple(f.type for f in changed)
 
 
@@ -202,16 +368,16 @@ def _find(fields: Fields, name: str) -> DataField:
     raise NotFound("column", name, hint=did_you_mean(name, [f.name for f in fields]))
 
 
-def _swapped(fields: Fields, old: DataField, new: DataField) -> Fields:
+def _swap_field(fields: Fields, old: DataField, new: DataField) -> Fields:
     return tuple(new if f is old else f for f in fields)
 
 
-def _replaced(fields: Fields, name: str, **parts: str | None) -> Fields:
+def _change_field(fields: Fields, name: str, **parts: str | None) -> Fields:
     column = _find(fields, name)
-    return _swapped(fields, column, evolve(column, **parts))  # type: ignore[arg-type]
+    return _swap_field(fields, column, evolve(column, **parts))  # type: ignore[arg-type]
 
 
-def _placed(others: Fields, column: DataField, position: Position) -> Fields:
+def _insert_at_position(others: Fields, column: DataField, position: Position) -> Fields:
     if position.reference is None:
         return (column, *others) if position.place == "first" else (*others, column)
     at = others.index(_find(others, position.reference)) + (position.place == "after")
@@ -225,23 +391,27 @@ def _refuse_existing(fields: Fields, name: str) -> None:
 
 def _refuse_keys(path: Path, keys: tuple[str, ...], done: str, kind: str) -> None:
     if len(path) == 1 and path[0] in keys:
-        raise InvalidRequest(f"the {kind} column {path[0]!r} cannot be {done}", subject=path[0])
+        raise InvalidRequest(f"Column {path[0]!r} cannot be {done}, because it is a {kind} column", subject=path[0])
 
 
 def _check_nullability(column: DataField, nullable: bool, options: TableOptions, path: Path) -> None:
     key = "alter-column-null-to-not-null.disabled"
-    if column.type.nullable and not nullable and flag(options, key):
+    if column.type.nullable and not nullable and read_flag(options, key):
         raise InvalidRequest(
-            f"column {'.'.join(path)!r} may hold nulls and cannot become NOT NULL", subject=column.name,
-            hint=f"if it holds none, set option {key!r} to false",
+            f"Column {'.'.join(path)!r} may contain nulls and cannot become NOT NULL",
+            subject=column.name,
+            hint=f"if it contains none, set option {key!r} to false",
         )
 
 
 def _check_cast(held: DataType, wanted: DataType, options: TableOptions, path: Path) -> None:
-    only_implicit = flag(options, "disable-explicit-type-casting")
-    if casts_implicitly(held, wanted) or (can_cast(held, wanted) and not only_implicit):
+    only_implicit = read_flag(options, "disable-explicit-type-casting")
+    if can_cast_implicitly(held, wanted) or (can_cast(held, wanted) and not only_implicit):
         return
     raise InvalidRequest(
-        f"column {'.'.join(path)!r} of type {format_type(held)} cannot become {format_type(wanted)}", subject=path[-1],
-        hint="option 'disable-explicit-type-casting' forbids it" if only_implicit else "add a new column instead",
+        f"Column {'.'.join(path)!r} of type {format_type(held)} cannot become {format_type(wanted)}",
+        subject=path[-1],
+        hint="set 'disable-explicit-type-casting' to false to allow explicit casts"
+        if only_implicit
+        else "add a new column instead",
     )

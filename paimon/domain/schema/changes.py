@@ -1,7 +1,8 @@
-"""Changes of a schema as values, and what becomes of a schema by them.
+"""Schema changes as values, and their application to a schema.
 
-Law: changes apply in order, all or none; the result is a schema that `check_schema` accepts; ids are never used
-twice, and no change alters what stored rows mean. Source: `SchemaChange`, `SchemaManager.generateTableSchema`.
+Invariant: changes apply in order, all or none. The result is a schema that `check_schema` accepts. Ids are never used
+twice, and no change alters what stored rows mean.
+Source: `SchemaChange`, `SchemaManager.generateTableSchema`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema import change_columns as columns
 from paimon.domain.schema.change_columns import Path, Position
-from paimon.domain.schema.change_options import check_option_changes, renamed_references, set_to
-from paimon.domain.schema.json import NEWEST_VERSION
+from paimon.domain.schema.change_options import check_option_changes, rename_references, set_option
+from paimon.domain.schema.schema_json import NEWEST_VERSION
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.validate import check_schema
-from paimon.domain.texts import check_names
+from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataType
-from paimon.domain.types.text import parse_type
+from paimon.domain.types.type_text import parse_type
 
 __all__ = [
     "AddColumn",
@@ -50,13 +51,15 @@ def _type(value: DataType | str) -> DataType:
     if isinstance(value, str):
         return parse_type(value)
     if not isinstance(value, DataType):
-        raise InvalidRequest(f"{value!r} is no data type", subject="type", hint="write it as SQL text, such as 'INT'")
+        raise InvalidRequest(
+            f"Value {value!r} is not a data type", subject="type", hint="write the type as SQL text, such as 'INT'"
+        )
     return value
 
 
 @frozen
 class AddColumn:
-    """A new column, or a new field of a nested row.
+    """Add a column, or a field of a nested row.
 
     Parameters
     ----------
@@ -64,9 +67,11 @@ class AddColumn:
         The column's name; for nested fields all names from the column down, with ``element``, ``key`` or ``value``
         where an array or map is entered: ``("items", "element", "price")``.
     type : DataType or str
-        Must be nullable: old rows have no value.
+        Must be nullable, because old rows have no value.
+    comment : str, optional
+        The column's comment.
     position : Position, optional
-        Where among its siblings; last by default.
+        The place among its siblings; last by default.
     """
 
     path: Path = field(converter=_path)
@@ -77,7 +82,15 @@ class AddColumn:
 
 @frozen
 class RenameColumn:
-    """Another name for a column or nested field; keys and options follow."""
+    """Rename a column or nested field; keys and options follow.
+
+    Parameters
+    ----------
+    path : str or sequence of str
+        See `AddColumn`.
+    new_name : str
+        The new last name of the path.
+    """
 
     path: Path = field(converter=_path)
     new_name: str
@@ -85,14 +98,24 @@ class RenameColumn:
 
 @frozen
 class DropColumn:
-    """A column or nested field goes; its stored values are never seen again."""
+    """Drop a column or nested field; its stored values are never read again."""
 
     path: Path = field(converter=_path)
 
 
 @frozen
 class SetColumnType:
-    """Another type; `keep_nullability` leaves null as it was allowed before."""
+    """Change the type of a column or nested field.
+
+    Parameters
+    ----------
+    path : str or sequence of str
+        See `AddColumn`.
+    type : DataType or str
+        A type that stored values can be cast to.
+    keep_nullability : bool
+        Whether null stays allowed, or forbidden, as it is now.
+    """
 
     path: Path = field(converter=_path)
     type: DataType = field(converter=_type)
@@ -101,7 +124,7 @@ class SetColumnType:
 
 @frozen
 class SetColumnNullability:
-    """Whether null is allowed."""
+    """Allow or forbid null in a column or nested field."""
 
     path: Path = field(converter=_path)
     nullable: bool
@@ -109,7 +132,7 @@ class SetColumnNullability:
 
 @frozen
 class SetColumnComment:
-    """A column's comment; None takes it away."""
+    """Change a column's comment; None removes it."""
 
     path: Path = field(converter=_path)
     comment: str | None
@@ -117,7 +140,10 @@ class SetColumnComment:
 
 @frozen
 class SetColumnDefault:
-    """What is written where a row says nothing, as literal text; None takes it away. Stored rows do not change."""
+    """Change a column's default, the text of a literal that is written where a row has no value.
+
+    None removes the default. Stored rows do not change.
+    """
 
     path: Path = field(converter=_path)
     default: str | None
@@ -125,7 +151,7 @@ class SetColumnDefault:
 
 @frozen
 class MoveColumn:
-    """Another place among its siblings."""
+    """Move a column or nested field among its siblings."""
 
     path: Path = field(converter=_path)
     position: Position
@@ -133,7 +159,7 @@ class MoveColumn:
 
 @frozen
 class SetOption:
-    """A table option."""
+    """Set a table option."""
 
     key: str
     value: str
@@ -141,21 +167,21 @@ class SetOption:
 
 @frozen
 class RemoveOption:
-    """A table option back to its default."""
+    """Reset a table option to its default."""
 
     key: str
 
 
 @frozen
 class SetComment:
-    """The table's comment; None takes it away."""
+    """Change the table's comment; None removes it."""
 
     comment: str | None
 
 
 @frozen
 class DropPrimaryKey:
-    """The table has no primary key any more (only before the first snapshot)."""
+    """Remove the primary key of a table, which is allowed before its first snapshot only."""
 
 
 SchemaChange = (
@@ -175,20 +201,34 @@ SchemaChange = (
 
 
 def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snapshots: bool) -> TableSchema:
-    """The schema after the changes, checked and of the newest version; the same one where they change nothing.
+    """Apply changes to a schema and check the result.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The newest schema of the table.
+    changes : sequence of SchemaChange
+        Applied in order.
+    has_snapshots : bool
+        Whether the table has a snapshot, after which some options and the primary key are fixed.
+
+    Returns
+    -------
+    TableSchema
+        The changed schema, of the newest version; `schema` itself where nothing changes.
 
     Raises
     ------
     InvalidRequest, Unsupported
-        A change that would break the table, or alter what stored rows mean.
+        A change would break the table, or alter what stored rows mean.
     NotFound, AlreadyExists
-        A column that is not there, or is there already.
+        A column does not exist, or exists already.
     """
     changed = schema
     for change in changes:
         apply = _APPLY.get(type(change))
         if apply is None:
-            raise InvalidRequest(f"{change!r} is no change of a schema", subject=repr(change))
+            raise InvalidRequest(f"Value {change!r} is not a schema change", subject=repr(change))
         changed = apply(changed, change)
     if changed == schema:
         return schema
@@ -196,7 +236,9 @@ def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snap
         touched = [c.key for c in changes if isinstance(c, SetOption | RemoveOption)]
         check_option_changes(schema.options, changed.options, touched)
         if schema.primary_keys and not changed.primary_keys:
-            raise InvalidRequest("the primary key cannot go once the table has a snapshot", subject="primary-key")
+            raise InvalidRequest(
+                "The primary key cannot be dropped once the table has a snapshot", subject="primary-key"
+            )
     changed = evolve(changed, version=NEWEST_VERSION)
     check_schema(changed)
     return changed
@@ -204,24 +246,24 @@ def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snap
 
 def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
     position = change.position or columns.default_position(schema, change.path)
-    fields, highest = columns.add(schema, change.path, change.type, change.comment, position)
+    fields, highest = columns.add_field(schema, change.path, change.type, change.comment, position)
     return evolve(schema, fields=fields, highest_field_id=highest)
 
 
 def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
-    renamed = evolve(schema, fields=columns.rename(schema, change.path, change.new_name))
+    renamed = evolve(schema, fields=columns.rename_field(schema, change.path, change.new_name))
     if len(change.path) > 1:
         return renamed
     old, new = change.path[0], change.new_name
     return evolve(
         renamed,
         primary_keys=tuple(new if k == old else k for k in schema.primary_keys),
-        options=renamed_references(schema.options, old, new),
+        options=rename_references(schema.options, old, new),
     )
 
 
 def _drop(schema: TableSchema, change: DropColumn) -> TableSchema:
-    return evolve(schema, fields=columns.drop(schema, change.path))
+    return evolve(schema, fields=columns.drop_field(schema, change.path))
 
 
 def _set_type(schema: TableSchema, change: SetColumnType) -> TableSchema:
@@ -241,11 +283,11 @@ def _set_default(schema: TableSchema, change: SetColumnDefault) -> TableSchema:
 
 
 def _move(schema: TableSchema, change: MoveColumn) -> TableSchema:
-    return evolve(schema, fields=columns.move(schema, change.path, change.position))
+    return evolve(schema, fields=columns.move_field(schema, change.path, change.position))
 
 
 def _set_option(schema: TableSchema, change: SetOption) -> TableSchema:
-    return evolve(schema, options=set_to(schema.options, change.key, change.value))
+    return evolve(schema, options=set_option(schema.options, change.key, change.value))
 
 
 def _remove_option(schema: TableSchema, change: RemoveOption) -> TableSchema:

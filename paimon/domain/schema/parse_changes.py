@@ -1,6 +1,6 @@
 """Schema changes from SQL text: what follows ``ALTER TABLE name`` in the SQL of Spark, Flink and PostgreSQL.
 
-Invariant: a text is read to its end or refused; each clause becomes the changes that a caller would write by hand.
+Invariant: a text is read to its end or refused. Each clause becomes the changes that a caller would write by hand.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from paimon.domain.schema.changes import (
     SetOption,
 )
 from paimon.domain.types.sql_tokens import TokenReader
-from paimon.domain.types.text import read_type
+from paimon.domain.types.type_text import read_type
 
 T = TypeVar("T")
 Changes = tuple[SchemaChange, ...]
 _CLAUSES = (
-    "write ADD COLUMN, RENAME COLUMN … TO, DROP COLUMN, ALTER COLUMN … TYPE | SET NOT NULL | DROP NOT NULL | "
-    "SET DEFAULT | DROP DEFAULT | COMMENT | FIRST | LAST | AFTER | BEFORE, SET ('key' = 'value'), RESET ('key'), "
-    "COMMENT 'text' or DROP PRIMARY KEY"
+    "write ADD [COLUMN], RENAME [COLUMN] … TO, DROP [COLUMN], MODIFY, ALTER COLUMN … TYPE | SET NOT NULL | "
+    "DROP NOT NULL | SET DEFAULT | DROP DEFAULT | COMMENT | FIRST | LAST | AFTER | BEFORE, SET ('key' = 'value'), "
+    "RESET ('key'), COMMENT 'text' or DROP PRIMARY KEY"
 )
 
 
 def parse_schema_changes(text: str) -> Changes:
-    """The changes that a clause of ALTER TABLE asks for.
+    """Parse one clause of ALTER TABLE.
 
     Parameters
     ----------
     text : str
-        One clause, such as ``"ADD COLUMN x INT AFTER id"``; a name in back quotes may hold any character, and
+        One clause, such as ``"ADD COLUMN x INT AFTER id"``. A name in back quotes may contain any character, and
         ``a.b`` names the field `b` of the ROW column `a`.
 
     Returns
@@ -54,69 +54,95 @@ def parse_schema_changes(text: str) -> Changes:
     ------
     InvalidRequest
         The text is no such clause; the message shows where reading stopped.
+
+    Examples
+    --------
+    >>> parse_schema_changes("RENAME COLUMN price TO unit_price")
+    (RenameColumn(path=('price',), new_name='unit_price'),)
     """
     reader = TokenReader(text)
-    if reader.accept("ALTER", "TABLE"):
+    if reader.read_if_next("ALTER", "TABLE"):
         raise reader.error(
-            "ALTER TABLE and the name of the table are left out", hint="write only what follows: 'ADD COLUMN x INT'"
+            "ALTER TABLE and the table name are not part of the text",
+            hint="write only what follows, such as 'ADD COLUMN x INT'",
         )
     for words, read in _READERS.items():
-        if reader.accept(*words):
+        if reader.read_if_next(*words):
             changes = read(reader)
             break
     else:
-        raise reader.error("no clause of ALTER TABLE", hint=_CLAUSES)
-    reader.accept(";")
+        raise reader.error("expected a clause of ALTER TABLE", hint=_CLAUSES)
+    reader.read_if_next(";")
     if reader.current.kind != "end":
-        raise reader.error("expected the end")
+        raise reader.error("expected the end of the text")
     return changes
 
 
 def _add(reader: TokenReader) -> Changes:
-    return _listed(reader, _added)
+    return _read_list(reader, _read_added_column)
 
 
-def _added(reader: TokenReader) -> SchemaChange:
+def _read_added_column(reader: TokenReader) -> SchemaChange:
     path, data_type = _path(reader), _type(reader)
-    if reader.accept("DEFAULT"):
-        raise reader.error("a new column takes no DEFAULT", hint="add it, then ALTER COLUMN … SET DEFAULT …")
-    comment = reader.literal() if reader.accept("COMMENT") else None
+    if reader.read_if_next("DEFAULT"):
+        raise reader.error(
+            "a new column cannot have a DEFAULT", hint="add the column, then ALTER COLUMN … SET DEFAULT …"
+        )
+    comment = reader.literal() if reader.read_if_next("COMMENT") else None
     return AddColumn(path, data_type, comment, _position(reader))
 
 
 def _rename(reader: TokenReader) -> Changes:
+    if reader.read_if_next("TO"):
+        raise reader.error("a table gets another name by its catalog", hint="call Catalog.rename_table")
     path = _path(reader)
     reader.expect("TO")
     return (RenameColumn(path, reader.name()),)
 
 
 def _drop(reader: TokenReader) -> Changes:
-    return _listed(reader, lambda inner: DropColumn(_path(inner)))
+    return _read_list(reader, lambda inner: DropColumn(_path(inner)))
 
 
 def _alter(reader: TokenReader) -> Changes:
     path = _path(reader)
-    if reader.accept("TYPE") or reader.accept("SET", "DATA", "TYPE"):
+    if reader.read_if_next("TYPE") or reader.read_if_next("SET", "DATA", "TYPE"):
         changed = SetColumnType(path, _type(reader))
         return (SetColumnType(path, changed.type, keep_nullability=changed.type.nullable),)
-    if reader.accept("SET", "NOT", "NULL"):
+    if reader.read_if_next("SET", "NOT", "NULL"):
         return (SetColumnNullability(path, False),)
-    if reader.accept("DROP", "NOT", "NULL"):
+    if reader.read_if_next("DROP", "NOT", "NULL"):
         return (SetColumnNullability(path, True),)
-    if reader.accept("SET", "DEFAULT"):
+    if reader.read_if_next("SET", "DEFAULT"):
         return (SetColumnDefault(path, _value(reader)),)
-    if reader.accept("DROP", "DEFAULT"):
+    if reader.read_if_next("DROP", "DEFAULT"):
         return (SetColumnDefault(path, None),)
-    if reader.accept("COMMENT"):
+    if reader.read_if_next("COMMENT"):
         return (SetColumnComment(path, reader.literal()),)
     position = _position(reader)
     if position is None:
-        raise reader.error("no change of a column", hint=_CLAUSES)
+        raise reader.error("expected a change of the column", hint=_CLAUSES)
     return (MoveColumn(path, position),)
+
+
+def _modify(reader: TokenReader) -> Changes:
+    """Read Flink's MODIFY: a column with its type, and optionally its comment and its position."""
+
+    def column(inner: TokenReader) -> Changes:
+        """Read one column."""
+        path, data_type = _path(inner), _type(inner)
+        found: list[SchemaChange] = [SetColumnType(path, data_type, keep_nullability=False)]
+        if inner.read_if_next("COMMENT"):
+            found.append(SetColumnComment(path, inner.literal()))
+        position = _position(inner)
+        return (*found, MoveColumn(path, position)) if position is not None else tuple(found)
+
+    return tuple(change for changes in _read_list(reader, column) for change in changes)
 
 
 def _set(reader: TokenReader) -> Changes:
     def option(inner: TokenReader) -> SchemaChange:
+        """Read one pair ``'key' = 'value'``."""
         key = inner.literal()
         inner.expect("=")
         return SetOption(key, _value(inner))
@@ -131,10 +157,15 @@ def _reset(reader: TokenReader) -> Changes:
 _READERS: Mapping[tuple[str, ...], Callable[[TokenReader], Changes]] = {
     ("ADD", "COLUMNS"): _add,
     ("ADD", "COLUMN"): _add,
+    ("ADD",): _add,
     ("RENAME", "COLUMN"): _rename,
+    ("RENAME",): _rename,
     ("DROP", "PRIMARY", "KEY"): lambda _: (DropPrimaryKey(),),
     ("DROP", "COLUMNS"): _drop,
     ("DROP", "COLUMN"): _drop,
+    ("DROP",): _drop,
+    ("MODIFY", "COLUMN"): _modify,
+    ("MODIFY",): _modify,
     ("ALTER", "COLUMN"): _alter,
     ("SET", "TBLPROPERTIES"): _set,
     ("SET",): _set,
@@ -142,15 +173,15 @@ _READERS: Mapping[tuple[str, ...], Callable[[TokenReader], Changes]] = {
     ("RESET",): _reset,
     ("COMMENT",): lambda reader: (SetComment(reader.literal()),),
 }
-"""By the words that a clause begins with; longer beginnings come before shorter ones."""
+"""Readers by the first words of a clause; longer beginnings come before shorter ones."""
 
 
-def _listed(reader: TokenReader, read: Callable[[TokenReader], T]) -> tuple[T, ...]:
-    """One or more, between commas; a pair of parentheses around them is allowed."""
+def _read_list(reader: TokenReader, read: Callable[[TokenReader], T]) -> tuple[T, ...]:
+    """Read one or more items between commas; a pair of parentheses around them is allowed."""
     if reader.current.text == "(" and reader.current.kind == "symbol":
         return _in_parentheses(reader, read)
     found = [read(reader)]
-    while reader.accept(","):
+    while reader.read_if_next(","):
         found.append(read(reader))
     return tuple(found)
 
@@ -158,7 +189,7 @@ def _listed(reader: TokenReader, read: Callable[[TokenReader], T]) -> tuple[T, .
 def _in_parentheses(reader: TokenReader, read: Callable[[TokenReader], T]) -> tuple[T, ...]:
     reader.expect("(")
     found = [read(reader)]
-    while reader.accept(","):
+    while reader.read_if_next(","):
         found.append(read(reader))
     reader.expect(")")
     return tuple(found)
@@ -166,7 +197,7 @@ def _in_parentheses(reader: TokenReader, read: Callable[[TokenReader], T]) -> tu
 
 def _path(reader: TokenReader) -> Path:
     names = [reader.name()]
-    while reader.accept("."):
+    while reader.read_if_next("."):
         names.append(reader.name())
     return tuple(names)
 
@@ -178,13 +209,13 @@ def _type(reader: TokenReader) -> str:
 
 
 def _position(reader: TokenReader) -> Position | None:
-    if reader.accept("FIRST"):
+    if reader.read_if_next("FIRST"):
         return Position.first()
-    if reader.accept("LAST"):
+    if reader.read_if_next("LAST"):
         return Position.last()
-    if reader.accept("AFTER"):
+    if reader.read_if_next("AFTER"):
         return Position.after(reader.name())
-    if reader.accept("BEFORE"):
+    if reader.read_if_next("BEFORE"):
         return Position.before(reader.name())
     return None
 

@@ -1,8 +1,8 @@
 """How a file that was written under one schema is read under another.
 
-Law: columns, and the fields of nested rows, belong together by **id**, never by name: what was dropped and added
-again is new and reads as null; what the file has under an id it gives under today's name and type. Source:
-`FormatReaderMapping`, `SchemaEvolutionUtil`.
+Invariant: columns, and the fields of nested rows, are matched by **id**, never by name. A column that was dropped and
+added again is new and reads as null. Values that the file has under an id are read with the current name and type.
+Source: `FormatReaderMapping`, `SchemaEvolutionUtil`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from paimon.domain.types.data_types import DataField, DataType
 
 @frozen
 class FieldMapping:
-    """Where one wanted column comes from.
+    """The source of one column of a read.
 
     Parameters
     ----------
     wanted : DataField
         The column as the reader wants it.
     source : DataField, optional
-        The file's column, with the file's names and types, nested rows cut down to the fields wanted. None: the file
+        The file's column, with the file's names and types, nested rows reduced to the fields wanted. None: the file
         has nothing of it (of a nested row: none of the fields wanted), so every value is null, as Java reads it.
     needs_cast : bool
-        Whether the values read must still be turned into the wanted type (by `paimon.domain.columns.cast`).
+        Whether the values must be cast to the wanted type after reading (by `paimon.domain.columns.cast`).
     """
 
     wanted: DataField
@@ -36,7 +36,7 @@ class FieldMapping:
 
 
 def map_fields(wanted: Sequence[DataField], file_fields: Sequence[DataField]) -> tuple[FieldMapping, ...]:
-    """One mapping for each wanted column, in the order wanted."""
+    """Map each wanted column to its source in a file, in the order wanted."""
     held = {f.id: f for f in file_fields}
     return tuple(_map_field(column, held.get(column.id)) for column in wanted)
 
@@ -46,47 +46,47 @@ def _map_field(wanted: DataField, held: DataField | None) -> FieldMapping:
         return FieldMapping(wanted, None, False)
     if held is wanted or held == wanted:  # most files were written under today's schema
         return FieldMapping(wanted, held, False)
-    pruned = prune(held.type, wanted.type)
+    pruned = prune_type(held.type, wanted.type)
     if pruned is None:
         return FieldMapping(wanted, None, False)
-    return FieldMapping(wanted, evolve(held, type=pruned), not same_values(pruned, wanted.type))
+    return FieldMapping(wanted, evolve(held, type=pruned), not has_same_values(pruned, wanted.type))
 
 
-def prune(held: DataType, wanted: DataType) -> DataType | None:
-    """The file's type without the nested fields that nobody wants; None where nothing is left of it."""
+def prune_type(held: DataType, wanted: DataType) -> DataType | None:
+    """Remove the nested fields that the reader does not want from a file's type; None where nothing remains."""
     match held, wanted:
         case dt.RowType(), dt.RowType():
             return _prune_row(held, wanted)
         case dt.ArrayType(), dt.ArrayType():
-            element = prune(held.element, wanted.element)
+            element = prune_type(held.element, wanted.element)
             return None if element is None else evolve(held, element=element)
         case dt.MapType(), dt.MapType():
-            key, value = prune(held.key, wanted.key), prune(held.value, wanted.value)
+            key, value = prune_type(held.key, wanted.key), prune_type(held.value, wanted.value)
             return None if key is None or value is None else evolve(held, key=key, value=value)
     return held
 
 
 def _prune_row(held: dt.RowType, wanted: dt.RowType) -> dt.RowType | None:
     wishes = {f.id: f for f in wanted.fields}
-    pairs = [(f, prune(f.type, wishes[f.id].type)) for f in held.fields if f.id in wishes]
+    pairs = [(f, prune_type(f.type, wishes[f.id].type)) for f in held.fields if f.id in wishes]
     kept = [evolve(f, type=pruned) for f, pruned in pairs if pruned is not None]
     return evolve(held, fields=tuple(kept)) if kept else None
 
 
-def same_values(held: DataType, wanted: DataType) -> bool:
-    """Whether values of the one type are values of the other as they are (nullability, comments and defaults apart)."""
+def has_same_values(held: DataType, wanted: DataType) -> bool:
+    """Return whether values of one type are values of the other without a cast; nullability does not matter."""
     match held, wanted:
         case dt.RowType(), dt.RowType():
             return len(held.fields) == len(wanted.fields) and all(
-                h.id == w.id and h.name == w.name and same_values(h.type, w.type)
+                h.id == w.id and h.name == w.name and has_same_values(h.type, w.type)
                 for h, w in zip(held.fields, wanted.fields, strict=True)
             )
         case dt.ArrayType(), dt.ArrayType():
-            return same_values(held.element, wanted.element)
+            return has_same_values(held.element, wanted.element)
         case dt.MultisetType(), dt.MultisetType():
-            return same_values(held.element, wanted.element)
+            return has_same_values(held.element, wanted.element)
         case dt.VectorType(), dt.VectorType():
-            return held.length == wanted.length and same_values(held.element, wanted.element)
+            return held.length == wanted.length and has_same_values(held.element, wanted.element)
         case dt.MapType(), dt.MapType():
-            return same_values(held.key, wanted.key) and same_values(held.value, wanted.value)
+            return has_same_values(held.key, wanted.key) and has_same_values(held.value, wanted.value)
     return held.with_nullable(True) == wanted.with_nullable(True)

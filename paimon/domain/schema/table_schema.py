@@ -1,6 +1,7 @@
 """A table's schema at one version.
 
-Law: a schema file is never changed; each change of a table makes the next version. Source: `TableSchema`.
+Invariant: a schema file never changes; each change of a table makes the next version.
+Source: `TableSchema`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,26 @@ def _names(values: Iterable[str]) -> tuple[str, ...]:
 class TableSchema:
     """One version of a table's columns, keys and options.
 
-    `unknown` keeps the JSON members that this library does not know, so that they are written back.
+    Parameters
+    ----------
+    id : int
+        The version number of the schema, from 0; it is part of the file name.
+    fields : tuple of DataField
+        The columns, in order.
+    highest_field_id : int
+        The highest id that was ever assigned; -1 for none.
+    partition_keys, primary_keys : tuple of str
+        Names of columns, in key order.
+    options : mapping
+        Stored option texts by key.
+    comment : str, optional
+        The comment of the table.
+    time_millis : int
+        The time of the change, in epoch milliseconds.
+    version : int
+        The version of the file format of schemas.
+    unknown : mapping
+        JSON members that this library does not know. They are written back.
     """
 
     id: int
@@ -55,17 +75,23 @@ class TableSchema:
         return {f.name: f for f in self.fields}
 
     def field_of(self, name: str) -> DataField:
-        """The column of this name (KeyError where there is none)."""
+        """Return the column of this name.
+
+        Raises
+        ------
+        KeyError
+            There is no such column.
+        """
         return self.fields_by_name[name]
 
     @property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
-        """Primary keys without the partition keys: the key inside a bucket, in primary-key order."""
+        """Primary keys without the partition keys, in primary-key order: the key inside a bucket."""
         return tuple(k for k in self.primary_keys if k not in self.partition_keys)
 
     @property
     def bucket_keys(self) -> tuple[str, ...]:
-        """The columns that a fixed bucket is computed from: `bucket-key`, else the trimmed primary key."""
+        """Columns that determine a fixed bucket: `bucket-key`, else the trimmed primary key."""
         given = self.options.get("bucket-key", "")
         names = tuple(n.strip() for n in given.split(",") if n.strip())
         return names or self.trimmed_primary_keys

@@ -1,6 +1,6 @@
-"""Which tables take rows: what this library would store in another form than Java is refused by name.
+"""Which tables accept rows: a table whose rows this library would store differently from Java is refused by name.
 
-Invariant: every file of rows is laid out by `FileLayout`, which asks here first, so no writer can go around it.
+Invariant: every file of rows is laid out by `FileLayout`, which calls this check first, so no writer can bypass it.
 Source: `BlobType`, `DedicatedFormatRollingFileWriter`.
 """
 
@@ -10,10 +10,9 @@ from paimon.domain.errors import Unsupported
 from paimon.domain.options.validate import check_stored_options
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.types.data_types import BlobType, LocalZonedTimestampType
-from paimon.domain.types.walk import all_types
+from paimon.domain.types.data_types import BlobType
+from paimon.domain.types.nested_types import all_types
 
-_FORM_OF_TIMESTAMPS = "orc.timestamp-ltz.legacy.type"
 _SEQUENCE_OPTIONS = ("sequence.snapshot-ordering", "write.sequence-number-init-mode")
 """Options by which other writers number rows differently."""
 
@@ -24,7 +23,7 @@ def check_rows_writable(table: TableDefinition) -> None:
     Parameters
     ----------
     table : TableDefinition
-        The table that files of rows are to be written for, by a writer or by compaction.
+        The table that a writer or a compaction writes files of rows for.
 
     Raises
     ------
@@ -32,14 +31,12 @@ def check_rows_writable(table: TableDefinition) -> None:
         The table is not an ordinary Paimon table, or has a BLOB column, at any depth, or an option that changes how
         rows are stored and that this library does not follow.
     """
-    check_table_type(table.options, table.identifier)
+    check_table_type(table.options, table.table_name)
     if table.schema.primary_keys:
         check_stored_options(table.options.values, _SEQUENCE_OPTIONS)
     for column in table.schema.fields:
-        if any(isinstance(part, LocalZonedTimestampType) for part in all_types(column.type)):
-            check_stored_options(table.options.values, (_FORM_OF_TIMESTAMPS,))
         if any(isinstance(part, BlobType) for part in all_types(column.type)):
             raise Unsupported(
-                f"writing rows of table {table.identifier!r} with the BLOB column {column.name!r}",
+                f"writing rows of table {table.table_name!r} with the BLOB column {column.name!r}",
                 hint="Write the rows with Java's Paimon, or use a BYTES column.",
             )

@@ -1,0 +1,1 @@
+"""Snapshots and tags, their JSON files, and the periods of automatic tags."""

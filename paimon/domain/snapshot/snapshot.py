@@ -1,6 +1,7 @@
-"""A snapshot: one version of a whole table, and the tag that keeps one.
+"""Snapshots and tags as values.
 
-Law: a snapshot is immutable once published; its content is base ∪ delta of its manifest lists.
+Invariant: A published snapshot is immutable. Its files are those of its base manifest list, changed by its delta
+manifest list.
 Source: `Snapshot`, `Tag`.
 """
 
@@ -17,11 +18,11 @@ from paimon.domain.secrets import redact_option
 BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
 """The commit identifier of every batch commit."""
 NO_WATERMARK = -(2**63)
-"""How Java writes a missing watermark."""
+"""The value that Java writes for a missing watermark."""
 
 
 class CommitKind(Enum):
-    """What a snapshot did to the table."""
+    """The kind of change that a snapshot made."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -31,9 +32,9 @@ class CommitKind(Enum):
 
 @frozen(hash=False, repr=False)
 class Snapshot:
-    """The snapshot file, field by field (times in epoch milliseconds, counts in physical rows, sizes in bytes).
+    """The content of a snapshot file. Times are epoch milliseconds, counts are physical rows, sizes are bytes.
 
-    `unknown` keeps members that this library does not know, so that they are written back.
+    `unknown` holds members that this library does not know, so that they are written back.
     """
 
     id: int
@@ -64,15 +65,15 @@ class Snapshot:
 
     @property
     def identity(self) -> str:
-        """What tells this snapshot from another of the same id: its uuid, or its delta manifest list (1.x)."""
+        """A text that differs between snapshots with the same id: the uuid, or the delta manifest list for Java 1.x."""
         return self.uuid or self.delta_manifest_list
 
     @property
     def summary(self) -> str:
-        """The snapshot in a line: id, kind, time, records and their change."""
-        from paimon.domain.markup import count_of, format_time
+        """The snapshot in one line: id, kind, time, and the number of records with its change."""
+        from paimon.domain.markup import format_count, format_time
 
-        records = "" if self.total_record_count is None else f" · {count_of(self.total_record_count, 'record')}"
+        records = "" if self.total_record_count is None else f" · {format_count(self.total_record_count, 'record')}"
         delta = "" if self.delta_record_count is None else f" ({self.delta_record_count:+,})"
         return f"{self.id} · {self.commit_kind.value} · {format_time(self.time_millis)}{records}{delta}"
 
@@ -88,9 +89,9 @@ class Snapshot:
             "committed": format_time(self.time_millis),
             "by": f"{self.commit_user}, identifier {identifier}",
             "schema": str(self.schema_id),
-            "records": _count(self.total_record_count),
-            "records added": _count(self.delta_record_count),
-            "changelog records": _count(self.changelog_record_count),
+            "records": _format_count(self.total_record_count),
+            "records added": _format_count(self.delta_record_count),
+            "changelog records": _format_count(self.changelog_record_count),
             "watermark": "" if self.watermark in (None, NO_WATERMARK) else str(self.watermark),
             "properties": "\n".join(f"{name} = {redact_option(name, text)}" for name, text in self.properties.items()),
             "written by": self.writer_version or "",
@@ -98,19 +99,22 @@ class Snapshot:
         return format_card(f"snapshot {self.id}", "Snapshot", [(label, text) for label, text in facts.items() if text])
 
     def is_same(self, other: Snapshot) -> bool:
-        """Whether both are one commit, also where one is a tag or changelog: Java's copies of 1.4 lose the uuid."""
+        """Return whether both are the same commit.
+
+        The delta manifest list is compared, because copies in tags and changelogs by Java 1.4 lose the uuid.
+        """
         return self.delta_manifest_list == other.delta_manifest_list
 
 
-def _count(count: int | None) -> str:
+def _format_count(count: int | None) -> str:
     return "" if count is None else f"{count:,}"
 
 
 @frozen(hash=False)
 class Tag:
-    """A named snapshot that expiry keeps.
+    """A named copy of a snapshot that protects it from expiry.
 
-    `create_time` (local, ISO text) and `retained_seconds` are there only with a time to live.
+    `create_time` (local ISO text) and `retained_seconds` are set only if the tag has a time to live.
     """
 
     name: str

@@ -1,7 +1,10 @@
-"""The periods of automatic tags: their names, and which period a time belongs to.
+"""Periods of automatic tags: their names, and the period of a time.
 
-Law: times are the local wall clock in milliseconds, encoded as if UTC; a tag is named after the start of its period;
-`time_of(name_of(t))` is `t` for the start of a period. Source: `TagPeriodHandler`.
+Times are local wall-clock times in milliseconds, encoded as if they were UTC. A tag is named after the start of its
+period.
+
+Invariant: `time_of(name_of(t))` equals `t` for the start of a period.
+Source: `TagPeriodHandler`.
 """
 
 from __future__ import annotations
@@ -25,50 +28,72 @@ _MINUTES = "%Y%m%d%H%M"
 
 @frozen
 class TagPeriods:
-    """Periods of one length, and the form of their names."""
+    """Periods of one length, and the format of their names.
+
+    Parameters
+    ----------
+    millis : int
+        The length of a period.
+    name_format : str
+        The format of names, for `strftime`.
+    daily : bool
+        True if periods are days; a name can then be followed by a blank and more text.
+    """
 
     millis: int
-    form: str
+    name_format: str
     daily: bool = False
 
     @classmethod
     def of(cls, options: TableOptions) -> TagPeriods:
-        """Those that the options `tag.creation-period`, `-duration` and `tag.period-formatter` ask for."""
+        """Return the periods that the options `tag.creation-period*` and `tag.period-formatter` define.
+
+        Raises
+        ------
+        InvalidRequest
+            The duration is not valid.
+        """
         duration = options.get("tag.creation-period-duration")
         if duration is not None:
             return cls(parse_duration_millis(duration, "tag.creation-period-duration"), _MINUTES)
         period = (options.get("tag.creation-period") or "daily").strip().lower()
         form = (options.get("tag.period-formatter") or "with_dashes").strip().lower()
-        if period == "two-hours":  # Java knows one form of these
+        if period == "two-hours":  # Java has one name format for these
             return cls(_LENGTHS[period], _HOURS["with_dashes"])
         daily = period == "daily"
         return cls(_LENGTHS[period], (_DAYS if daily else _HOURS)[form], daily)
 
     def check_delay(self, delay_millis: int) -> None:
-        """Refuse a delay that is not shorter than a period."""
+        """Refuse a delay that is not shorter than a period.
+
+        Raises
+        ------
+        InvalidRequest
+            The delay is at least as long as a period.
+        """
         if delay_millis >= self.millis:
             raise InvalidRequest(
-                f"tag.creation-delay of {delay_millis} ms is not shorter than the period of {self.millis} ms",
+                f"Option 'tag.creation-delay' ({delay_millis} ms) must be below the tag period ({self.millis} ms)",
                 subject="tag.creation-delay",
             )
 
-    def time_of(self, name: str) -> int | None:
-        """The start of the period that an automatic tag of this name stands for; None for any other name."""
+    def parse_name(self, name: str) -> int | None:
+        """Return the start of the period that an automatic tag is named after; None if the name is of another form."""
         text = name.split(" ")[0] if self.daily else name
         try:
-            time = datetime.strptime(text, self.form)
+            time = datetime.strptime(text, self.name_format)
         except ValueError:
             return None
-        return (time - _EPOCH) // timedelta(milliseconds=1) if time.strftime(self.form) == text else None
+        return (time - _EPOCH) // timedelta(milliseconds=1) if time.strftime(self.name_format) == text else None
 
-    def name_of(self, time: int) -> str:
-        """The name of the tag of the period that starts at `time`."""
-        return (_EPOCH + timedelta(milliseconds=time)).strftime(self.form)
+    def format_name(self, time: int) -> str:
+        """Return the name of the tag for the period that starts at `time`."""
+        return (_EPOCH + timedelta(milliseconds=time)).strftime(self.name_format)
 
-    def ended_before(self, time: int) -> int:
-        """The start of the last period that had ended at `time`."""
+    def last_ended_start(self, time: int) -> int:
+        """Return the start of the last period that ended at or before `time`."""
         return time // self.millis * self.millis - self.millis
 
-    def after(self, time: int) -> int:
-        """The start of the next period."""
+    def next_start(self, time: int) -> int:
+        """Return the start of the next period."""
         return time + self.millis

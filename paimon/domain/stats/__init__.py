@@ -1,0 +1,1 @@
+"""Column statistics: collected, reduced to a mode, and stored."""

@@ -1,27 +1,32 @@
-"""Full statistics of Arrow columns, for formats whose files have none of their own.
+"""Full statistics of Arrow columns, for formats whose files contain none.
 
-Law: order is Java's: text by its bytes, floating numbers with -0.0 below 0.0 and NaN above all.
+Invariant: order is Java's: text by its bytes, floats with -0.0 below 0.0 and NaN above all.
 Source: `FullSimpleColStatsCollector`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.java_float_order import find_float_bounds, to_float_sort_key
 from paimon.domain.row.values import to_values
 from paimon.domain.stats.modes import has_bounds
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataType, DoubleType, FloatType
 
 
-def collect(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> ColumnStats:
-    """Bounds and null count of a canonical Arrow column; no bounds where it has no value."""
+def collect_column_stats(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> ColumnStats:
+    """Collect the bounds and the null count of a canonical Arrow column; a column without values has no bounds.
+
+    Examples
+    --------
+    >>> collect_column_stats(pa.array([2.5, None, 0.5]), DoubleType())
+    ColumnStats(minimum=0.5, maximum=2.5, null_count=1)
+    """
     nulls = array.null_count
     if nulls == len(array) or not has_bounds(data_type):
         return ColumnStats(null_count=nulls)
@@ -33,38 +38,36 @@ def collect(array: pa.Array | pa.ChunkedArray, data_type: DataType) -> ColumnSta
 
 
 def _floating(array: pa.Array | pa.ChunkedArray, nulls: int) -> ColumnStats:
-    values = array.drop_null().to_numpy()
-    numbers = values[~np.isnan(values)]
-    if len(numbers) == 0:
-        return ColumnStats(math.nan, math.nan, nulls)
-    low, high = float(numbers.min()), float(numbers.max())
-    zeros = np.signbit(numbers[numbers == 0]) if 0.0 in (low, high) else np.empty(0, bool)
-    if low == 0:
-        low = -0.0 if zeros.any() else 0.0
-    if high == 0:
-        high = -0.0 if zeros.all() else 0.0
-    return ColumnStats(low, high if len(numbers) == len(values) else math.nan, nulls)
+    return ColumnStats(*find_float_bounds(array.drop_null().to_numpy()), nulls)
 
 
-def combine(first: ColumnStats, second: ColumnStats, data_type: DataType) -> ColumnStats:
-    """The statistics of two parts of a column together, both as `collect` gives them."""
+def combine_column_stats(first: ColumnStats, second: ColumnStats, data_type: DataType) -> ColumnStats:
+    """Combine the statistics of two parts of a column.
+
+    Parameters
+    ----------
+    first, second : ColumnStats
+        Full statistics, as `collect_column_stats` returns them.
+    data_type : DataType
+        The type of the column, which determines the order of values.
+
+    Returns
+    -------
+    ColumnStats
+        The statistics of both parts; the null count is None where one is unknown.
+    """
     counts = (first.null_count, second.null_count)
     return ColumnStats(
-        _chosen(first.minimum, second.minimum, data_type, min),
-        _chosen(first.maximum, second.maximum, data_type, max),
+        _choose_bound(first.minimum, second.minimum, data_type, min),
+        _choose_bound(first.maximum, second.maximum, data_type, max),
         None if counts[0] is None or counts[1] is None else counts[0] + counts[1],
     )
 
 
-def _chosen(first: Any, second: Any, data_type: DataType, better: Callable[..., Any]) -> Any:
+def _choose_bound(first: Any, second: Any, data_type: DataType, better: Callable[..., Any]) -> Any:
     if first is None or second is None:
         return second if first is None else first
     if isinstance(data_type, FloatType | DoubleType):
-        return better(first, second, key=_rank)
+        return better(first, second, key=to_float_sort_key)
     # Python orders text by code point, which is the order of its bytes in UTF-8.
     return better(first, second)
-
-
-def _rank(value: float) -> tuple[bool, float, bool]:
-    nan = math.isnan(value)
-    return nan, 0.0 if nan else value, not nan and math.copysign(1.0, value) > 0

@@ -1,7 +1,7 @@
-"""Which statistics of a new file go into its manifest entry, and in which form.
+"""The statistics of a new file that go into its manifest entry, and their form.
 
-Law: the dense form leaves out the columns of mode "none" and names the others; the sparse form has a place for each
-column. Key columns always have a place.
+Invariant: the dense form leaves out the columns of mode "none" and names the others. The sparse form has a place for
+each column. Key columns always have a place.
 Source: `SimpleStatsConverter`, `StatsCollectorFactories`, `DataFileMeta`.
 """
 
@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from attrs import field, frozen
 
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.stats.codec import to_simple_stats
-from paimon.domain.stats.modes import KEY_MODE, Keep, StatsMode, apply, parse_mode
+from paimon.domain.stats.modes import KEY_MODE, Keep, StatsMode, apply_stats_mode, parse_mode
 from paimon.domain.stats.simple_stats import EMPTY_STATS, ColumnStats, SimpleStats
+from paimon.domain.stats.stats_codec import to_simple_stats
 from paimon.domain.types.data_types import NESTED_TYPES, DataField, VariantType
-from paimon.domain.types.system import is_system_name
+from paimon.domain.types.system_columns import is_system_name
 
 _NONE = StatsMode(Keep.NONE)
 _FOOTER_FORMATS = ("parquet", "orc")
-"""Formats whose footers have statistics; for the others, Java collects them with the table's mode alone."""
+"""Formats whose footers have statistics; for the others, Java collects them with the table's mode only."""
 
 
 def _plain(modes: Mapping[str, StatsMode]) -> Mapping[str, StatsMode]:
@@ -38,11 +38,11 @@ class StatsRules:
     column_modes : mapping
         Modes of single columns.
     first_columns : int
-        Only so many columns have statistics; negative: all.
+        Only so many columns have statistics; a negative number means all.
     dense : bool
         `metadata.stats-dense-store`.
     format_name : str
-        The file's format: Parquet files tell nothing of nested columns.
+        The file's format; Parquet files have no statistics of nested columns.
     """
 
     mode: StatsMode
@@ -53,7 +53,24 @@ class StatsRules:
 
     @classmethod
     def of(cls, options: TableOptions, level: int, format_name: str, changelog: bool = False) -> StatsRules:
-        """The rules of a table's data files (or changelog files) of a level."""
+        """Build the rules for data files, or changelog files, of a level.
+
+        Parameters
+        ----------
+        options : TableOptions
+            The options of the table.
+        level : int
+            The level of the files.
+        format_name : str
+            The format of the files.
+        changelog : bool
+            Whether the files are changelog files, which may have a mode of their own.
+
+        Returns
+        -------
+        StatsRules
+            The rules.
+        """
         own = options.values.get("changelog-file.stats-mode") if changelog else None
         prefix, suffix = "fields.", ".stats-mode"
         columns = {
@@ -65,7 +82,22 @@ class StatsRules:
         return cls(mode, columns, options.stats_keep_first_columns, options.stats_dense_store, format_name)
 
     def mode_of(self, name: str, position: int, is_key: bool = False) -> StatsMode:
-        """The mode of a column; `is_key` for key columns and for what stands for them in thin mode."""
+        """Return the mode of a column.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        position : int
+            Its place among the columns, from 0.
+        is_key : bool
+            True for key columns, and for the value columns that replace them in thin mode.
+
+        Returns
+        -------
+        StatsMode
+            The mode.
+        """
         if name in self.column_modes:
             return self.column_modes[name]
         if (is_key or is_system_name(name)) and self.format_name in _FOOTER_FORMATS:
@@ -73,18 +105,20 @@ class StatsRules:
         return _NONE if 0 <= self.first_columns <= position else self.mode
 
 
-def value_stats(
+def to_value_stats(
     fields: Sequence[DataField],
     stats: Sequence[ColumnStats],
     rules: StatsRules,
     thin_keys: frozenset[str] = frozenset(),
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """The statistics of the value columns and, in the dense form, the names of those that have some.
+    """Return the statistics of the value columns, in the form that the rules ask for.
 
     Parameters
     ----------
-    fields, stats
-        The table's columns as written, and what the format tells of each, uncut.
+    fields : sequence of DataField
+        The table's columns as written.
+    stats : sequence of ColumnStats
+        Full statistics of each column, as the format reports them.
     rules : StatsRules
         The table's options.
     thin_keys : frozenset of str
@@ -93,33 +127,48 @@ def value_stats(
     Returns
     -------
     (SimpleStats, tuple of str or None)
-        None where all columns have a place.
+        The statistics, and the names of the columns that have some; None where all columns have a place.
     """
     kept = [
-        _kept(column, found, rules, rules.mode_of(column.name, i, column.name in thin_keys))
+        _reduce_to_mode(column, found, rules, rules.mode_of(column.name, i, column.name in thin_keys))
         for i, (column, found) in enumerate(zip(fields, stats, strict=True))
     ]
     if not rules.dense:
-        return _stored(fields, [found or ColumnStats() for found in kept]), None
+        return _to_stored(fields, [found or ColumnStats() for found in kept]), None
     pairs = [(column, found) for column, found in zip(fields, kept, strict=True) if found is not None]
-    dense = _stored([column for column, _ in pairs], [found for _, found in pairs])
+    dense = _to_stored([column for column, _ in pairs], [found for _, found in pairs])
     return dense, None if len(pairs) == len(fields) else tuple(column.name for column, _ in pairs)
 
 
-def key_stats(key_fields: Sequence[DataField], stats: Sequence[ColumnStats], rules: StatsRules) -> SimpleStats:
-    """The statistics of the key, one place a column; nulls where the mode keeps nothing."""
+def to_key_stats(key_fields: Sequence[DataField], stats: Sequence[ColumnStats], rules: StatsRules) -> SimpleStats:
+    """Return the statistics of the key columns, one place for each column.
+
+    Parameters
+    ----------
+    key_fields : sequence of DataField
+        The key columns.
+    stats : sequence of ColumnStats
+        Full statistics of each column.
+    rules : StatsRules
+        The table's options.
+
+    Returns
+    -------
+    SimpleStats
+        Nulls where the mode keeps nothing.
+    """
     kept = [
-        _kept(column, found, rules, rules.mode_of(column.name, i, is_key=True)) or ColumnStats()
+        _reduce_to_mode(column, found, rules, rules.mode_of(column.name, i, is_key=True)) or ColumnStats()
         for i, (column, found) in enumerate(zip(key_fields, stats, strict=True))
     ]
-    return _stored(key_fields, kept)
+    return _to_stored(key_fields, kept)
 
 
-def _kept(column: DataField, stats: ColumnStats, rules: StatsRules, mode: StatsMode) -> ColumnStats | None:
+def _reduce_to_mode(column: DataField, stats: ColumnStats, rules: StatsRules, mode: StatsMode) -> ColumnStats | None:
     if rules.format_name == "parquet" and isinstance(column.type, (*NESTED_TYPES, VariantType)):
         return None
-    return apply(stats, column.type, mode)
+    return apply_stats_mode(stats, column.type, mode)
 
 
-def _stored(fields: Sequence[DataField], stats: Sequence[ColumnStats]) -> SimpleStats:
+def _to_stored(fields: Sequence[DataField], stats: Sequence[ColumnStats]) -> SimpleStats:
     return to_simple_stats(stats, [column.type for column in fields]) if fields else EMPTY_STATS

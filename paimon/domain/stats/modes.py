@@ -1,7 +1,7 @@
-"""How much is kept of a column's statistics: none, counts, truncate(n), full.
+"""Statistics modes: none, counts, truncate(n), full.
 
-Law: what is kept are bounds: every value of the column lies between minimum and maximum, also where text was cut;
-where no upper bound of the cut length exists, none is given at all.
+Invariant: every value of a column lies between its minimum and maximum, also where text is cut. Where no upper bound of
+the cut length exists, the column has no bounds.
 Source: `SimpleColStatsCollector`, `TruncateSimpleColStatsCollector`.
 """
 
@@ -27,7 +27,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 
 class Keep(Enum):
-    """What is kept."""
+    """How much a mode keeps of a column's statistics."""
 
     NONE = "none"
     COUNTS = "counts"
@@ -37,7 +37,15 @@ class Keep(Enum):
 
 @frozen
 class StatsMode:
-    """A statistics mode; `length` is the number of characters that text is cut to."""
+    """A statistics mode.
+
+    Parameters
+    ----------
+    keep : Keep
+        How much is kept.
+    length : int
+        For TRUNCATED, the number of characters that text is cut to.
+    """
 
     keep: Keep
     length: int = 0
@@ -48,28 +56,49 @@ KEY_MODE = StatsMode(Keep.TRUNCATED, 128)
 
 
 def parse_mode(text: str) -> StatsMode:
-    """The mode of an option's text."""
+    """Parse the text of an option to a statistics mode.
+
+    Examples
+    --------
+    >>> parse_mode("truncate(16)").length
+    16
+    """
     word, length = parse_stats_mode(text)
     return StatsMode(Keep(word), length)
 
 
 def has_bounds(data_type: DataType) -> bool:
-    """Whether columns of this type have a minimum and a maximum at all: bytes and nested values have not."""
+    """Return whether columns of this type have a minimum and a maximum; bytes and nested values have none."""
     return not isinstance(data_type, (*BYTES_TYPES, *NESTED_TYPES, BlobType, VariantType))
 
 
-def apply(stats: ColumnStats, data_type: DataType, mode: StatsMode) -> ColumnStats | None:
-    """What the mode keeps of a column's full statistics; None where it keeps nothing."""
+def apply_stats_mode(stats: ColumnStats, data_type: DataType, mode: StatsMode) -> ColumnStats | None:
+    """Reduce a column's full statistics to a mode.
+
+    Parameters
+    ----------
+    stats : ColumnStats
+        Full statistics.
+    data_type : DataType
+        The type of the column.
+    mode : StatsMode
+        How much to keep.
+
+    Returns
+    -------
+    ColumnStats or None
+        None where the mode keeps nothing.
+    """
     if mode.keep is Keep.NONE:
         return None
     if mode.keep is Keep.COUNTS or not has_bounds(data_type):
         return ColumnStats(null_count=stats.null_count)
     if mode.keep is Keep.TRUNCATED and isinstance(data_type, CHARACTER_TYPES):
-        return _truncated(stats, mode.length)
+        return _truncate_bounds(stats, mode.length)
     return stats
 
 
-def _truncated(stats: ColumnStats, length: int) -> ColumnStats:
+def _truncate_bounds(stats: ColumnStats, length: int) -> ColumnStats:
     if stats.minimum is None or stats.maximum is None:
         return stats
     maximum = upper_bound(stats.maximum, length)
@@ -79,7 +108,13 @@ def _truncated(stats: ColumnStats, length: int) -> ColumnStats:
 
 
 def upper_bound(text: str, length: int) -> str | None:
-    """A text of at most `length` characters that is not smaller than this one; None where there is none."""
+    """Return a text of at most `length` characters that is not smaller than this one; None where there is none.
+
+    Examples
+    --------
+    >>> upper_bound("abcdef", 3)
+    'abd'
+    """
     if len(text) <= length:
         return text
     for end in range(length, 0, -1):

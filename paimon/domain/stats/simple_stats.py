@@ -1,6 +1,7 @@
-"""Statistics of columns: as stored (`SimpleStats`, binary rows) and of one column (`ColumnStats`, plain values).
+"""Statistics as stored (`SimpleStats`, binary rows), and of one column (`ColumnStats`, internal values).
 
-Law: None says unknown, never empty; bounds need not be values that occur. Source: `SimpleStats`, `SimpleColStats`.
+Invariant: None means unknown, never empty. Bounds need not be values that occur.
+Source: `SimpleStats`, `SimpleColStats`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from typing import Any
 from attrs import field, frozen
 
 EMPTY_ROW = bytes(12)
-"""A serialised BinaryRow of no fields: arity 0 and eight zero bytes."""
+"""A serialized BinaryRow of no fields: arity 0 and eight zero bytes."""
 
 
 @frozen
 class ColumnStats:
     """Bounds and null count of one column in one file; None where unknown.
 
-    `minimum` and `maximum` are internal values (see `paimon.domain.row.values`) and bounds, not necessarily
-    present values.
+    Parameters
+    ----------
+    minimum, maximum : object
+        Internal values (see `paimon.domain.row.values`): bounds, which need not occur in the file.
+    null_count : int or None
+        The number of nulls.
     """
 
     minimum: Any = None
@@ -33,7 +38,15 @@ def _counts(values: Iterable[int | None]) -> tuple[int | None, ...]:
 
 @frozen
 class SimpleStats:
-    """Statistics as manifests hold them: two serialised BinaryRows and the null counts."""
+    """Statistics as manifests store them.
+
+    Parameters
+    ----------
+    min_values, max_values : bytes
+        Serialized BinaryRows.
+    null_counts : tuple of (int or None)
+        One for each field of the rows.
+    """
 
     min_values: bytes = EMPTY_ROW
     max_values: bytes = EMPTY_ROW

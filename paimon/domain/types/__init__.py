@@ -1,0 +1,1 @@
+"""Data types of the format and their text, JSON and Arrow forms."""

@@ -1,8 +1,8 @@
-"""Data types as Arrow types, both ways.
+"""Conversions between data types of the format and Arrow types.
 
-Law: every data type has one canonical Arrow type; `fields_from_arrow(arrow_schema(f))` is `f` up to ids, column
-descriptions and defaults, because what Arrow cannot say (CHAR(n), TIME(p), MULTISET, BLOB …) travels as text in the
-field metadata `paimon.type`. Arrow's own types are mapped to the nearest data type that holds all their values.
+Invariant: every data type has one canonical Arrow type. `fields_from_arrow(arrow_schema(f))` is `f` up to ids, column
+descriptions and defaults. What Arrow cannot express (CHAR(n), TIME(p), MULTISET, BLOB …) is text in the field
+metadata `paimon.type`. An Arrow type without metadata becomes the nearest data type that holds all its values.
 Source: `ArrowFieldTypeConversion`.
 """
 
@@ -16,8 +16,8 @@ import pyarrow as pa
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
-from paimon.domain.types.ids import assign_ids
-from paimon.domain.types.text import format_type, parse_type
+from paimon.domain.types.field_ids import assign_ids
+from paimon.domain.types.type_text import format_type, parse_type
 
 TYPE_METADATA = b"paimon.type"
 DESCRIPTION_METADATA = b"description"
@@ -71,12 +71,24 @@ _UNIT_PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def timestamp_unit(precision: int) -> str:
-    """The Arrow unit that holds timestamps of this precision."""
+    """Return the Arrow unit that holds timestamps of a precision (0 to 9 digits).
+
+    Examples
+    --------
+    >>> [timestamp_unit(precision) for precision in (0, 3, 6, 9)]
+    ['s', 'ms', 'us', 'ns']
+    """
     return next(unit for unit, digits in _UNIT_PRECISIONS.items() if precision <= digits)
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
-    """The canonical Arrow type; nullability inside nested types is kept."""
+    """Return the canonical Arrow type of a data type; nullability inside nested types is kept.
+
+    Examples
+    --------
+    >>> arrow_type(dt.DecimalType(10, 2))
+    Decimal128Type(decimal128(10, 2))
+    """
     match data_type:
         case dt.DecimalType():
             return pa.decimal128(data_type.precision, data_type.scale)
@@ -102,31 +114,43 @@ def _part(name: str, data_type: DataType) -> pa.Field:
 
 
 def arrow_field(column: DataField) -> pa.Field:
-    """The Arrow field of a column."""
+    """Return the Arrow field of a column."""
     kind, metadata = _type_and_metadata(column.type)
     return pa.field(column.name, kind, column.type.nullable, metadata)
 
 
-@lru_cache(maxsize=4096)  # asked for every column of every file that is read; columns are many, their types are few
+@lru_cache(maxsize=4096)  # called for every column of every file; columns are many, their types are few
 def _type_and_metadata(data_type: DataType) -> tuple[pa.DataType, Mapping[bytes, bytes] | None]:
-    """The Arrow type, and the metadata of fields where it does not tell the type."""
+    """Return the Arrow type, and the field metadata where the Arrow type does not determine the data type."""
     kind, text = arrow_type(data_type), format_type(data_type.with_nullable(True))
     return kind, None if format_type(_data_type(kind, text)) == text else {TYPE_METADATA: text.encode()}
 
 
 def arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
-    """The Arrow schema of these columns."""
+    """Return the Arrow schema of columns."""
     return pa.schema([arrow_field(f) for f in fields])
 
 
 def fields_from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:
-    """The columns of an Arrow schema, with fresh ids; InvalidRequest where Arrow's type has no counterpart."""
+    """Return the columns of an Arrow schema, with new ids from 0.
+
+    Raises
+    ------
+    InvalidRequest
+        An Arrow type has no counterpart in the format.
+
+    Examples
+    --------
+    >>> [column] = fields_from_arrow(pa.schema([("id", pa.int64())]))
+    >>> column.name, column.type
+    ('id', BigIntType(nullable=True))
+    """
     return assign_ids(_column(field) for field in schema)[0]
 
 
 def _column(field: pa.Field) -> DataField:
     metadata = field.metadata or {}
-    data_type = _told_type(field) or _data_type(field.type, field.name)
+    data_type = _type_from_metadata(field) or _data_type(field.type, field.name)
     description = metadata.get(DESCRIPTION_METADATA)
     return DataField(
         0,
@@ -136,16 +160,16 @@ def _column(field: pa.Field) -> DataField:
     )
 
 
-def _told_type(field: pa.Field) -> DataType | None:
-    """The type that the metadata tells, unless the data has another type by now (metadata outlives casts)."""
+def _type_from_metadata(field: pa.Field) -> DataType | None:
+    """Return the type in the metadata; None where the data has another type now, because metadata outlives casts."""
     text = (field.metadata or {}).get(TYPE_METADATA)
     if text is None:
         return None
     try:
-        told = parse_type(text.decode("utf-8", "replace"))
+        data_type = parse_type(text.decode("utf-8", "replace"))
     except PaimonError:
         return None
-    return told if arrow_type(told).equals(field.type) else None
+    return data_type if arrow_type(data_type).equals(field.type) else None
 
 
 def _data_type(arrow: pa.DataType, name: str) -> DataType:
@@ -166,8 +190,10 @@ def _data_type(arrow: pa.DataType, name: str) -> DataType:
     nested = _nested_data_type(arrow, name)
     if nested is not None:
         return nested
-    hint = "give the column a type" if types.is_null(arrow) else "cast the column first"
-    raise InvalidRequest(f"column {name!r} is of Arrow type {arrow}, which no column can have", subject=name, hint=hint)
+    hint = "cast the column to a type" if types.is_null(arrow) else "cast the column first"
+    raise InvalidRequest(
+        f"Column {name!r} has the Arrow type {arrow}, which the format does not have", subject=name, hint=hint
+    )
 
 
 def _nested_data_type(arrow: pa.DataType, name: str) -> DataType | None:

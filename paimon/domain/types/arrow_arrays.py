@@ -1,10 +1,10 @@
-"""Arrow arrays of Python and numpy values, made without loading pandas.
+"""Arrow arrays from Python and numpy values, built without loading pandas.
 
 `pyarrow.array`, `pyarrow.scalar` and `Array.to_numpy` import pandas where it is installed, before they look at their
-argument. What runs until the first rows of a scan uses these functions instead, so that a process that only reads does
-not pay for it.
+argument. The code that runs before the first rows of a scan uses these functions instead, so a process that only reads
+does not load pandas.
 
-Invariant: the result equals that of `pyarrow.array` for the same values and type; a value that does not fit its type
+Invariant: the result equals that of `pyarrow.array` for the same values and type. A value that does not fit its type
 raises the same error.
 """
 
@@ -29,12 +29,12 @@ _MOST_BYTES = 2**31 - 1
 
 
 def make_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Make an Arrow array of Python values.
+    """Build an Arrow array from Python values.
 
     Parameters
     ----------
     values : sequence
-        What `pyarrow.array` takes for this type; None is null, a record is a mapping by field name.
+        The values that `pyarrow.array` takes for this type. None is null; a record is a mapping by field name.
     kind : pyarrow.DataType
         The type of the array.
 
@@ -43,17 +43,17 @@ def make_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     pyarrow.Array
         Equal to ``pyarrow.array(values, kind)``.
     """
-    made = _made(values, kind)
-    return pa.array(values, kind) if made is None else made
+    built = _build_array(values, kind)
+    return pa.array(values, kind) if built is None else built
 
 
 def make_scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """Make an Arrow scalar of a Python value; equal to ``pyarrow.scalar(value, kind)``."""
+    """Build an Arrow scalar from a Python value; equal to ``pyarrow.scalar(value, kind)``."""
     return make_array([value], kind)[0]
 
 
 def from_numpy(values: npt.NDArray[Any], valid: Mask | None = None) -> pa.Array:
-    """Make an Arrow array over the memory of a numpy array of numbers or truth values.
+    """Build an Arrow array over the memory of a numpy array of numbers or booleans.
 
     Parameters
     ----------
@@ -61,6 +61,11 @@ def from_numpy(values: npt.NDArray[Any], valid: Mask | None = None) -> pa.Array:
         One dimension.
     valid : numpy.ndarray of bool, optional
         Which values are not null; by default all.
+
+    Returns
+    -------
+    pyarrow.Array
+        As long as `values`, of the Arrow type of their dtype.
     """
     if values.dtype == np.bool_:
         return _from_buffers(pa.bool_(), len(values), valid, _bits(values))
@@ -71,7 +76,7 @@ def from_numpy(values: npt.NDArray[Any], valid: Mask | None = None) -> pa.Array:
 
 
 def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
-    """Show an Arrow array of numbers or truth values without nulls as a numpy array, without a copy where possible."""
+    """Return an Arrow array of numbers or booleans without nulls as a numpy array, without a copy where possible."""
     dtype = _DTYPES.get(array.type)
     values = None if array.null_count else array.buffers()[1]
     if values is not None and pa.types.is_boolean(array.type):
@@ -90,8 +95,8 @@ def _bits(mask: Mask) -> pa.Buffer:
     return pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
-def _made(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
-    """The array, or None where this is left to `pyarrow.array`."""
+def _build_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
+    """Build the array; None where `pyarrow.array` must do it."""
     if pa.types.is_struct(kind):
         return _records(values, kind)
     if pa.types.is_list(kind):

@@ -1,8 +1,8 @@
-"""Which types the values of a column may become when its type changes.
+"""Type changes: which types the values of a column may become when its type changes.
 
-Law: `casts_implicitly` implies `can_cast`; what neither allows cannot become each other. The casts themselves live
-with the columns. Nested types become texts only; their fields change one by one. Source: `DataTypeCasts`,
-`CastExecutors`.
+Invariant: `can_cast_implicitly` implies `can_cast`; a cast that neither allows is refused. `paimon.domain.columns.cast`
+holds the casts themselves. Nested types become texts only; their fields change one by one.
+Source: `DataTypeCasts`, `CastExecutors`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import MAX_LENGTH, DataType
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_text import format_type
 
 _NUMERIC = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType)
 _WORDS = dt.CHARACTER_TYPES
@@ -40,7 +40,7 @@ _EXPLICIT: Mapping[type[DataType], tuple[type[DataType], ...]] = {
     dt.MapType: _WORDS,
     dt.RowType: _WORDS,
 }
-"""Source -> the types that its values can be cast to."""
+"""By source type: the types that its values can be cast to."""
 
 _IMPLICIT: Mapping[type[DataType], tuple[type[DataType], ...]] = {
     dt.TinyIntType: (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType),
@@ -57,19 +57,19 @@ _IMPLICIT: Mapping[type[DataType], tuple[type[DataType], ...]] = {
     dt.TimestampType: _MOMENTS,
     dt.LocalZonedTimestampType: _TIMES,
 }
-"""Source -> the types that are allowed even where explicit casts are switched off."""
+"""By source type: the types that are allowed although explicit casts are switched off."""
 
 
-def casts_implicitly(source: DataType, target: DataType) -> bool:
-    """Whether the cast is allowed where explicit casts are switched off."""
-    return same_text(source, target) or (
+def can_cast_implicitly(source: DataType, target: DataType) -> bool:
+    """Return whether a cast is allowed although explicit casts are switched off."""
+    return has_same_text(source, target) or (
         isinstance(target, _IMPLICIT.get(type(source), ())) and can_cast(source, target)
     )
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Whether values of the one type can be turned into the other at all."""
-    if same_text(source, target):
+    """Return whether values of one type can be converted to the other at all."""
+    if has_same_text(source, target):
         return True
     if isinstance(source, _MOMENTS) and isinstance(target, _WORDS):
         return isinstance(target, dt.VarCharType) and target.length == MAX_LENGTH
@@ -78,6 +78,6 @@ def can_cast(source: DataType, target: DataType) -> bool:
     return isinstance(target, _EXPLICIT.get(type(source), ()))
 
 
-def same_text(source: DataType, target: DataType) -> bool:
-    """Whether the types are written the same, nullability and the ids of nested fields apart."""
+def has_same_text(source: DataType, target: DataType) -> bool:
+    """Return whether two types have the same SQL text, apart from nullability and the ids of nested fields."""
     return format_type(source.with_nullable(True)) == format_type(target.with_nullable(True))

@@ -1,7 +1,8 @@
 """The data types of the table format, as frozen values.
 
-Law: two types are equal when they mean the same to Java; the text and JSON forms live in `text` and `json`, the Arrow
-form in `arrow`. Source: Paimon's "Data Types" documentation and its `DataTypes` class.
+Invariant: two types are equal when they mean the same to Java. The text form is in `type_text`, the JSON form in
+`type_json`, the Arrow form in `arrow`.
+Source: Paimon's "Data Types" documentation and its `DataTypes` class.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ T = TypeVar("T", bound="DataType")
 
 @frozen(kw_only=True)
 class DataType:
-    """What all types share: whether null is allowed."""
+    """The base of all types: it holds whether null is allowed."""
 
     nullable: bool = True
 
     def with_nullable(self: T, nullable: bool) -> T:
-        """The same type, with this nullability."""
+        """Return the same type with this nullability."""
         return self if self.nullable == nullable else evolve(self, nullable=nullable)
 
 
@@ -66,7 +67,7 @@ class DoubleType(DataType):
 
 @frozen
 class DecimalType(DataType):
-    """DECIMAL(precision, scale)."""
+    """DECIMAL(precision, scale): `precision` digits (1 to 38), of which `scale` follow the point."""
 
     precision: int = field(default=10, validator=[ge(1), le(38)])
     scale: int = field(default=0, validator=ge(0))
@@ -74,54 +75,54 @@ class DecimalType(DataType):
 
 @frozen
 class CharType(DataType):
-    """CHAR(length); never blank padded in memory."""
+    """CHAR(length), 1 to `MAX_LENGTH` characters; never padded with blanks in memory."""
 
     length: int = field(default=1, validator=[ge(1), le(MAX_LENGTH)])
 
 
 @frozen
 class VarCharType(DataType):
-    """VARCHAR(length); STRING is the one of `MAX_LENGTH`."""
+    """VARCHAR(length), at most so many characters; STRING is the type with length `MAX_LENGTH`."""
 
     length: int = field(default=MAX_LENGTH, validator=[ge(1), le(MAX_LENGTH)])
 
 
 @frozen
 class BinaryType(DataType):
-    """BINARY(length)."""
+    """BINARY(length), in bytes."""
 
     length: int = field(default=1, validator=[ge(1), le(MAX_LENGTH)])
 
 
 @frozen
 class VarBinaryType(DataType):
-    """VARBINARY(length); BYTES is the one of `MAX_LENGTH`."""
+    """VARBINARY(length), at most so many bytes; BYTES is the type with length `MAX_LENGTH`."""
 
     length: int = field(default=MAX_LENGTH, validator=[ge(1), le(MAX_LENGTH)])
 
 
 @frozen
 class DateType(DataType):
-    """DATE, days since 1970-01-01."""
+    """DATE: days since 1970-01-01."""
 
 
 @frozen
 class TimeType(DataType):
-    """TIME(precision); the format holds milliseconds whatever the precision."""
+    """TIME(precision): the time of day; the format stores milliseconds whatever the precision."""
 
     precision: int = field(default=0, validator=[ge(0), le(9)])
 
 
 @frozen
 class TimestampType(DataType):
-    """TIMESTAMP(precision) without time zone."""
+    """TIMESTAMP(precision) without a time zone; `precision` is the number of fractional digits of a second (0 to 9)."""
 
     precision: int = field(default=6, validator=[ge(0), le(9)])
 
 
 @frozen
 class LocalZonedTimestampType(DataType):
-    """TIMESTAMP(precision) WITH LOCAL TIME ZONE: an instant."""
+    """TIMESTAMP(precision) WITH LOCAL TIME ZONE: an instant; `precision` is as for `TimestampType`."""
 
     precision: int = field(default=6, validator=[ge(0), le(9)])
 
@@ -143,17 +144,29 @@ class MapType(DataType):
 
 @frozen
 class MultisetType(DataType):
-    """MULTISET<element>: a map from element to its count (INT)."""
+    """MULTISET<element>: a map from each element to its count (INT)."""
 
     element: DataType
 
 
-@frozen(cache_hash=True)  # Arrow fields are kept by it
+@frozen(cache_hash=True)  # a key of caches of Arrow fields
 class DataField:
     """A named, numbered column or nested field.
 
-    `id` is unique in a table for ever, which is what schema evolution goes by; `default_value` is SQL literal text;
-    `unknown` keeps JSON members that this library does not know (name, JSON text), so that they are written back.
+    Parameters
+    ----------
+    id : int
+        Unique in a table for ever; schema evolution matches columns by it.
+    name : str
+        The name.
+    type : DataType
+        The type, with nullability.
+    description : str, optional
+        The comment.
+    default_value : str, optional
+        Text of an SQL literal, written where a row has no value.
+    unknown : tuple of (str, str)
+        JSON members that this library does not know (name, JSON text). They are written back.
     """
 
     id: int
@@ -182,12 +195,12 @@ class VariantType(DataType):
 
 @frozen
 class BlobType(DataType):
-    """BLOB: large binary values, kept in files of their own."""
+    """BLOB: large binary values, stored in files of their own."""
 
 
 @frozen
 class VectorType(DataType):
-    """VECTOR<element, length>: arrays of one fixed length."""
+    """VECTOR<element, length>: arrays of a fixed length."""
 
     element: DataType
     length: int = field(validator=ge(1))
@@ -198,4 +211,4 @@ CHARACTER_TYPES = (CharType, VarCharType)
 BYTES_TYPES = (BinaryType, VarBinaryType)
 TIMESTAMP_TYPES = (TimestampType, LocalZonedTimestampType)
 NESTED_TYPES = (ArrayType, MapType, MultisetType, RowType, VectorType)
-"""Types that hold other types."""
+"""Types that contain other types."""

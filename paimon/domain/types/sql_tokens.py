@@ -1,8 +1,8 @@
-"""Cuts the text of types and column lists into tokens.
+"""Tokens of the text of types, column lists and ALTER TABLE clauses.
 
-Law: tokens are words, back-quoted names, numbers, quoted literals and single symbols; anything else is an
-InvalidRequest that shows where the text goes wrong; the time is proportional to the text. Source:
-`DataTypeJsonParser`'s tokenizer; the words are those of SQL.
+Invariant: tokens are words, back-quoted names, numbers, quoted literals and single symbols. Anything else is an
+InvalidRequest that shows where the text goes wrong. The time is proportional to the length of the text.
+Source: `DataTypeJsonParser`'s tokenizer; the words are those of SQL.
 """
 
 from __future__ import annotations
@@ -27,15 +27,31 @@ _TOKEN = re.compile(
 
 @frozen
 class Token:
-    """One token: `kind` is ``word``, ``quoted``, ``literal``, ``number``, ``symbol`` or ``end``; `text` is unquoted."""
+    """One token of a text.
+
+    Parameters
+    ----------
+    kind : str
+        ``word``, ``quoted``, ``literal``, ``number``, ``symbol`` or ``end``.
+    text : str
+        The text without quotes.
+    start : int
+        The position of the token in the whole text.
+    """
 
     kind: str
     text: str
     start: int = 0
 
 
-def tokens_of(text: str) -> tuple[Token, ...]:
-    """All tokens of the text, closed by one of kind ``end``."""
+def split_tokens(text: str) -> tuple[Token, ...]:
+    """Split a text into tokens; the last token is of kind ``end``.
+
+    Raises
+    ------
+    InvalidRequest
+        A part of the text is not a token.
+    """
     found: list[Token] = []
     position = 0
     end = len(text.rstrip())
@@ -43,33 +59,33 @@ def tokens_of(text: str) -> tuple[Token, ...]:
         match = _TOKEN.match(text, position)
         if match is None:
             rest = text[position : position + 20].strip()
-            raise InvalidRequest(f"cannot read {rest!r} in {_short(text)!r}", subject=text)
+            raise InvalidRequest(f"Text {_shorten_text(text)!r} has an unexpected character at {rest!r}", subject=text)
         kind = str(match.lastgroup)
-        found.append(Token(kind, _unquoted(kind, match.group(kind)), match.start(kind)))
+        found.append(Token(kind, _unquote(kind, match.group(kind)), match.start(kind)))
         position = match.end()
     return (*found, Token("end", "", len(text)))
 
 
-def _unquoted(kind: str, raw: str) -> str:
+def _unquote(kind: str, raw: str) -> str:
     if kind == "quoted":
         return raw[1:-1].replace("``", "`")
     return raw[1:-1].replace("''", "'") if kind == "literal" else raw
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 @define
 class TokenReader:
-    """Walks over the tokens of one text; a small state machine, made for one parse and thrown away."""
+    """A parser state: it reads the tokens of one text from left to right. Use it for one text only."""
 
     text: str
     tokens: tuple[Token, ...] = field(init=False)
     position: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.tokens = tokens_of(self.text)
+        self.tokens = split_tokens(self.text)
 
     @property
     def current(self) -> Token:
@@ -77,13 +93,13 @@ class TokenReader:
         return self.tokens[self.position]
 
     def advance(self) -> Token:
-        """Reads one token."""
+        """Read one token; at the end of the text, return the token ``end`` again."""
         token = self.current
         self.position += token.kind != "end"
         return token
 
-    def accept(self, *words: str) -> bool:
-        """Reads these words (or symbols), in any case, if all of them come next."""
+    def read_if_next(self, *words: str) -> bool:
+        """Read these words (or symbols), in any case, if all of them come next; return whether they did."""
         ahead = self.tokens[self.position : self.position + len(words)]
         fits = len(ahead) == len(words) and all(
             t.kind in ("word", "symbol") and t.text.upper() == w for t, w in zip(ahead, words, strict=True)
@@ -92,33 +108,57 @@ class TokenReader:
         return fits
 
     def expect(self, *words: str) -> None:
-        """Reads these words, or fails."""
-        if not self.accept(*words):
+        """Read these words (or symbols).
+
+        Raises
+        ------
+        InvalidRequest
+            Another token comes next.
+        """
+        if not self.read_if_next(*words):
             raise self.error(f"expected {' '.join(words)!r}")
 
     def number(self) -> int:
-        """Reads a whole number that is not negative."""
+        """Read a whole number that is not negative.
+
+        Raises
+        ------
+        InvalidRequest
+            Another token comes next.
+        """
         token = self.advance()
         if token.kind != "number" or not token.text.isdecimal() or len(token.text) > 10:
             raise self.error(f"expected a whole number, not {token.text!r}")
         return int(token.text)
 
     def literal(self) -> str:
-        """Reads a text in single quotes."""
+        """Read a text in single quotes and return it without the quotes.
+
+        Raises
+        ------
+        InvalidRequest
+            Another token comes next.
+        """
         token = self.advance()
         if token.kind != "literal":
             raise self.error(f"expected a text in single quotes, not {token.text!r}")
         return token.text
 
     def name(self) -> str:
-        """Reads a name, back-quoted or not."""
+        """Read a name, back-quoted or not.
+
+        Raises
+        ------
+        InvalidRequest
+            Another token comes next.
+        """
         token = self.advance()
         if token.kind not in ("word", "quoted"):
             raise self.error(f"expected a name, not {token.text or 'the end'!r}")
         return token.text
 
     def error(self, reason: str, hint: str | None = None) -> InvalidRequest:
-        """The error that says where in the text reading stopped."""
+        """Build the error that shows where in the text reading stopped."""
         rest = self.text[self.current.start :][:20]
         where = f"before {rest!r}" if rest else "at its end"
-        return InvalidRequest(f"{_short(self.text)!r}: {reason} {where}", subject=self.text, hint=hint)
+        return InvalidRequest(f"Text {_shorten_text(self.text)!r}: {reason} {where}", subject=self.text, hint=hint)

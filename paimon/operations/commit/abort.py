@@ -1,9 +1,11 @@
-"""Taking back what writers prepared and nobody committed.
+"""Delete the files that writers prepared and that no commit published.
 
-Law: a file is deleted only after the table was asked: one with an identifier of its own keeps all files once any
-snapshot carries it; for batch identifiers, which snapshots share, each file that a snapshot of the user or the newest
-snapshot names is kept. Who saw a snapshot before the files were written need not ask older ones, as long as that one
-stands. Source: `TableCommitImpl.abort`.
+Invariant: a file is deleted only after the table was read. A commit with its own identifier keeps all its files once a
+snapshot carries this identifier. Batch commits share one identifier. For them, each file that the newest snapshot or a
+snapshot of the commit user names is kept. A caller that saw a snapshot before the files were written does not read
+older snapshots, as long as that snapshot exists.
+
+Source: `TableCommitImpl.abort`.
 """
 
 from __future__ import annotations
@@ -12,57 +14,81 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, takewhile
 
-from paimon.domain.commit.entries import check_places, data_files, file_paths
+from paimon.domain.commit.entries import check_paths, data_files, file_paths
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitNotVisible, CommitOverwritten, CommitUncertain, PaimonError
 from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.history import committed, walked_back
+from paimon.operations.commit.history import is_committed, iterate_snapshots
 from paimon.operations.commit.request import CommitRequest
-from paimon.operations.file_deletion import delete_files
-from paimon.operations.read.deletion.index_manifest import index_path
-from paimon.operations.read.manifests import read_manifest, read_manifest_list
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.index_manifest import index_path
+from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
+from paimon.operations.table_context import TableContext
 
 
 def abort(
-    engine: Engine,
-    table: TableDefinition,
+    context: TableContext,
     messages: Sequence[CommitMessage],
     commit_user: str,
-    identifier: int = BATCH_COMMIT_IDENTIFIER,
+    commit_identifier: int = BATCH_COMMIT_IDENTIFIER,
     is_before: Callable[[Snapshot], bool] | None = None,
 ) -> tuple[str, ...]:
     """Delete the files of messages that will never be committed.
 
-    Not for a commit whose outcome is uncertain: that one may still take place.
+    Do not call this for a commit whose outcome is uncertain: that commit may still be published.
 
     Parameters
     ----------
+    context : TableContext
+        Engine and table.
+    messages : sequence of CommitMessage
+        What the writers prepared.
+    commit_user : str
+        The user under whom the messages would have been committed.
+    commit_identifier : int
+        The commit identifier of the messages. The default is the one that all batch commits share.
     is_before : callable, optional
-        Knows a snapshot before which no other names the files, and which does not either; without it all snapshots
-        are read, which takes long where they are many.
+        Returns whether a snapshot existed before the files were written. Neither that snapshot nor an older one names
+        the files. Without it all snapshots are read, which takes long in a long history.
 
     Returns
     -------
     tuple of str
-        The paths deleted; none where the commit took place.
+        The deleted paths; empty if the commit was published.
     """
-    check_places(messages, (table.location, *table.allowed_roots))
-    if identifier != BATCH_COMMIT_IDENTIFIER and committed(engine, table, commit_user, identifier):
+    check_paths(messages, (context.table.location, *context.table.allowed_roots))
+    if commit_identifier != BATCH_COMMIT_IDENTIFIER and is_committed(context, commit_user, commit_identifier):
         return ()
-    gone = prepared_paths(table, messages, _held_names(engine, table, commit_user, is_before or (lambda _: False)))
-    if gone:
-        delete_files(engine, gone)
-    return tuple(gone)
+    paths_to_delete = list_prepared_paths(
+        context.table, messages, _referenced_names(context, commit_user, is_before or (lambda _: False))
+    )
+    if paths_to_delete:
+        delete_files(context.engine, paths_to_delete)
+    return tuple(paths_to_delete)
 
 
-def prepared_paths(
+def list_prepared_paths(
     table: TableDefinition, messages: Sequence[CommitMessage], kept: Collection[str] = ()
 ) -> list[str]:
-    """Return the paths of all files that the writers of these messages made, except those of the names in `kept`."""
+    """Return the paths of all files that the writers of these messages created.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table that the messages belong to.
+    messages : sequence of CommitMessage
+        What the writers prepared.
+    kept : collection of str
+        Names of files that are left out.
+
+    Returns
+    -------
+    list of str
+        Data files, changelog files and the files next to them, then index files.
+    """
     paths = [
         path
         for message in messages
@@ -75,9 +101,9 @@ def prepared_paths(
 
 
 def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bool:
-    """Return whether the files of messages must stay after their commit failed with this error.
+    """Return whether the files of messages must be kept after their commit failed with this error.
 
-    They must where the commit took place or may have, and where `resolve` would commit them again.
+    They are kept if the commit was or may have been published, and if `resolve_commit` would commit them again.
     """
     if isinstance(error, (CommitUncertain, CommitNotVisible)):
         return True
@@ -88,34 +114,74 @@ def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bo
 
 
 @contextmanager
-def aborted_on_failure(
-    engine: Engine, table: TableDefinition, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot
+def abort_on_failure(
+    context: TableContext, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot
 ) -> Iterator[None]:
-    """Take back the messages, as they stand by then, where preparing them fails inside, however it does.
+    """Abort the messages if the block, which prepares them, fails for any reason.
 
-    `seen` stood before the first of their files was written.
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    messages : sequence of CommitMessage
+        The messages; the block may append to them.
+    commit_user : str
+        The user under whom the messages are to be committed.
+    seen : Snapshot
+        A snapshot that existed before the first of their files was written.
+
+    Yields
+    ------
+    None
+        Control to the block that prepares the messages.
+
+    Raises
+    ------
+    BaseException
+        The exception of the block, unchanged.
     """
     try:
         yield
     except BaseException:
-        abort(engine, table, messages, commit_user, is_before=seen.is_same)
+        abort(context, messages, commit_user, is_before=seen.is_same)
         raise
 
 
 @contextmanager
-def aborted_on_refusal(
-    engine: Engine, table: TableDefinition, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot
+def abort_on_refusal(
+    context: TableContext, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot | None
 ) -> Iterator[None]:
-    """Take back the messages where committing them inside is refused.
+    """Abort the messages if the block, which commits them, raises an error of this library.
 
-    An interrupt, or an error that is not of this library, may strike while the snapshot is on its way to the storage:
-    then the files stay, and are orphans if it never arrives.
+    After an interrupt or a foreign error the files are kept, because the snapshot may still reach the storage. If it
+    never does, the files are orphans.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    messages : sequence of CommitMessage
+        The messages that the block commits.
+    commit_user : str
+        The user under whom the messages are committed.
+    seen : Snapshot, optional
+        A snapshot that existed before the first of their files was written; None if there was none.
+
+    Yields
+    ------
+    None
+        Control to the block that commits the messages.
+
+    Raises
+    ------
+    PaimonError
+        The error of the block, unchanged.
     """
     try:
         yield
     except PaimonError as error:
         if not is_still_needed(messages, error):
-            abort(engine, table, messages, commit_user, is_before=seen.is_same)
+            abort(context, messages, commit_user, is_before=None if seen is None else seen.is_same)
         raise
 
 
@@ -123,26 +189,24 @@ def _new_index_files(message: CommitMessage) -> tuple[IndexManifestEntry, ...]:
     return (*message.data.new_index_files, *message.compact.new_index_files)
 
 
-def _held_names(
-    engine: Engine, table: TableDefinition, commit_user: str, is_before: Callable[[Snapshot], bool]
-) -> set[str]:
-    walk = walked_back(engine, table.paths)
-    newest = next(walk, None)
+def _referenced_names(context: TableContext, commit_user: str, is_before: Callable[[Snapshot], bool]) -> set[str]:
+    history = iterate_snapshots(context)
+    newest = next(history, None)
     if newest is None:
         return set()
-    live = CommitBase(engine, table, newest).live(lambda _: True)
-    names = {e.file.file_name for e in live} | _index_names(engine, table, newest)
-    for snapshot in takewhile(lambda s: not is_before(s), chain([newest], walk)):
+    live = CommitBase(context, newest).read_live_files(lambda _: True)
+    names = {e.file.file_name for e in live} | _index_names(context, newest)
+    for snapshot in takewhile(lambda s: not is_before(s), chain([newest], history)):
         if snapshot.commit_user == commit_user:
-            names |= _delta_names(engine, table, snapshot) | _index_names(engine, table, snapshot)
+            names |= _delta_names(context, snapshot) | _index_names(context, snapshot)
     return names
 
 
-def _index_names(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> set[str]:
-    return {e.file_name for e in CommitBase(engine, table, snapshot).index_files}
+def _index_names(context: TableContext, snapshot: Snapshot) -> set[str]:
+    return {e.file_name for e in CommitBase(context, snapshot).index_files}
 
 
-def _delta_names(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> set[str]:
+def _delta_names(context: TableContext, snapshot: Snapshot) -> set[str]:
     lists = [n for n in (snapshot.delta_manifest_list, snapshot.changelog_manifest_list) if n]
-    metas = [m for name in lists for m in read_manifest_list(engine, table, name)]
-    return {e.file.file_name for m in metas for e in read_manifest(engine, table, m.file_name)}
+    metas = [m for name in lists for m in read_manifest_list(context, name)]
+    return {e.file.file_name for m in metas for e in read_manifest(context, m.file_name)}

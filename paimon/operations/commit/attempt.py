@@ -1,7 +1,9 @@
-"""One change made into one snapshot: check, write, publish, and again after a lost race.
+"""Publish one change as one snapshot: check it, write its manifests, publish, and retry after another commit was first.
 
-Law: data files, delta manifests and their lists are made once, for what lies between the look at the head and the
-publishing is what others can win by; a lost attempt's base list goes; an unknown outcome deletes nothing.
+Invariant: delta manifests and their lists are written once, because other commits are published between the read of
+the newest snapshot and the put of the next one. The base manifest list of a lost attempt is deleted. After an unknown
+outcome no file is deleted.
+
 Source: `FileStoreCommitImpl.tryCommit`.
 """
 
@@ -14,19 +16,19 @@ from attrs import field, frozen
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, WrittenList, delta_rows, next_snapshot
 from paimon.domain.commit.retry import RetryPolicy
-from paimon.domain.commit.row_ids import with_row_ids
+from paimon.domain.commit.row_ids import assign_row_ids
 from paimon.domain.errors import CommitConflict, CommitUncertain, CorruptTable, StorageError
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.history import published_since
-from paimon.operations.commit.lineage import may_have_stood_astray
+from paimon.operations.commit.history import find_published_since
+from paimon.operations.commit.lineage import can_have_been_detached
 from paimon.operations.commit.manifests import ManifestWriter
 from paimon.operations.commit.merging import BaseMerge
 from paimon.operations.commit.publish import publish
-from paimon.operations.read.schemas import schema_ids
-from paimon.operations.read.snapshots import find_snapshot, latest_snapshot
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.schemas import schema_ids
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 
 ChangeOn = Callable[[CommitBase], Change]
@@ -35,10 +37,26 @@ ChangeOn = Callable[[CommitBase], Change]
 
 @frozen(hash=False)
 class Signature:
-    """What a snapshot says of its commit."""
+    """What a snapshot records about its commit, apart from the files.
+
+    Attributes
+    ----------
+    commit_user : str
+        The job that commits.
+    commit_identifier : int
+        The commit identifier.
+    watermark : int, optional
+        Event time in epoch milliseconds.
+    properties : mapping of str to str
+        Properties of the snapshot.
+    operation : str, optional
+        ``"WRITE"``, ``"DELETE"``, …; None for compactions.
+    statistics : str, optional
+        Name of the statistics file.
+    """
 
     commit_user: str
-    identifier: int
+    commit_identifier: int
     watermark: int | None = None
     properties: Mapping[str, str] = field(factory=dict)
     operation: str | None = None
@@ -47,7 +65,17 @@ class Signature:
 
 @frozen(eq=False)
 class Published:
-    """A snapshot that stands, the change that it made, and how often the race was lost before."""
+    """A published snapshot with its change.
+
+    Attributes
+    ----------
+    snapshot : Snapshot
+        The snapshot in the history of the table.
+    change : Change
+        What the snapshot changed.
+    retries : int
+        How many attempts lost before this one.
+    """
 
     snapshot: Snapshot
     change: Change
@@ -56,7 +84,7 @@ class Published:
 
 @frozen(eq=False)
 class _Delta:
-    """What is stored of a change alone, on whatever base it is published; `names` are all of its files."""
+    """The manifests of a change, which do not depend on the base; `names` are the names of all these files."""
 
     change: Change
     added: WrittenList
@@ -65,124 +93,142 @@ class _Delta:
 
 
 class Attempts:
-    """The attempts to publish one change; keeps what the next attempt can use again."""
+    """The attempts to publish one change, with the files that the next attempt can use again."""
 
-    def __init__(self, engine: Engine, table: TableDefinition, signature: Signature) -> None:
-        self._engine = engine
-        self._table = table
+    def __init__(self, context: TableContext, signature: Signature) -> None:
+        self._context = context
         self._signature = signature
-        self._writer = ManifestWriter(engine, table)
-        self._merge = BaseMerge(engine, table, self._writer)
+        self._writer = ManifestWriter(context)
+        self._base_merge = BaseMerge(context, self._writer)
         self._delta: _Delta | None = None
-        self._seen: int | None = None
+        self._last_seen_id: int | None = None
 
     def publish(self, change_on: ChangeOn) -> Published:
-        """Publish the change, trying again while the race is lost.
+        """Publish the change, with retries while other commits publish the next snapshot first.
+
+        Parameters
+        ----------
+        change_on : callable
+            Returns the change for a base; raises CommitConflict if the change does not fit it.
+
+        Returns
+        -------
+        Published
+            The snapshot in the history of the table.
 
         Raises
         ------
         CommitConflict
-            The change does not fit (any more), or the race was lost too often; what was written for it is gone.
+            The change does not fit (any more), or other commits were first too often. The manifests written for it are
+            deleted.
         CommitUncertain
-            See there.
+            The storage does not show whether the snapshot was published. Nothing was deleted.
+        StorageError
+            The storage refused the snapshot, and it is not published.
         """
-        policy = retry_policy(self._table)
-        started = self._engine.clock.now_millis()
+        policy = build_retry_policy(self._context.table)
+        started = self._context.engine.clock.now_millis()
         retries = 0
         while True:
-            with self._engine.snapshots.turn(self._table.paths):
-                published = self._once(change_on, retries)
+            with self._context.engine.snapshots.lock(self._context.paths):
+                published = self._try_once(change_on, retries)
             if published is not None:
                 return published
-            self._writer.discard(keep=self._reusable())
-            elapsed = self._engine.clock.now_millis() - started
+            self._writer.discard(keep=self._list_reusable_names())
+            elapsed = self._context.engine.clock.now_millis() - started
             if policy.gives_up(retries, elapsed):
                 self._writer.discard()
+                others = "1 concurrent commit was" if retries == 0 else f"{retries + 1} concurrent commits were"
                 raise CommitConflict(
-                    f"the commit lost the race for the next snapshot {retries + 1} times in {elapsed} ms",
-                    hint="commit again, or raise commit.max-retries and commit.timeout",
+                    f"Commit failed: {others} published first ({elapsed} ms)",
+                    hint="retry, or raise 'commit.max-retries' and 'commit.timeout'",
                 )
-            self._engine.clock.sleep_millis(policy.wait_millis(retries, self._engine.random.uniform()))
+            self._context.engine.clock.sleep_millis(policy.wait_millis(retries, self._context.engine.random.uniform()))
             retries += 1
 
-    def _once(self, change_on: ChangeOn, retries: int) -> Published | None:
-        schema_id = max(schema_ids(self._engine, self._table.paths), default=self._table.schema.id)
-        latest = latest_snapshot(self._engine, self._table.paths)
+    def _try_once(self, change_on: ChangeOn, retries: int) -> Published | None:
+        """Make one attempt; None if another commit published the next snapshot first."""
+        schema_id = max(schema_ids(self._context.engine, self._context.paths), default=self._context.schema.id)
+        latest = latest_snapshot(self._context)
         try:
-            base = CommitBase(self._engine, self._table, latest)
+            base = CommitBase(self._context, latest, schema_id)
             change = change_on(base)
-            done = self._done_by_twin(latest, change)
-            if done is not None:
-                self._start_anew()
-                return Published(done, change, retries)
-            change, next_row_id = self._tracked(base, change)
-            with self._writer.together():
-                snapshot = self._written(base, change, next_row_id, schema_id)
+            same_commit = self._find_same_commit(latest, change)
+            if same_commit is not None:
+                self._discard_all()
+                return Published(same_commit, change, retries)
+            change, next_row_id = self._assign_row_ids(base, change)
+            with self._writer.batch_small_files():
+                snapshot = self._write_snapshot(base, change, next_row_id, schema_id)
         except BaseException as error:
-            self._start_anew()
-            if isinstance(error, CorruptTable) and self._expired(latest):
+            self._discard_all()
+            if isinstance(error, CorruptTable) and self._has_expired(latest):
                 return None
             raise
         try:
-            outcome = publish(self._engine, self._table, snapshot, latest)
+            outcome = publish(self._context, snapshot, latest)
         except StorageError:
-            self._start_anew()
+            self._discard_all()
             raise
         if outcome is PublishOutcome.UNKNOWN:
             signature = self._signature
             raise CommitUncertain(
-                signature.commit_user, signature.identifier, f"whether snapshot {snapshot.id} stands cannot be told",
-                snapshot_id=snapshot.id, identity=snapshot.identity,
-            )  # fmt: skip
+                signature.commit_user,
+                signature.commit_identifier,
+                f"the storage does not show whether snapshot {snapshot.id} was published",
+                snapshot_id=snapshot.id,
+                identity=snapshot.identity,
+            )
         if outcome is PublishOutcome.LOST:
-            if may_have_stood_astray(self._engine, self._table, latest):
-                # An expirer may have taken its manifests for those of a snapshot that expired: they must not be named
+            if can_have_been_detached(self._context, latest):
+                # An expiry may have deleted its manifests as those of an expired snapshot, so no snapshot may name them
                 # again.
-                self._start_anew()
+                self._discard_all()
             return None
-        self._writer.discard(keep=self._used(snapshot))
-        self._hint(snapshot.id)
+        self._writer.discard(keep=self._list_referenced_names(snapshot))
+        self._write_latest_hint(snapshot.id)
         return Published(snapshot, change, retries)
 
-    def _done_by_twin(self, latest: Snapshot | None, change: Change) -> Snapshot | None:
-        """The same commit, published by another process since the last attempt (batch identifiers tell nothing)."""
-        since, self._seen = self._seen, latest.id if latest else 0
+    def _find_same_commit(self, latest: Snapshot | None, change: Change) -> Snapshot | None:
+        """Return the same commit if another process published it since the last attempt; not for batch commits."""
+        since, self._last_seen_id = self._last_seen_id, latest.id if latest else 0
         signature = self._signature
-        if since is None or signature.identifier == BATCH_COMMIT_IDENTIFIER:
+        if since is None or signature.commit_identifier == BATCH_COMMIT_IDENTIFIER:
             return None
-        return published_since(
-            self._engine, self._table, since, latest, signature.commit_user, signature.identifier, change.kind
+        return find_published_since(
+            self._context, since, latest, signature.commit_user, signature.commit_identifier, change.kind
         )
 
-    def _start_anew(self) -> None:
-        """Take away all that was written, and forget it: the next attempt must not count on it."""
+    def _discard_all(self) -> None:
+        """Delete all files that were written, so that the next attempt names none of them."""
         self._writer.discard()
         self._delta = None
-        self._merge = BaseMerge(self._engine, self._table, self._writer)
+        self._base_merge = BaseMerge(self._context, self._writer)
 
-    def _expired(self, base: Snapshot | None) -> bool:
-        """Whether the base went while it was read: others were faster, and its files are missing for a good reason."""
-        return base is not None and find_snapshot(self._engine, self._table.paths, base.id) is None
+    def _has_expired(self, base: Snapshot | None) -> bool:
+        """Return whether the base expired while it was read, so that its missing files do not mean a corrupt table."""
+        return base is not None and find_snapshot(self._context, base.id) is None
 
-    def _tracked(self, base: CommitBase, change: Change) -> tuple[Change, int]:
-        """The change as it goes into manifests: with row ids, where the table's rows have them."""
-        options = self._table.options
+    def _assign_row_ids(self, base: CommitBase, change: Change) -> tuple[Change, int]:
+        """Return the change with row ids, if the table tracks rows, and the next free row id."""
+        options = self._context.options
         if not options.row_tracking_enabled or change.kind is CommitKind.COMPACT:
             return change, base.next_row_id
         snapshot_id = base.snapshot.id + 1 if base.snapshot else 1
-        return with_row_ids(change, base.next_row_id, snapshot_id, options.row_tracking_partition_group)
+        return assign_row_ids(change, base.next_row_id, snapshot_id, options.row_tracking_partition_group)
 
-    def _written(self, base: CommitBase, change: Change, next_row_id: int, schema_id: int) -> Snapshot:
+    def _write_snapshot(self, base: CommitBase, change: Change, next_row_id: int, schema_id: int) -> Snapshot:
+        """Write the manifests and lists of the next snapshot, and return the snapshot."""
         signature = self._signature
-        delta = self._delta_of(change)
+        delta = self._write_delta(change)
         content = SnapshotContent(
             kind=change.kind,
-            base_list=self._writer.manifest_list(self._merge.merged(base.manifests)),
+            base_list=self._writer.write_manifest_list(self._base_merge.merge_manifests(base.manifests)),
             delta_list=delta.added,
             delta_rows=delta_rows(change.entries),
             changelog_list=delta.changelog,
             changelog_rows=sum(e.file.row_count for e in change.changelog),
-            index_manifest=base.index_manifest_after(change, self._writer),
+            index_manifest=base.write_index_manifest_after(change, self._writer),
             statistics=signature.statistics,
             watermark=signature.watermark,
             properties=signature.properties,
@@ -191,39 +237,47 @@ class Attempts:
         )
         stamp = Stamp(
             signature.commit_user,
-            signature.identifier,
+            signature.commit_identifier,
             schema_id,
-            self._engine.ids.uuid(),
-            self._engine.clock.now_millis(),
+            self._context.engine.ids.uuid(),
+            self._context.engine.clock.now_millis(),
         )
         return next_snapshot(base.snapshot, content, stamp)
 
-    def _delta_of(self, change: Change) -> _Delta:
+    def _write_delta(self, change: Change) -> _Delta:
+        """Write the manifests of a change, unless they exist from an earlier attempt."""
         if self._delta is None or self._delta.change != change:
-            added, changelog = self._writer.manifests(change.entries), self._writer.manifests(change.changelog)
-            lists = self._writer.manifest_list(added), self._writer.manifest_list(changelog) if changelog else None
+            added, changelog = (
+                self._writer.write_manifests(change.entries),
+                self._writer.write_manifests(change.changelog),
+            )
+            lists = (
+                self._writer.write_manifest_list(added),
+                self._writer.write_manifest_list(changelog) if changelog else None,
+            )
             names = {m.file_name for m in (*added, *changelog)} | {written.name for written in lists if written}
             self._delta = _Delta(change, *lists, frozenset(names))
         return self._delta
 
-    def _used(self, snapshot: Snapshot) -> set[str]:
-        """What the published snapshot names: the rest was made for attempts that lost."""
+    def _list_referenced_names(self, snapshot: Snapshot) -> set[str]:
+        """Return the names of the files that the published snapshot needs; the others belong to lost attempts."""
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list)
-        return {name for name in (*lists, snapshot.index_manifest) if name} | self._reusable()
+        return {name for name in (*lists, snapshot.index_manifest) if name} | self._list_reusable_names()
 
-    def _reusable(self) -> set[str]:
-        return {*(self._delta.names if self._delta else ()), *self._merge.made}
+    def _list_reusable_names(self) -> set[str]:
+        """Return the names of the files that the next attempt can use again."""
+        return {*(self._delta.names if self._delta else ()), *self._base_merge.new_manifest_names}
 
-    def _hint(self, snapshot_id: int) -> None:
+    def _write_latest_hint(self, snapshot_id: int) -> None:
         # A hint that cannot be written only makes the next reader slower.
         try:
-            self._engine.files.replace(self._table.paths.latest_hint, str(snapshot_id).encode())
+            self._context.files.replace(self._context.paths.latest_hint, str(snapshot_id).encode())
         except StorageError:
-            self._engine.observer.count("commit.hint_failed", 1)
+            self._context.engine.observer.count("commit.hint_failed", 1)
 
 
-def retry_policy(table: TableDefinition) -> RetryPolicy:
-    """What the table's `commit.*` options say about retries."""
+def build_retry_policy(table: TableDefinition) -> RetryPolicy:
+    """Return the retry policy that the table's `commit.*` options set."""
     options = table.options
     return RetryPolicy(
         options.commit_max_retries,

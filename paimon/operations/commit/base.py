@@ -1,7 +1,7 @@
-"""The snapshot that a commit builds on, read only as far as the commit needs.
+"""Read the snapshot that a commit builds on, only as far as the commit needs it.
 
-Law: nothing is read before it is asked for, and only of the partitions asked for, so that a plain append costs the
-same however long the table's history is.
+Invariant: manifests are read on first use, and only for the partitions of the change. A plain append costs the same
+for a short and for a long history.
 """
 
 from __future__ import annotations
@@ -10,25 +10,36 @@ from collections.abc import Callable
 
 import numpy as np
 
-from paimon.domain.commit.conflicts.rows import may_conflict
+from paimon.domain.commit.conflicts.live_files import may_conflict
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.index_entries import live_index_files
 from paimon.domain.manifest.entries import IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.manifest_stats import may_hold_partition
+from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.binary_row import deserialize
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.manifests import ManifestWriter
-from paimon.operations.read.manifests import data_manifests, entries_at, live_columns, read_index_manifest
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_live_columns, to_entries
+from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.table_context import TableContext
 
 
 class CommitBase:
-    """One base; `snapshot` None: the table has none yet."""
+    """The snapshot that an attempt builds on.
 
-    def __init__(self, engine: Engine, table: TableDefinition, snapshot: Snapshot | None) -> None:
-        self._engine = engine
-        self._table = table
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot, optional
+        The newest snapshot; None for a table without snapshots.
+    schema_id : int, optional
+        The id of the newest schema; by default the schema of the context.
+    """
+
+    def __init__(self, context: TableContext, snapshot: Snapshot | None, schema_id: int | None = None) -> None:
+        self._context = context
+        self._schema_id = context.schema.id if schema_id is None else schema_id
         self._manifests: tuple[ManifestFileMeta, ...] | None = None
         self.snapshot = snapshot
 
@@ -37,7 +48,7 @@ class CommitBase:
         """The base's manifests, oldest first."""
         # Not a cached_property: before Python 3.12 that holds one lock for all instances while it reads.
         if self._manifests is None:
-            self._manifests = data_manifests(self._engine, self._table, self.snapshot) if self.snapshot else ()
+            self._manifests = read_data_manifests(self._context, self.snapshot) if self.snapshot else ()
         return self._manifests
 
     @property
@@ -45,31 +56,72 @@ class CommitBase:
         """The live index files."""
         if self.snapshot is None or self.snapshot.index_manifest is None:
             return ()
-        return read_index_manifest(self._engine, self._table, self.snapshot.index_manifest)
+        return read_index_manifest(self._context, self.snapshot.index_manifest)
 
     @property
     def next_row_id(self) -> int:
         """The first row id that is free (0 without row tracking)."""
         return (self.snapshot.next_row_id or 0) if self.snapshot else 0
 
-    def live(self, meant: Callable[[bytes], bool]) -> list[ManifestEntry]:
-        """The live files of the partitions meant, looking into every manifest."""
-        columns = live_columns(self._engine, self._table, self.manifests)
-        wanted = np.array([meant(partition) for partition in columns.partition_rows], dtype=bool)
-        return entries_at(columns.where(wanted[columns.partitions]))
+    def read_bucket_options(self) -> tuple[int, ...]:
+        """Return the option `bucket` of the schemas that a rescale since the start of a writer may have published.
 
-    def live_beside(self, change: Change) -> list[ManifestEntry]:
-        """The live files that may conflict with the change, looking only into manifests that may hold some."""
-        schema = self._table.schema
+        Returns
+        -------
+        tuple of int
+            Of the schema of the base, of the schemas after that of the context, and of the newest schema at the end;
+            without dynamic options.
+        """
+        own, newest = self._context.schema, self._schema_id
+        ids = [*range(own.id + 1, newest), newest]
+        if self.snapshot is not None and self.snapshot.schema_id not in (own.id, *ids):
+            ids.insert(0, self.snapshot.schema_id)
+        engine, paths = self._context.engine, self._context.paths
+        schemas = (own if i == own.id else load_schema(engine, paths, i) for i in ids)
+        return tuple(TableOptions.of(schema.options).bucket for schema in schemas)
+
+    def read_live_files(self, is_wanted: Callable[[bytes], bool]) -> list[ManifestEntry]:
+        """Return the live files of the wanted partitions, from all manifests.
+
+        Parameters
+        ----------
+        is_wanted : callable
+            Returns whether a partition, given as serialized row, is wanted.
+
+        Returns
+        -------
+        list of ManifestEntry
+            In the order in which the files were added.
+        """
+        columns = read_live_columns(self._context, self.manifests)
+        wanted = np.array([is_wanted(partition) for partition in columns.partition_rows], dtype=bool)
+        return to_entries(columns.filter(wanted[columns.partitions]))
+
+    def read_live_files_near(self, change: Change) -> list[ManifestEntry]:
+        """Return the live files that may conflict with the change, from only those manifests that may contain some."""
+        schema = self._context.schema
         types = [f.type for f in schema.partition_fields]
         wanted = [deserialize(p, types) for p in change.partitions]
-        near = [m for m in self.manifests if any(may_hold_partition(m, values, types) for values in wanted)]
-        live = live_columns(self._engine, self._table, near)
-        return entries_at(live.where(may_conflict(live, change, bool(schema.primary_keys))))
+        manifests = [m for m in self.manifests if any(may_hold_partition(m, values, types) for values in wanted)]
+        live = read_live_columns(self._context, manifests)
+        return to_entries(live.filter(may_conflict(live, change, bool(schema.primary_keys))))
 
-    def index_manifest_after(self, change: Change, writer: ManifestWriter) -> str | None:
-        """The name of the index manifest that holds after the change: the base's own where no index file changes."""
+    def write_index_manifest_after(self, change: Change, writer: ManifestWriter) -> str | None:
+        """Return the name of the index manifest after the change.
+
+        Parameters
+        ----------
+        change : Change
+            The change; if it changes no index file, the index manifest of the base is returned.
+        writer : ManifestWriter
+            Writes the new index manifest.
+
+        Returns
+        -------
+        str or None
+            None if no index file is live.
+        """
         if not change.index:
             return self.snapshot.index_manifest if self.snapshot else None
-        live = live_index_files(self.index_files, change.index, self._table.is_bucketed)
-        return writer.index_manifest(live)
+        live = live_index_files(self.index_files, change.index, self._context.table.is_bucketed)
+        return writer.write_index_manifest(live)

@@ -1,8 +1,9 @@
-"""Committing what writers prepared.
+"""Commit the messages of writers, with callbacks and with retries of lost compactions.
 
-Law: what was written becomes one snapshot, what was compacted a second one of the same identifier; a commit with an
-identifier of its own happens once; a published write is never reported as a failure. Source: `FileStoreCommitImpl`,
-`TableCommitImpl`.
+Invariant: written files become one snapshot, compacted files a second one with the same identifier. A commit with its
+own identifier is published once. A published write is never reported as a failure.
+
+Source: `FileStoreCommitImpl`, `TableCommitImpl`.
 """
 
 from __future__ import annotations
@@ -12,44 +13,56 @@ from typing import Protocol
 
 from attrs import evolve
 
-from paimon.domain.commit.entries import Change, check_places, compacted, written
+from paimon.domain.commit.entries import Change, append_change, check_paths, compact_change
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitOverwritten, CommitUncertain, PaimonError
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from paimon.operations.commit.after.callbacks import check_callbacks, tell
-from paimon.operations.commit.after.remembered import remember
 from paimon.operations.commit.attempt import Attempts, ChangeOn, Published, Signature
-from paimon.operations.commit.checks.on_base import Fitting, appended, compacted_beside, overwritten
-from paimon.operations.commit.checks.strict import SafeSnapshot
-from paimon.operations.commit.history import committed, happened, made_by
+from paimon.operations.commit.callbacks import call_callbacks, check_callbacks
+from paimon.operations.commit.change_on_base import CheckedChange, plan_append, plan_compaction, plan_overwrite
+from paimon.operations.commit.history import find_snapshots_of_commit, is_already_committed
+from paimon.operations.commit.last_commits import record_last_commit
 from paimon.operations.commit.request import CommitRequest, CommitResult, check_request
+from paimon.operations.commit.strict_mode import SafeSnapshot
+from paimon.operations.table_context import TableContext
 from paimon.ports.callbacks import CommitEvent
-from paimon.ports.engine import Engine
 
-__all__ = ["CommitRequest", "CommitResult", "CompactionPlans", "SafeSnapshot", "commit", "committed", "tell_again"]
+__all__ = [
+    "CommitRequest",
+    "CommitResult",
+    "CompactionPlans",
+    "SafeSnapshot",
+    "call_callbacks_again",
+    "commit",
+]
 
 
 class CompactionPlans(Protocol):
-    """Plans the compactions that must follow a published write: each call sees the newest snapshot."""
+    """Plan the compactions that must follow a published write; each call reads the newest snapshot."""
 
     @property
     def is_last_try(self) -> bool:
-        """Whether no other plan follows, so that the compaction must not be held up by other writers."""
+        """Whether no further plan follows, so that conflicts with other writers must not delay the compaction."""
 
     @property
     def planned_on(self) -> int | None:
-        """The id of the newest snapshot when the last plan was made; None before the first."""
+        """The id of the newest snapshot when the last plan was made; None before the first plan."""
 
     def plan_next(self, messages: Sequence[CommitMessage], lost: PaimonError | None) -> Sequence[CommitMessage]:
-        """Return the messages whose compactions are to be published next; empty where nothing is left to do.
+        """Return the messages whose compactions are published next; empty if nothing is left to do.
 
         Parameters
         ----------
         messages : sequence of CommitMessage
-            Those of the last try, or those of the request.
+            The messages of the last try, or those of the request.
         lost : PaimonError, optional
-            What the last try failed with; None before the first try.
+            The error of the last try; None before the first try.
+
+        Returns
+        -------
+        sequence of CommitMessage
+            The next compactions.
 
         Raises
         ------
@@ -63,8 +76,7 @@ PlanCompactions = Callable[[Snapshot], CompactionPlans]
 
 
 def commit(
-    engine: Engine,
-    table: TableDefinition,
+    context: TableContext,
     request: CommitRequest,
     safe: SafeSnapshot | None = None,
     plans: PlanCompactions | None = None,
@@ -73,102 +85,146 @@ def commit(
 
     Parameters
     ----------
+    context : TableContext
+        Engine and table.
+    request : CommitRequest
+        The messages, and how to commit them.
     safe : SafeSnapshot, optional
-        What a committer that lives on has looked at already in strict mode.
+        The snapshots that a long-lived committer has checked in strict mode.
     plans : callable, optional
-        Makes what plans a lost compaction again; without it, a lost compaction is reported and no more.
+        Plans a lost compaction again. Without it, a lost compaction is only reported.
+
+    Returns
+    -------
+    CommitResult
+        The snapshots and what they added.
 
     Raises
     ------
     CommitConflict
-        Nothing of the messages was published; their data files are still there (see `abort`).
+        Nothing of the messages was published. Their data files still exist (see `abort`).
     CommitOverwritten
-        An earlier commit of this process is not in the table any more; nothing of the messages was published. Where
-        `is_this_commit` is true: what was written was published, and replaced before what was compacted.
+        An earlier commit of this process is no longer in the table, and nothing of the messages was published. If
+        `is_this_commit` is true, the written files were published, and replaced before the compacted files.
     CommitNotVisible
-        What was written is published; what `plans` planned failed too often.
+        The written files are published. The compactions of `plans` failed too often.
     CommitUncertain
-        Nobody can tell whether what was written was published; nothing was deleted.
+        The storage does not show whether the written files were published. Nothing was deleted.
     InvalidRequest
-        The messages do not fit the table or the partitions to be replaced, or the identifier is below one that the user
-        committed and no snapshot tells of it.
+        The messages do not fit the table or the partitions to replace, or the identifier is below the newest committed
+        one of the user and no snapshot carries it.
     CorruptTable
-        The snapshot to build on cannot be read; nothing was published.
+        The base snapshot cannot be read. Nothing was published.
     StorageError
-        The storage refused; nothing was published.
+        The storage refused the snapshot. Nothing was published.
     Unsupported
-        The table wants callbacks that the engine does not have; nothing was published.
+        The table names callbacks that the engine does not have. Nothing was published.
     """
     check_request(request)
-    check_places(request.messages, (table.location, *table.allowed_roots))
-    check_callbacks(engine, table)
-    if request.identifier != BATCH_COMMIT_IDENTIFIER and happened(
-        engine, table, request.commit_user, request.identifier
+    check_paths(request.messages, (context.table.location, *context.table.allowed_roots))
+    check_callbacks(context)
+    if request.commit_identifier != BATCH_COMMIT_IDENTIFIER and is_already_committed(
+        context, request.commit_user, request.commit_identifier
     ):
-        return CommitResult(already_committed=True, failed_callbacks=tell_again(engine, table, request))
-    parts = _Parts(engine, table, request, safe or SafeSnapshot())
-    first = parts.write()
-    second, lost = parts.compact(first, plans(first.snapshot) if plans and first else None)
-    done = [p for p in (first, second) if p is not None]
+        return CommitResult(already_committed=True, failed_callbacks=call_callbacks_again(context, request))
+    publisher = _RequestPublisher(context, request, safe or SafeSnapshot())
+    written = publisher.publish_written_files()
+    compacted, lost = publisher.publish_compacted_files(written, plans(written.snapshot) if plans and written else None)
+    result = _to_result(written, compacted)
+    return evolve(result, lost_compaction=lost, failed_callbacks=tuple(publisher.failed_callbacks))
+
+
+def _to_result(written: Published | None, compacted: Published | None) -> CommitResult:
+    published = [p for p in (written, compacted) if p is not None]
     return CommitResult(
-        snapshot_ids=tuple(p.snapshot.id for p in done),
-        added_rows=first.change.added_rows if first else 0,
-        added_files=first.change.added_files if first else 0,
-        retries=sum(p.retries for p in done),
-        lost_compaction=lost,
-        failed_callbacks=tuple(parts.failed_callbacks),
+        snapshot_ids=tuple(p.snapshot.id for p in published),
+        added_rows=written.change.added_rows if written else 0,
+        added_files=written.change.added_files if written else 0,
+        retries=sum(p.retries for p in published),
     )
 
 
-def tell_again(engine: Engine, table: TableDefinition, request: CommitRequest) -> tuple[str, ...]:
-    """Call the callbacks for a commit that took place before: whoever made it may have died before the call."""
-    if not engine.callbacks:
+def call_callbacks_again(context: TableContext, request: CommitRequest) -> tuple[str, ...]:
+    """Call the callbacks for an earlier commit, because the process that made it may have died before the call.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    request : CommitRequest
+        The request that was committed.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each callback that raised.
+    """
+    if not context.engine.callbacks:
         return ()
-    event = CommitEvent(table, request.commit_user, request.identifier, request.messages, repeated=True)
-    made = made_by(engine, table, request.commit_user, request.identifier)
-    events = [evolve(event, snapshot=s) for s in reversed(made)] or [event]
-    return tuple(failure for event in events for failure in tell(engine, event))
+    event = CommitEvent(context.table, request.commit_user, request.commit_identifier, request.messages, repeated=True)
+    committed = find_snapshots_of_commit(context, request.commit_user, request.commit_identifier)
+    events = [evolve(event, snapshot=s) for s in reversed(committed)] or [event]
+    return tuple(failure for event in events for failure in call_callbacks(context.engine, event))
 
 
-class _Parts:
-    """The snapshots of one request: each is published, remembered and told."""
+class _RequestPublisher:
+    """The two snapshots of one request; each is published, recorded as last commit, and followed by the callbacks."""
 
-    def __init__(self, engine: Engine, table: TableDefinition, request: CommitRequest, safe: SafeSnapshot) -> None:
-        self._engine = engine
-        self._table = table
+    def __init__(self, context: TableContext, request: CommitRequest, safe: SafeSnapshot) -> None:
+        self._context = context
         self._request = request
         self._safe = safe
         self.failed_callbacks: list[str] = []
 
-    def write(self) -> Published | None:
-        """Publish what was written; None where there is nothing to say."""
-        table, request = self._table, self._request
-        change = written(request.messages)
+    def publish_written_files(self) -> Published | None:
+        """Publish the written files; None if there is nothing to publish."""
+        table, request = self._context.table, self._request
+        change = append_change(request.messages)
         overwrites = request.replaces
-        if change.is_empty and (request.dynamic_overwrite or (not overwrites and _ignores_empty(table, request))):
+        if change.is_empty and (request.dynamic_overwrite or (not overwrites and _can_skip_empty(table, request))):
             return None
-        change_on = overwritten(table, request, change) if overwrites else appended(table, change)
-        return self._publish(change_on, _operation(request, change), self._safe)
+        change_on = plan_overwrite(table, request, change) if overwrites else plan_append(table, change)
+        return self._publish(change_on, _choose_operation(request, change), self._safe)
 
-    def compact(
+    def publish_compacted_files(
         self, after: Published | None, plans: CompactionPlans | None
     ) -> tuple[Published | None, PaimonError | None]:
-        """Publish what was compacted, or say what kept it from being so where the writing before it stands."""
+        """Publish the compacted files.
+
+        Parameters
+        ----------
+        after : Published, optional
+            The snapshot with the written files; without it, a lost compaction is raised.
+        plans : CompactionPlans, optional
+            Plans lost compactions again.
+
+        Returns
+        -------
+        tuple of (Published or None, PaimonError or None)
+            The snapshot, or the error that prevented it.
+
+        Raises
+        ------
+        PaimonError
+            The compaction failed and no written files were published before.
+        CommitOverwritten
+            The snapshot with the written files was replaced.
+        """
         lost: PaimonError | None = None
         messages: Sequence[CommitMessage] = self._request.messages
         messages = messages if plans is None else plans.plan_next(messages, None)
-        while not (change := compacted(messages)).is_empty:
-            strict = after is not None and not (plans is not None and plans.is_last_try)
-            # What was planned again knows what others did until then.
+        while not (change := compact_change(messages)).is_empty:
+            is_droppable = after is not None and not (plans is not None and plans.is_last_try)
+            # A new plan was made on a snapshot that contains the changes of other writers until then.
             safe = self._safe if plans is None or plans.planned_on is None else SafeSnapshot(plans.planned_on)
             try:
-                return self._publish(compacted_beside(change, inline=strict), None, safe), None
-            except CommitOverwritten as error:  # what was written before is gone again
+                return self._publish(plan_compaction(change, inline=is_droppable), None, safe), None
+            except CommitOverwritten as error:  # the written files were replaced
                 raise (error.as_this_commit() if error.request is self._request else error) from None
             except PaimonError as reason:
                 if after is None:
                     raise
-                lost = reason  # what was written is published, and whole without it
+                lost = reason  # the written files are published and complete without it
             if plans is None:
                 break
             messages = plans.plan_next(messages, lost)
@@ -176,26 +232,33 @@ class _Parts:
 
     def _publish(self, change_on: ChangeOn, operation: str | None, safe: SafeSnapshot) -> Published:
         request = self._request
-        fitting = Fitting(self._engine, self._table, request, change_on, safe)
-        signature = Signature(request.commit_user, request.identifier, request.watermark, request.properties, operation)
-        try:
-            published = Attempts(self._engine, self._table, signature).publish(fitting)
-        except CommitUncertain as doubt:
-            doubt.request = request
-            raise
-        remember(self._engine, self._table, request, published.snapshot, fitting.index_before)
-        event = CommitEvent(
-            self._table, request.commit_user, request.identifier, request.messages, published.snapshot, published.change
+        checked_change = CheckedChange(self._context, request, change_on, safe)
+        signature = Signature(
+            request.commit_user, request.commit_identifier, request.watermark, request.properties, operation
         )
-        self.failed_callbacks += tell(self._engine, event)
+        try:
+            published = Attempts(self._context, signature).publish(checked_change)
+        except CommitUncertain as error:
+            error.request = request
+            raise
+        record_last_commit(self._context, request, published.snapshot, checked_change.index_before)
+        event = CommitEvent(
+            self._context.table,
+            request.commit_user,
+            request.commit_identifier,
+            request.messages,
+            published.snapshot,
+            published.change,
+        )
+        self.failed_callbacks += call_callbacks(self._context.engine, event)
         return published
 
 
-def _ignores_empty(table: TableDefinition, request: CommitRequest) -> bool:
+def _can_skip_empty(table: TableDefinition, request: CommitRequest) -> bool:
     return request.ignore_empty and table.options.ignore_empty_commit is not False
 
 
-def _operation(request: CommitRequest, change: Change) -> str:
+def _choose_operation(request: CommitRequest, change: Change) -> str:
     if request.operation is not None:
         return request.operation
     if request.replaces:

@@ -1,8 +1,10 @@
-"""Which commits of a user the table holds already.
+"""Find the commits of a user in the snapshots of a table.
 
-Law: identifiers of one user rise, so all up to that of its newest snapshot are committed; batch commits, whose
-identifier is the largest there is, say nothing of the others. Walks back from the newest snapshot and stops at the
-first of the user. What lies astray was never committed. Source: `FileStoreCommitImpl.filterCommitted`.
+Invariant: the identifiers of one user ascend, so all up to that of the newest snapshot of the user are committed. Batch
+commits have the largest identifier, which says nothing about other commits. Snapshots are read from the newest to the
+first one of the user. A detached snapshot was never committed.
+
+Source: `FileStoreCommitImpl.filterCommitted`.
 """
 
 from __future__ import annotations
@@ -10,88 +12,165 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.paths import TablePaths
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.operations.commit.lineage import lies_astray
-from paimon.operations.read.snapshots import find_snapshot, latest_snapshot
-from paimon.ports.engine import Engine
+from paimon.operations.commit.lineage import is_detached
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.table_context import TableContext
 
 
-def committed(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> bool:
-    """Whether the user's commit of this identifier is in the table (as far back as its snapshots reach)."""
-    return _newest_from(engine, table, commit_user, identifier) is not None
+def is_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
+    """Return whether the commit is in the table, as far as its snapshots reach back.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The user of the commit.
+    commit_identifier : int
+        The commit identifier.
+
+    Returns
+    -------
+    bool
+        True if the newest identifier of the user is equal or larger; batch commits are ignored.
+    """
+    return _find_newest_from(context, commit_user, commit_identifier) is not None
 
 
-def happened(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> bool:
-    """Like `committed`, for a job that is about to commit: an identifier that was passed over is refused, not skipped.
+def is_already_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
+    """Return whether a job that is about to commit has made this commit before; refuse an identifier that was left out.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The user of the commit.
+    commit_identifier : int
+        The commit identifier.
+
+    Returns
+    -------
+    bool
+        True if a snapshot in the history carries the identifier.
 
     Raises
     ------
     InvalidRequest
-        The user committed a larger identifier, and no snapshot tells of this one.
+        The user committed a larger identifier, and no snapshot carries this one.
     """
-    newest = _newest_from(engine, table, commit_user, identifier)
+    newest = _find_newest_from(context, commit_user, commit_identifier)
     if newest is None:
         return False
-    if made_by(engine, table, commit_user, identifier):
+    if find_snapshots_of_commit(context, commit_user, commit_identifier):
         return True
     raise InvalidRequest(
-        f"commit identifier {identifier} of user {commit_user!r} comes after {newest.commit_identifier}",
+        f"Commit identifier {commit_identifier} of user {commit_user!r} must be larger than {newest.commit_identifier}",
         subject="identifier",
-        hint="identifiers of one user rise; take a larger one, or another commit user",
+        hint="use a larger one, or another commit user",
     )
 
 
-def made_by(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> list[Snapshot]:
-    """The snapshots in the table's history that this commit made, newest first."""
-    its = (s for s in snapshots_of(engine, table.paths, commit_user) if s.commit_identifier == identifier)
-    return [s for s in its if not lies_astray(engine, table, s)]
+def find_snapshots_of_commit(context: TableContext, commit_user: str, commit_identifier: int) -> list[Snapshot]:
+    """Return the snapshots of a commit, without detached ones.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The user of the commit.
+    commit_identifier : int
+        The commit identifier.
+
+    Returns
+    -------
+    list of Snapshot
+        Newest first: one for the rows and one for the compaction, if any.
+    """
+    candidates = (s for s in iterate_user_snapshots(context, commit_user) if s.commit_identifier == commit_identifier)
+    return [s for s in candidates if not is_detached(context, s)]
 
 
-def _newest_from(engine: Engine, table: TableDefinition, commit_user: str, identifier: int) -> Snapshot | None:
-    """The user's newest snapshot (batch commits aside), if its identifier is at least this one."""
-    for snapshot in snapshots_of(engine, table.paths, commit_user):
-        if snapshot.commit_identifier < identifier:
+def _find_newest_from(context: TableContext, commit_user: str, commit_identifier: int) -> Snapshot | None:
+    """Return the newest snapshot of the user, without batch commits, if its identifier is at least this one."""
+    for snapshot in iterate_user_snapshots(context, commit_user):
+        if snapshot.commit_identifier < commit_identifier:
             return None
-        if not lies_astray(engine, table, snapshot):
+        if not is_detached(context, snapshot):
             return snapshot
     return None
 
 
-def snapshots_of(engine: Engine, paths: TablePaths, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:
-    """Snapshots of the user that still stand, newest first; those of batch commits only where asked for."""
-    for snapshot in walked_back(engine, paths):
+def iterate_user_snapshots(context: TableContext, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:
+    """Yield the existing snapshots of a user, newest first.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The user.
+    batch : bool
+        Whether batch commits are included.
+
+    Yields
+    ------
+    Snapshot
+        Read when the iterator reaches it.
+    """
+    for snapshot in iterate_snapshots(context):
         if snapshot.commit_user == commit_user and (batch or snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER):
             yield snapshot
 
 
-def walked_back(engine: Engine, paths: TablePaths) -> Iterator[Snapshot]:
-    """Snapshots that still stand, newest first; each is read when it is asked for."""
-    snapshot = latest_snapshot(engine, paths)
+def iterate_snapshots(context: TableContext) -> Iterator[Snapshot]:
+    """Yield the existing snapshots, newest first; each is read when the iterator reaches it."""
+    snapshot = latest_snapshot(context)
     while snapshot is not None:
         yield snapshot
-        snapshot = _before(engine, paths, snapshot.id)
+        snapshot = _find_previous(context, snapshot.id)
 
 
-def published_since(
-    engine: Engine,
-    table: TableDefinition,
+def find_published_since(
+    context: TableContext,
     since: int,
     newest: Snapshot | None,
     commit_user: str,
-    identifier: int,
+    commit_identifier: int,
     kind: CommitKind,
 ) -> Snapshot | None:
-    """The snapshot with this (user, identifier, kind) after snapshot id `since`, up to `newest`."""
+    """Return the snapshot of a commit among the snapshots after `since`.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    since : int
+        Id of the last snapshot that is not read.
+    newest : Snapshot, optional
+        The newest snapshot to look at.
+    commit_user : str
+        The user of the commit.
+    commit_identifier : int
+        The commit identifier.
+    kind : CommitKind
+        The kind of the snapshot.
+
+    Returns
+    -------
+    Snapshot or None
+        None if there is none, or if it is detached.
+    """
     snapshot = newest
     while snapshot is not None and snapshot.id > since:
-        same = snapshot.commit_user == commit_user and snapshot.commit_identifier == identifier
+        same = snapshot.commit_user == commit_user and snapshot.commit_identifier == commit_identifier
         if same and snapshot.commit_kind is kind:
-            return None if lies_astray(engine, table, snapshot) else snapshot
-        snapshot = _before(engine, table.paths, snapshot.id)
+            return None if is_detached(context, snapshot) else snapshot
+        snapshot = _find_previous(context, snapshot.id)
     return None
 
 
-def _before(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    return find_snapshot(engine, paths, snapshot_id - 1) if snapshot_id > 1 else None
+def _find_previous(context: TableContext, snapshot_id: int) -> Snapshot | None:
+    return find_snapshot(context, snapshot_id - 1) if snapshot_id > 1 else None

@@ -1,8 +1,8 @@
-"""Whether a snapshot that was put stands in the table's history, where its base can no longer tell.
+"""Decide whether a published snapshot belongs to the history of the table when its base no longer exists.
 
-Law: read only what the decision needs (`paimon.domain.commit.publishing.place`). Asked only where the base was expired
-meanwhile, or for a table's first snapshot, so listing is no burden. Of one found later, only what is sure counts:
-a writer that stalled while its base expired, and died before it could look again, leaves one behind the history.
+Invariant: this runs only if the base expired during the commit, or for the first snapshot of a table, so listing is
+affordable. Only certain facts count for a later snapshot: a stalled writer whose base expired, and that died before it
+checked, leaves a detached snapshot. The rules are in `paimon.domain.commit.publishing`.
 """
 
 from __future__ import annotations
@@ -10,84 +10,114 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.commit.publishing import Place, built_on, place
+from paimon.domain.commit.publishing import Place, decide_place, is_built_on
 from paimon.domain.errors import CorruptTable, NotFound, StorageError
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.manifests import entries_at, live_columns, read_manifest, read_manifest_list
-from paimon.operations.read.snapshots import find_snapshot, hinted_earliest, snapshot_ids
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.manifests import read_live_columns, read_manifest, read_manifest_list, to_entries
+from paimon.operations.metadata.snapshots import find_snapshot, read_earliest_hint, snapshot_ids
+from paimon.operations.table_context import TableContext
 
 
-def place_of(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Snapshot | None) -> Place:
-    """Where a snapshot belongs that was put on `base` (None: the table's first), which has gone since."""
-    ids = snapshot_ids(engine, table.paths)
-    later = next((s for i in ids if i > snapshot.id and (s := find_snapshot(engine, table.paths, i)) is not None), None)
-    index = base.index_manifest if base else None
-    descends = None if later is None else descends_from(engine, table, later, snapshot, index)
-    standing = find_snapshot(engine, table.paths, snapshot.id)
-    return place(
+def find_place(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> Place:
+    """Decide where a published snapshot belongs whose base no longer exists.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot
+        The published snapshot.
+    base : Snapshot, optional
+        The snapshot that it was built on; None for the first snapshot of the table.
+
+    Returns
+    -------
+    Place
+        In the history, detached, or unknown.
+    """
+    ids = snapshot_ids(context)
+    candidates = (find_snapshot(context, i) for i in ids if i > snapshot.id)
+    later = next((candidate for candidate in candidates if candidate is not None), None)
+    index_before = base.index_manifest if base else None
+    descends = None if later is None else is_descendant(context, later, snapshot, index_before)
+    stored = find_snapshot(context, snapshot.id)
+    return decide_place(
         descends,
         is_oldest=bool(ids) and ids[0] >= snapshot.id,
         is_newest=bool(ids) and ids[-1] == snapshot.id,
-        next_stands=None if later is None else later.id == snapshot.id + 1,
-        stands=standing is not None and standing.identity == snapshot.identity,
+        is_next_adjacent=None if later is None else later.id == snapshot.id + 1,
+        still_exists=stored is not None and stored.identity == snapshot.identity,
     )
 
 
-def lies_astray(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> bool:
-    """Whether a snapshot that stands is sure to be no part of the history: its id was used before, and had expired.
+def is_detached(context: TableContext, snapshot: Snapshot) -> bool:
+    """Return whether an existing snapshot is certainly detached, because its id was used and expired before.
 
-    The next one was built without it; or there is no next one, and history begins later, as the EARLIEST hint says,
-    which is written once everything before has been deleted.
+    The next snapshot was built without it. If there is no next snapshot, the history begins later: the EARLIEST hint is
+    written after all earlier snapshots are deleted.
     """
-    paths = table.paths
-    following = find_snapshot(engine, paths, snapshot.id + 1)
-    if following is not None:
-        return descends_from(engine, table, following, snapshot, snapshot.index_manifest) is False
-    first = hinted_earliest(engine, paths)
+    next_snapshot = find_snapshot(context, snapshot.id + 1)
+    if next_snapshot is not None:
+        return is_descendant(context, next_snapshot, snapshot, snapshot.index_manifest) is False
+    first = read_earliest_hint(context)
     return first is not None and first > snapshot.id
 
 
-def may_have_stood_astray(engine: Engine, table: TableDefinition, base: Snapshot | None) -> bool:
-    """Whether a snapshot that lost its place on `base` (None: the table's first) may have stood there for a while.
+def can_have_been_detached(context: TableContext, base: Snapshot | None) -> bool:
+    """Return whether a snapshot that lost against another one may have existed as a detached snapshot for some time.
 
-    It may where history begins later by now; where that cannot be told, too.
+    This is possible if the history begins after `base` (None: after the first snapshot). It is true, too, if this
+    cannot be read.
     """
     if base is not None:
-        return find_snapshot(engine, table.paths, base.id) is None
+        return find_snapshot(context, base.id) is None
     try:
-        first = find_snapshot(engine, table.paths, 1)
-        return first is None or lies_astray(engine, table, first)
+        first = find_snapshot(context, 1)
+        return first is None or is_detached(context, first)
     except (StorageError, CorruptTable, NotFound):
         return True
 
 
-def stray_snapshots(engine: Engine, table: TableDefinition) -> list[Snapshot]:
-    """The snapshots that lie astray, below the history; where nobody died there are none, and one is looked at."""
+def find_detached_snapshots(context: TableContext) -> list[Snapshot]:
+    """Return the detached snapshots, oldest first; in a table without any, one snapshot is read."""
     found: list[Snapshot] = []
-    for snapshot_id in snapshot_ids(engine, table.paths):
-        snapshot = find_snapshot(engine, table.paths, snapshot_id)
+    for snapshot_id in snapshot_ids(context):
+        snapshot = find_snapshot(context, snapshot_id)
         if snapshot is None:  # expired since it was listed
             continue
-        if not lies_astray(engine, table, snapshot):
+        if not is_detached(context, snapshot):
             break
         found.append(snapshot)
     return found
 
 
-def descends_from(
-    engine: Engine, table: TableDefinition, later: Snapshot, snapshot: Snapshot, index_before: str | None
-) -> bool | None:
-    """Whether a later snapshot holds what this one changed; None where its files do not tell."""
-    held = read_manifest_list(engine, table, later.base_manifest_list)
-    added = read_manifest_list(engine, table, snapshot.delta_manifest_list)
-    names = {meta.file_name for meta in held}
+def is_descendant(context: TableContext, later: Snapshot, snapshot: Snapshot, index_before: str | None) -> bool | None:
+    """Return whether a later snapshot contains the changes of an earlier one.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    later : Snapshot
+        The later snapshot.
+    snapshot : Snapshot
+        The earlier snapshot.
+    index_before : str, optional
+        Name of the index manifest before the earlier snapshot.
+
+    Returns
+    -------
+    bool or None
+        None if the files do not show it.
+    """
+    base_manifests = read_manifest_list(context, later.base_manifest_list)
+    added = read_manifest_list(context, snapshot.delta_manifest_list)
+    names = {meta.file_name for meta in base_manifests}
     if added and all(meta.file_name in names for meta in added):
         return True
-    delta = [entry for meta in added for entry in read_manifest(engine, table, meta.file_name)]
-    live = live_columns(engine, table, held)
+    delta = [entry for meta in added for entry in read_manifest(context, meta.file_name)]
+    live = read_live_columns(context, base_manifests)
     wanted = pa.array(sorted({entry.file.file_name for entry in delta}), pa.string())
     named = pc.is_in(live.files.field("_FILE_NAME"), wanted).to_numpy(zero_copy_only=False).astype(bool)
-    found = {entry.identity for entry in entries_at(live.where(named))}
-    return built_on(delta, found, (index_before, snapshot.index_manifest), later.index_manifest)
+    found = {entry.identity for entry in to_entries(live.filter(named))}
+    return is_built_on(delta, found, (index_before, snapshot.index_manifest), later.index_manifest)

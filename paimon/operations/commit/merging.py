@@ -1,112 +1,125 @@
-"""The base list of a new snapshot: the manifests of the base, merged where they have become many.
+"""Merge the manifests of the base snapshot when there are too many.
 
-Law: merged or not, the same files are live. A result is used again on a retry as long as what it was made from still
-stands in one piece in the new base; else that attempt merges nothing. Source: `ManifestFileMerger`,
-`ManifestFileLegacyMerger`, `FileStoreCommitImpl.ManifestMergeResult`.
+Invariant: merged or not, the same files are live. A retry uses the merged manifests again if their inputs are still
+next to each other in the new base. Otherwise that attempt merges nothing.
+
+Source: `ManifestFileMerger`, `ManifestFileLegacyMerger`, `FileStoreCommitImpl.ManifestMergeResult`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paimon.domain.manifest.clusters import by_partition, cut, parts_wanted
-from paimon.domain.manifest.columns import entry_columns
+from paimon.domain.manifest.clusters import count_parts, sort_by_partition, split_entries
 from paimon.domain.manifest.entries import FileKind, ManifestEntry, ManifestFileMeta
+from paimon.domain.manifest.entry_columns import entry_columns
 from paimon.domain.manifest.merge import merge_entries
 from paimon.domain.manifest.merge_plan import (
     FullMerge,
     MergeLimits,
     entries_after_full_merge,
-    full_merge,
-    full_merge_is_due,
+    is_full_merge_due,
     manifests_with_deletes,
-    minor_merge,
     must_change,
+    plan_full_merge,
+    plan_minor_merge,
 )
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.manifests import ManifestWriter
-from paimon.operations.read.manifests import entries_at, read_manifest_columns
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.manifests import read_manifest_columns, to_entries
+from paimon.operations.table_context import TableContext
 
 Manifests = tuple[ManifestFileMeta, ...]
 
 
 class BaseMerge:
-    """Merges manifests for the attempts of one commit."""
+    """The merge of the base manifests for all attempts of one commit."""
 
-    def __init__(self, engine: Engine, table: TableDefinition, writer: ManifestWriter) -> None:
-        self._engine = engine
-        self._table = table
+    def __init__(self, context: TableContext, writer: ManifestWriter) -> None:
+        self._context = context
         self._writer = writer
-        self._limits = merge_limits(table)
-        self._partition_types = [f.type for f in table.schema.partition_fields]
-        self._before: Manifests | None = None
-        self._after: Manifests = ()
+        self._limits = build_merge_limits(context.table)
+        self._partition_types = [f.type for f in context.schema.partition_fields]
+        self._merge_input: Manifests | None = None
+        self._merge_output: Manifests = ()
 
     @property
-    def made(self) -> set[str]:
+    def new_manifest_names(self) -> set[str]:
         """Names of the manifests that the last merge wrote."""
-        return {m.file_name for m in self._after} - {m.file_name for m in self._before or ()}
+        return {m.file_name for m in self._merge_output} - {m.file_name for m in self._merge_input or ()}
 
-    def merged(self, manifests: Sequence[ManifestFileMeta]) -> Manifests:
-        """The manifests of the new base list."""
+    def merge_manifests(self, manifests: Sequence[ManifestFileMeta]) -> Manifests:
+        """Return the manifests of the new base manifest list.
+
+        Parameters
+        ----------
+        manifests : sequence of ManifestFileMeta
+            The manifests of the base, oldest first.
+
+        Returns
+        -------
+        tuple of ManifestFileMeta
+            The same live files in the same or fewer manifests.
+        """
         given = tuple(manifests)
-        if self._before is None:
-            self._before, self._after = given, self._merge(given)
-            return self._after
-        start = _position(self._before, given)
+        if self._merge_input is None:
+            self._merge_input, self._merge_output = given, self._merge(given)
+            return self._merge_output
+        start = _find_run(self._merge_input, given)
         if start is None:
-            self._before = self._after = given
+            self._merge_input = self._merge_output = given
             return given
-        return (*given[:start], *self._after, *given[start + len(self._before) :])
+        return (*given[:start], *self._merge_output, *given[start + len(self._merge_input) :])
 
     def _merge(self, manifests: Manifests) -> Manifests:
-        if full_merge_is_due(manifests, self._limits):
-            fully = self.fully(manifests)
-            if fully is not None:
-                return fully
-        return self._minor(manifests)
+        if is_full_merge_due(manifests, self._limits):
+            merged = self.merge_fully(manifests)
+            if merged is not None:
+                return merged
+        return self._merge_minor(manifests)
 
-    def fully(self, manifests: Manifests) -> Manifests | None:
-        """All manifests, with every DELETE applied; None where there is nothing to merge."""
+    def merge_fully(self, manifests: Manifests) -> Manifests | None:
+        """Merge the manifests and apply every DELETE entry; None if there is nothing to merge."""
         deletes = [
             entry
             for manifest in manifests_with_deletes(manifests)
-            for entry in self._entries(manifest)
+            for entry in self._read_entries(manifest)
             if entry.kind is FileKind.DELETE
         ]
-        plan = full_merge(manifests, {e.partition for e in deletes}, self._partition_types, self._limits)
+        plan = plan_full_merge(manifests, {e.partition for e in deletes}, self._partition_types, self._limits)
         return None if plan is None else self._rewrite(plan, {e.identity for e in deletes})
 
     def _rewrite(self, plan: FullMerge, deleted: set[tuple[object, ...]]) -> Manifests:
-        kept = list(plan.kept)
+        manifests = list(plan.kept)
         entries: list[ManifestEntry] = []
         for manifest in plan.read:
-            left = entries_after_full_merge(self._entries(manifest), deleted, must_change(manifest, self._limits))
-            if left is None:
-                kept.append(manifest)
+            remaining = entries_after_full_merge(
+                self._read_entries(manifest), deleted, must_change(manifest, self._limits)
+            )
+            if remaining is None:
+                manifests.append(manifest)
             else:
-                entries += left
-        return (*kept, *self._writer.manifests(by_partition(entries, self._partition_types)))
+                entries += remaining
+        return (*manifests, *self._writer.write_manifests(sort_by_partition(entries, self._partition_types)))
 
-    def _minor(self, manifests: Manifests) -> Manifests:
+    def _merge_minor(self, manifests: Manifests) -> Manifests:
         merged: list[ManifestFileMeta] = []
-        for group in minor_merge(manifests, self._limits):
+        for group in plan_minor_merge(manifests, self._limits):
             if len(group) == 1:
                 merged += group
             else:
-                entries = by_partition(merge_entries(self._entries(*group)), self._partition_types)
-                for part in cut(entries, parts_wanted(sum(m.file_size for m in group), self._limits)):
-                    merged += self._writer.manifests(part)
+                entries = sort_by_partition(merge_entries(self._read_entries(*group)), self._partition_types)
+                for part in split_entries(entries, count_parts(sum(m.file_size for m in group), self._limits)):
+                    merged += self._writer.write_manifests(part)
         return tuple(merged)
 
-    def _entries(self, *manifests: ManifestFileMeta) -> list[ManifestEntry]:
+    def _read_entries(self, *manifests: ManifestFileMeta) -> list[ManifestEntry]:
         names = [manifest.file_name for manifest in manifests]
-        return entries_at(entry_columns(read_manifest_columns(self._engine, self._table, names)))
+        return to_entries(entry_columns(read_manifest_columns(self._context, names)))
 
 
-def merge_limits(table: TableDefinition) -> MergeLimits:
-    """What the table's `manifest.*` options say about merging."""
+def build_merge_limits(table: TableDefinition) -> MergeLimits:
+    """Return the merge limits that the table's `manifest.*` options set."""
     options = table.options
     return MergeLimits(
         options.manifest_target_size_bytes,
@@ -115,8 +128,8 @@ def merge_limits(table: TableDefinition) -> MergeLimits:
     )
 
 
-def _position(part: Manifests, whole: Manifests) -> int | None:
-    """Where `part` stands in `whole` in one piece."""
+def _find_run(part: Manifests, whole: Manifests) -> int | None:
+    """Return the index at which `part` begins as a contiguous run of `whole`; None if it is not one."""
     for start in range(len(whole) - len(part) + 1):
         if whole[start : start + len(part)] == part:
             return start

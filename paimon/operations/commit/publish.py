@@ -1,53 +1,61 @@
-"""Making a snapshot visible, and knowing for certain whether it is.
+"""Publish a snapshot, and determine for certain whether it is in the history.
 
-Law: reads what stands and follows the decisions of `paimon.domain.commit.publishing`; where the outcome is unknown
-nothing is deleted. Source: our own protocol (docs/decisions); Java's `RenamingSnapshotCommit` checks and then renames.
+Invariant: the decisions are those of `paimon.domain.commit.publishing`. After an unknown outcome nothing is deleted.
+
+Source: our own protocol (docs/decisions); Java's `RenamingSnapshotCommit` checks and then renames.
 """
 
 from __future__ import annotations
 
-from paimon.domain.commit.publishing import Place, Seen, Step, after_put
+from paimon.domain.commit.publishing import Place, Seen, Step, decide_next_step
 from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageError
-from paimon.domain.paths import TablePaths
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.lineage import place_of
-from paimon.operations.read.snapshots import find_snapshot
-from paimon.ports.engine import Engine
+from paimon.operations.commit.lineage import find_place
+from paimon.operations.metadata.snapshots import find_snapshot
+from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 
 _TRIES = 5
 _FIRST_WAIT_MILLIS = 5
-_ASTRAY_WAIT_MILLIS = 100
+_DETACHED_WAIT_MILLIS = 100
 _OUTCOMES = {
     Place.IN_HISTORY: PublishOutcome.PUBLISHED,
-    Place.ASTRAY: PublishOutcome.LOST,
+    Place.DETACHED: PublishOutcome.LOST,
     Place.UNKNOWN: PublishOutcome.UNKNOWN,
 }
 
 
-def publish(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
-    """Publish `snapshot` on `base` (None: the first) and find out what became of it.
+def publish(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+    """Publish a snapshot and determine the outcome.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot
+        The snapshot; its id is that of the base plus one.
+    base : Snapshot, optional
+        The snapshot that it was built on; None for the first of the table.
 
     Returns
     -------
     PublishOutcome
-        PUBLISHED: it stands, in the table's history; LOST: another's snapshot stands in its place, or history went on
-        without it, and it is gone again; UNKNOWN: nobody can tell.
+        PUBLISHED: the snapshot is in the history of the table. LOST: another snapshot has its id, or the history
+        continued without it and it was deleted. UNKNOWN: the storage does not show the outcome.
 
     Raises
     ------
     StorageError
-        The storage refused each put, and nothing stands there: the snapshot is not published and never will be.
+        The storage refused each put and the id is free. The snapshot is not published and never will be.
     """
     refusals: list[StorageError] = []
     for attempt in range(_TRIES):
         if attempt:
-            engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
-        match _next(engine, table.paths, snapshot, base, refusals):
+            context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
+        match _put_and_decide(context, snapshot, base, refusals):
             case Step.CONFIRM:
-                return _confirmed(engine, table, snapshot, base)
-            case Step.GO_ON:
+                return _confirm_publication(context, snapshot, base)
+            case Step.CHECK_AGAIN:
                 return PublishOutcome.LOST
             case Step.GIVE_UP:
                 return PublishOutcome.UNKNOWN
@@ -56,70 +64,82 @@ def publish(engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Sn
     return PublishOutcome.UNKNOWN
 
 
-def _next(
-    engine: Engine, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None, refusals: list[StorageError]
+def _put_and_decide(
+    context: TableContext, snapshot: Snapshot, base: Snapshot | None, refusals: list[StorageError]
 ) -> Step:
-    """Put the snapshot; what to do then. Refusals of puts that left nothing for certain are collected."""
-    put = _put(engine, paths, snapshot, base)
+    """Put the snapshot and return the next step; collect refused puts that certainly created no file."""
+    put = _try_put(context, snapshot, base)
     if put is PublishOutcome.PUBLISHED:
-        return after_put(True, Seen.MINE, True)
-    seen = _seen(engine, paths, snapshot)
+        return decide_next_step(True, Seen.MINE, True)
+    seen = _look_up_snapshot(context, snapshot)
     if isinstance(put, StorageError) and seen is Seen.NOTHING:
         refusals.append(put)
-    return after_put(False, seen, seen is not Seen.NOTHING or base is None or _seen(engine, paths, base) is Seen.MINE)
+    return decide_next_step(
+        False, seen, seen is not Seen.NOTHING or base is None or _look_up_snapshot(context, base) is Seen.MINE
+    )
 
 
-def read_standing(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | PaimonError | None:
-    """The snapshot of this id that stands, None where there is none, or the error that keeps it from being known."""
+def try_read_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | PaimonError | None:
+    """Read the snapshot of an id; return the error if the read fails.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int
+        The id.
+
+    Returns
+    -------
+    Snapshot, PaimonError or None
+        None if no file has this id; an error if the storage or the content prevents the read.
+    """
     try:
-        return find_snapshot(engine, paths, snapshot_id)
+        return find_snapshot(context, snapshot_id)
     except (StorageError, CorruptTable) as error:
         return error
 
 
-def _put(
-    engine: Engine, paths: TablePaths, snapshot: Snapshot, base: Snapshot | None
-) -> PublishOutcome | StorageError:
-    """What the put answered; a StorageError, which says that this put created nothing."""
+def _try_put(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome | StorageError:
+    """Return the outcome of the put, or the StorageError that says that the put created no file."""
     try:
-        return engine.snapshots.publish(paths, snapshot, base)
+        return context.engine.snapshots.publish(context.paths, snapshot, base)
     except StorageError as refusal:
         return refusal
 
 
-def _seen(engine: Engine, paths: TablePaths, snapshot: Snapshot) -> Seen:
-    """What stands under a snapshot's id, seen by whoever knows the snapshot."""
-    standing = read_standing(engine, paths, snapshot.id)
-    if isinstance(standing, Snapshot):
-        return Seen.MINE if standing.identity == snapshot.identity else Seen.ANOTHERS
-    return Seen.NOTHING if standing is None else Seen.UNREADABLE
+def _look_up_snapshot(context: TableContext, snapshot: Snapshot) -> Seen:
+    """Read the id of a snapshot, and compare the stored snapshot with it."""
+    stored = try_read_snapshot(context, snapshot.id)
+    if isinstance(stored, Snapshot):
+        return Seen.MINE if stored.identity == snapshot.identity else Seen.OTHER
+    return Seen.NOTHING if stored is None else Seen.UNREADABLE
 
 
-def _confirmed(
-    engine: Engine, table: TableDefinition, snapshot: Snapshot, base: Snapshot | None
-) -> PublishOutcome:
-    """PUBLISHED if the snapshot stands in the table's history, LOST if it is gone again, else UNKNOWN."""
-    standing = _patiently(engine, table.paths, base.id) if base else None
-    if isinstance(standing, Snapshot) and base:
-        same = standing.identity == base.identity
+def _confirm_publication(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome:
+    """Return PUBLISHED if the snapshot is in the history, LOST if it was deleted again, else UNKNOWN."""
+    stored = _read_with_retries(context, base.id) if base else None
+    if isinstance(stored, Snapshot) and base:
+        same = stored.identity == base.identity
         return PublishOutcome.PUBLISHED if same else PublishOutcome.UNKNOWN
     try:
-        where = place_of(engine, table, snapshot, base)
-        if where is Place.ASTRAY:  # or expiry is just taking several at once, in the order that the storage likes
-            engine.clock.sleep_millis(_ASTRAY_WAIT_MILLIS)
-            where = place_of(engine, table, snapshot, base)
-        if where is Place.ASTRAY:  # nobody can build on it, but readers may meet it
-            engine.files.delete([table.paths.snapshot(snapshot.id)])
+        where = find_place(context, snapshot, base)
+        if where is Place.DETACHED:  # or expiry deletes several snapshots at once, in any order
+            context.engine.clock.sleep_millis(_DETACHED_WAIT_MILLIS)
+            where = find_place(context, snapshot, base)
+        if where is Place.DETACHED:  # no writer builds on it, but readers may find it
+            context.files.delete([context.paths.snapshot(snapshot.id)])
     except (StorageError, CorruptTable, NotFound):
         return PublishOutcome.UNKNOWN
     return _OUTCOMES[where]
 
 
-def _patiently(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | PaimonError | None:
-    standing = read_standing(engine, paths, snapshot_id)
+def _read_with_retries(context: TableContext, snapshot_id: int) -> Snapshot | PaimonError | None:
+    """Read a snapshot, with retries after errors."""
+    stored = try_read_snapshot(context, snapshot_id)
     for attempt in range(1, _TRIES):
-        if not isinstance(standing, PaimonError):
+        if not isinstance(stored, PaimonError):
             break
-        engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
-        standing = read_standing(engine, paths, snapshot_id)
-    return standing
+        context.engine.clock.sleep_millis(_FIRST_WAIT_MILLIS * 2**attempt)
+        stored = try_read_snapshot(context, snapshot_id)
+    return stored

@@ -1,6 +1,8 @@
-"""What is to be committed, and what a commit did.
+"""Describe what to commit, and what a commit did.
 
-Law: a request says everything that a commit needs: made again, it asks for the same. Source: `ManifestCommittable`.
+Invariant: a request contains everything that a commit needs, so an equal request asks for the same commit.
+
+Source: `ManifestCommittable`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.json_text import LONG_MAX, LONG_MIN
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.domain.texts import check_mapping, check_text
+from paimon.domain.text_checks import check_mapping, check_text
 
 
 def _messages(values: Iterable[CommitMessage]) -> tuple[CommitMessage, ...]:
@@ -29,30 +31,36 @@ class CommitRequest:
     messages : tuple of CommitMessage
         What the writers of this job prepared.
     commit_user : str
-        Who commits; identifiers count for this user.
-    identifier : int
-        Rises with each commit of the user; `BATCH_COMMIT_IDENTIFIER` for jobs that commit once.
+        The job that commits; identifiers are unique per user.
+    commit_identifier : int
+        The commit identifier. It ascends with each commit of the user; `BATCH_COMMIT_IDENTIFIER` for jobs that commit
+        once.
     overwrite : mapping, optional
-        Static partition spec to replace; ``{}`` is the whole table; with no messages this drops them.
+        Static partition spec to replace; ``{}`` is the whole table. Without messages the partitions are dropped.
     dynamic_overwrite : bool
-        Replace the partitions that the messages hold files of.
+        Replace the partitions that the messages have files in.
     partitions : frozenset of bytes, optional
-        Replace exactly these partitions (serialised rows); with no messages this drops them.
+        Replace exactly these partitions (serialized rows). Without messages they are dropped.
     watermark : int, optional
         Event time in epoch milliseconds.
-    properties : mapping
-        Kept in the snapshot.
+    properties : mapping of str to str
+        Properties stored in the snapshot.
     ignore_empty : bool
-        Make no snapshot where the messages hold nothing.
+        Whether messages without files create no snapshot.
     check_conflicts : bool
-        Check also what cannot conflict unless somebody errs (plain appends).
+        Whether plain appends are checked, too. They conflict only after an error of a writer.
     operation : str, optional
-        What the snapshot says it was (``"DELETE"``, ``"UPDATE"`` …); by default WRITE, OVERWRITE or TRUNCATE.
+        The operation stored in the snapshot (``"DELETE"``, ``"UPDATE"``, …); by default WRITE, OVERWRITE or TRUNCATE.
+    bucket_option : int, optional
+        The option `bucket` that the newest schema must have; for a rescale, which sets it before.
+    read_snapshot : int, optional
+        The id of the snapshot from which the rows were computed, or 0. A later commit of another user that changed rows
+        refuses this one.
     """
 
     messages: tuple[CommitMessage, ...] = field(converter=_messages)
     commit_user: str
-    identifier: int = BATCH_COMMIT_IDENTIFIER
+    commit_identifier: int = BATCH_COMMIT_IDENTIFIER
     overwrite: Mapping[str, object] | None = None
     dynamic_overwrite: bool = False
     partitions: frozenset[bytes] | None = None
@@ -61,6 +69,8 @@ class CommitRequest:
     ignore_empty: bool = True
     check_conflicts: bool = False
     operation: str | None = None
+    bucket_option: int | None = None
+    read_snapshot: int | None = None
 
     @property
     def replaces(self) -> bool:
@@ -69,32 +79,52 @@ class CommitRequest:
 
 
 def check_request(request: CommitRequest) -> None:
-    """Refuse what would make a snapshot that no client can read.
+    """Check that the request makes a snapshot that every client can read.
 
     Parameters
     ----------
     request : CommitRequest
-        What is to be committed.
+        The request to check.
 
     Raises
     ------
     InvalidRequest
-        A commit user or a property that is no text, or is not valid Unicode; an identifier or a watermark that is no
-        whole number of 64 bits.
+        The commit user or a property is not a text or not valid Unicode, or the identifier or the watermark is not an
+        integer of 64 bits.
     """
     check_text(request.commit_user, "commit user")
     for key, value in check_mapping(request.properties, "properties").items():
         check_text(key, "property")
         check_text(value, f"the value of property {key!r}:")
-    check_long(request.identifier, "commit identifier")
+    check_long(request.commit_identifier, "commit identifier")
     if request.watermark is not None:
         check_long(request.watermark, "watermark")
 
 
 def check_long(value: object, what: str) -> int:
-    """Refuse what is no whole number of 64 bits (InvalidRequest)."""
+    """Return the value if it is an integer of 64 bits.
+
+    Parameters
+    ----------
+    value : object
+        The value to check.
+    what : str
+        What the value is, for the message.
+
+    Returns
+    -------
+    int
+        The value.
+
+    Raises
+    ------
+    InvalidRequest
+        The value is not an integer of 64 bits.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or not LONG_MIN <= value <= LONG_MAX:
-        raise InvalidRequest(f"{what} {value!r} is no whole number of 64 bits", subject=what, hint="give an int")
+        raise InvalidRequest(
+            f"{what[:1].upper()}{what[1:]} must be an integer of 64 bits, but is {value!r}", subject=what
+        )
     return value
 
 
@@ -102,10 +132,23 @@ def check_long(value: object, what: str) -> int:
 class CommitResult:
     """What a commit did.
 
-    `snapshot_ids` are those it made, in order (none: nothing to do, or done before); `lost_compaction` says why what
-    was compacted could not be published although what was written was: its files are not in the table, and the data
-    are whole without them (after CommitUncertain they may be in the table). `failed_callbacks` says what callbacks
-    raised; the commit stands.
+    Attributes
+    ----------
+    snapshot_ids : tuple of int
+        The snapshots that it made, in order; empty if there was nothing to do or the commit was made before.
+    added_rows : int
+        Rows in the added data files.
+    added_files : int
+        Added data files.
+    retries : int
+        Attempts that lost against other commits.
+    already_committed : bool
+        Whether the commit was found in the history, so that nothing was written.
+    lost_compaction : PaimonError, optional
+        Why the compacted files were not published although the written files were. The table is complete without them.
+        After CommitUncertain they may be in the table.
+    failed_callbacks : tuple of str
+        One sentence for each callback that raised; the commit is published.
     """
 
     snapshot_ids: tuple[int, ...] = ()

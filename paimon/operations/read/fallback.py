@@ -1,105 +1,120 @@
-"""Reading from two branches: `scan.fallback-branch` and `scan.primary-branch`.
+"""Read from two branches: `scan.fallback-branch` and `scan.primary-branch`.
 
-Law: a partition is read from one branch alone: from the first where that holds any file of it, else from the second.
-The table's own branch is the first one beside a fallback branch, and the second one beside a primary branch. Files of
-the other branch are read under its schemas and options. A read of an older snapshot takes the other branch as it was
-then. Source: `FallbackReadFileStoreTable`.
+Invariant: each partition is read from one branch only: from the first branch if it has a file of the partition, else
+from the second. With a fallback branch, the table's own branch is the first; with a primary branch, it is the second.
+Files of the other branch are read with its schemas and options. A read of an older snapshot reads the other branch at
+the time of that snapshot. Source: `FallbackReadFileStoreTable`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Container, Sequence
 
 from attrs import evolve
 
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
-from paimon.domain.scan.plan import Plan, PruneStep, ScanRequest
+from paimon.domain.scan.scan_plan import Plan, PruneStep, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.manifests import data_manifests, live_entries
-from paimon.operations.read.plan import plan
-from paimon.operations.read.schemas import latest_schema
-from paimon.operations.read.snapshots import latest_snapshot, snapshot_before
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.metadata.schemas import latest_schema
+from paimon.operations.metadata.snapshots import latest_snapshot, snapshot_before
+from paimon.operations.read.plan import plan_scan
+from paimon.operations.table_context import TableContext
 
 
-def plan_with_fallback(engine: Engine, table: TableDefinition, request: ScanRequest) -> Plan:
-    """The plan of a read, with the partitions that another branch gives, where the table names one."""
-    made = plan(engine, table, request)
-    primary = table.options.scan_primary_branch
-    branch = primary or table.options.scan_fallback_branch
-    if not branch or branch == table.branch:
+def plan_with_fallback(context: TableContext, request: ScanRequest) -> Plan:
+    """Plan a read, including the partitions of a fallback or primary branch if an option names one.
+
+    Raises
+    ------
+    CorruptTable, Unsupported
+        A manifest is damaged or has an unknown version.
+    NotFound, InvalidRequest
+        The other branch does not exist, or its columns differ.
+    """
+    made = plan_scan(context, request)
+    primary = context.options.scan_primary_branch
+    branch = primary or context.options.scan_fallback_branch
+    if not branch or branch == context.table.branch:
         return made
-    other = branch_table(engine, table, branch)
-    snapshot = _snapshot_then(engine, table, other, request.snapshot)
-    found = plan(engine, other, evolve(request, snapshot=snapshot)).splits
+    other = _load_branch(context, branch)
+    snapshot = _find_snapshot_at_same_time(context, other, request.snapshot)
+    found = tuple(evolve(split, branch=branch) for split in plan_scan(other, evolve(request, snapshot=snapshot)).splits)
     if primary:
-        theirs = _partitions(engine, other, snapshot)
-        own = tuple(split for split in made.splits if split.partition not in theirs)
-        more = tuple(evolve(split, branch=branch) for split in found)
+        own, more = _drop_partitions(made.splits, _read_partitions(other, snapshot)), found
     else:
-        mine = _partitions(engine, table, request.snapshot)
-        own = made.splits
-        more = tuple(evolve(split, branch=branch) for split in found if split.partition not in mine)
-    steps = [PruneStep(f"splits of branch {branch}", len(found), len(more), sum(s.file_size for s in more))]
+        own, more = made.splits, _drop_partitions(found, _read_partitions(context, request.snapshot))
+    steps = [_build_step(f"splits of branch {branch}", found, more)]
     if primary:
-        lacking = f"splits that branch {branch} lacks"
-        steps.append(PruneStep(lacking, len(made.splits), len(own), sum(s.file_size for s in own)))
+        steps.append(_build_step(f"splits that branch {branch} lacks", made.splits, own))
     return evolve(made, splits=(*own, *more), steps=(*made.steps, *steps))
 
 
-def table_of_split(engine: Engine, table: TableDefinition, split: DataSplit) -> TableDefinition:
-    """The table that a split is read as."""
-    return table if split.branch is None else branch_table(engine, table, split.branch)
+def _drop_partitions(splits: Sequence[DataSplit], partitions: Container[bytes]) -> tuple[DataSplit, ...]:
+    """Return the splits that are in none of the partitions."""
+    return tuple(split for split in splits if split.partition not in partitions)
 
 
-def branch_table(engine: Engine, table: TableDefinition, branch: str) -> TableDefinition:
-    """The table seen from its fallback or primary branch.
+def _build_step(name: str, before: Sequence[DataSplit], after: Sequence[DataSplit]) -> PruneStep:
+    return PruneStep(name, len(before), len(after), sum(split.file_size for split in after))
+
+
+def get_split_context(context: TableContext, split: DataSplit) -> TableContext:
+    """Return the context of the table on the branch to which a split belongs."""
+    return context if split.branch is None else _load_branch(context, split.branch)
+
+
+def _load_branch(context: TableContext, branch: str) -> TableContext:
+    """Return the context of the table as seen from its fallback or primary branch.
 
     Raises
     ------
     NotFound
-        There is no such branch.
+        The branch does not exist.
     InvalidRequest
-        Its columns are not those of the table.
+        The columns or keys of the branch differ from those of the table.
     """
-    paths = TablePaths(table.location, branch)
-    schema = latest_schema(engine, paths)
+    paths = TablePaths(context.table.location, branch)
+    schema = latest_schema(context.engine, paths)
     if schema is None:
-        raise NotFound("branch", branch, hint=f"option {_option(table)} of {table.identifier} names it")
-    if _shape(schema) != _shape(table.schema):
+        option = _branch_option(context.table)
+        raise NotFound("branch", branch, hint=f"create the branch, or reset option {option!r}")
+    if _columns_and_keys(schema) != _columns_and_keys(context.schema):
         raise InvalidRequest(
-            f"branch {branch!r} has other columns or keys than the branch that is read with it",
+            f"Branch {branch!r} has other columns or keys than branch {context.table.branch!r}",
             subject=branch,
-            hint=f"reset the option {_option(table)}, or give both the same columns",
+            hint=f"reset option {_branch_option(context.table)!r}, or change the columns of one branch",
         )
     options = TableOptions.of(schema.options)
-    check_table_type(options, f"{table.identifier}$branch_{branch}")
-    return evolve(table, paths=paths, schema=schema, options=options)
+    check_table_type(options, f"{context.table.table_name}$branch_{branch}")
+    return context.with_table(evolve(context.table, paths=paths, schema=schema, options=options))
 
 
-def _option(table: TableDefinition) -> str:
+def _branch_option(table: TableDefinition) -> str:
     return "scan.primary-branch" if table.options.scan_primary_branch else "scan.fallback-branch"
 
 
-def _shape(schema: TableSchema) -> object:
+def _columns_and_keys(schema: TableSchema) -> object:
     return [(f.name, f.type) for f in schema.fields], schema.partition_keys, schema.primary_keys
 
 
-def _snapshot_then(
-    engine: Engine, table: TableDefinition, other: TableDefinition, asked: Snapshot | None
+def _find_snapshot_at_same_time(
+    context: TableContext, other: TableContext, requested: Snapshot | None
 ) -> Snapshot | None:
-    """The other branch's snapshot at the time of the one that is read of the table."""
-    newest = latest_snapshot(engine, table.paths)
-    if asked is None or newest is None or asked.identity == newest.identity:
-        return latest_snapshot(engine, other.paths)
-    return snapshot_before(engine, other.paths, asked.time_millis)
+    """Return the snapshot of the other branch at the time of the snapshot that is read of the table."""
+    newest = latest_snapshot(context)
+    if requested is None or newest is None or requested.identity == newest.identity:
+        return latest_snapshot(other)
+    return snapshot_before(other, requested.time_millis)
 
 
-def _partitions(engine: Engine, table: TableDefinition, snapshot: Snapshot | None) -> frozenset[bytes]:
+def _read_partitions(context: TableContext, snapshot: Snapshot | None) -> frozenset[bytes]:
     if snapshot is None:
         return frozenset()
-    return frozenset(e.partition for e in live_entries(engine, table, data_manifests(engine, table, snapshot)))
+    return frozenset(e.partition for e in read_live_entries(context, read_data_manifests(context, snapshot)))

@@ -1,7 +1,7 @@
-"""Planning a read: which files to read, in which splits.
+"""Plan a read: select the files to read, and group them into splits.
 
-Law: stage by stage, each a pure function over what the stage before left; only manifests that may matter are read,
-and objects are built only for files that survive. Source: `AbstractFileStoreScan`, `SnapshotReaderImpl`.
+Invariant: each stage is a pure function of the result of the stage before. Only manifests that may matter are read, and
+objects are only created for files that are read. Source: `AbstractFileStoreScan`, `SnapshotReaderImpl`.
 """
 
 from __future__ import annotations
@@ -11,50 +11,49 @@ from collections.abc import Callable
 import numpy as np
 from attrs import frozen
 
-from paimon.domain.manifest.columns import EntryColumns, Integers, Mask, entry_columns
 from paimon.domain.manifest.entries import ManifestFileMeta
-from paimon.domain.manifest.merge import check_once, live_mask
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask, entry_columns
+from paimon.domain.manifest.merge import check_added_once, mark_live
 from paimon.domain.paths import check_within
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.transform import columns_of, only_columns
-from paimon.domain.scan.assemble import BucketFiles, by_bucket, splits_of
+from paimon.domain.predicate.transform import columns_of, restrict_to_columns
+from paimon.domain.scan.assemble import BucketFiles, assemble_splits, group_by_bucket
 from paimon.domain.scan.bucket_paths import BucketPaths
-from paimon.domain.scan.file_stats import key_mask, value_mask
-from paimon.domain.scan.plan import Plan, PruneStep, ScanKind, ScanRequest
-from paimon.domain.scan.prune import (
-    bucket_keys_asked,
+from paimon.domain.scan.prune_by_partition import (
     bucket_mask,
     check_partitions,
     count_buckets,
     count_partitions,
     entry_signs,
+    find_bucket_keys,
     manifests_of_buckets,
     manifests_to_read,
     partition_mask,
 )
+from paimon.domain.scan.prune_by_stats import key_mask, value_mask
 from paimon.domain.scan.read_rules import ReadRules
+from paimon.domain.scan.scan_plan import Plan, PruneStep, ScanKind, ScanRequest
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.rules.layout import UNAWARE
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.deletion.index_manifest import deletion_files
-from paimon.operations.read.manifests import (
-    data_manifests,
+from paimon.operations.metadata.index_manifest import find_deletion_files
+from paimon.operations.metadata.manifests import (
+    read_data_manifests,
     read_delta_list,
     read_manifest_columns,
     read_manifest_list,
 )
-from paimon.operations.read.schemas import load_schemas
-from paimon.operations.undisturbed import undisturbed
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.schemas import load_schemas
+from paimon.operations.table_context import TableContext
 
 
 @frozen(eq=False)
-class _Asked:
-    """A request for one snapshot, with what every stage needs, and the steps taken so far."""
+class _Request:
+    """A request for one snapshot with the values that all stages need, and the steps so far."""
 
-    engine: Engine
-    table: TableDefinition
+    context: TableContext
     request: ScanRequest
     snapshot: Snapshot
     rules: ReadRules
@@ -62,144 +61,171 @@ class _Asked:
 
     @property
     def predicate(self) -> Predicate | None:
+        """The predicate of the request, over stored columns."""
         return self.request.predicate
 
-    def only(self, names: tuple[str, ...]) -> Predicate | None:
-        """What the predicate demands of these columns alone."""
-        return None if self.predicate is None else only_columns(self.predicate, names)
+    def restrict_predicate(self, names: tuple[str, ...]) -> Predicate | None:
+        """Return the part of the predicate that needs only these columns."""
+        return None if self.predicate is None else restrict_to_columns(self.predicate, names)
 
-    def kept(
-        self,
-        name: str,
-        entries: EntryColumns,
-        mask: Mask,
-        count: Callable[[EntryColumns, Integers], int] | None = None,
+    def keep_matching(
+        self, name: str, entries: EntryColumns, mask: Mask, count: Callable[[EntryColumns, Integers], int] | None = None
     ) -> EntryColumns:
-        """The entries that the mask selects, noted as a step that counts files, or what `count` does."""
-        left = entries.where(mask)
-        signs, left_signs = (entry_signs(e, whole=self.request.kind is ScanKind.ALL) for e in (entries, left))
-        before, after = (
-            int((s > 0).sum()) if count is None else count(e, s) for e, s in ((entries, signs), (left, left_signs))
-        )
-        self.steps.append(PruneStep(name, before, after, int((left.number("_FILE_SIZE") * left_signs).sum())))
-        return left
+        """Return the entries that the mask selects, and record this as a step.
+
+        Parameters
+        ----------
+        name : str
+            The name of the step.
+        entries : EntryColumns
+            The entries so far.
+        mask : bool array
+            One value per entry.
+        count : callable, optional
+            Counts what the step reports before and after; by default files.
+
+        Returns
+        -------
+        EntryColumns
+            The selected entries in the same order.
+        """
+        remaining, count = entries.filter(mask), count or _count_files
+        is_whole = self.request.kind is ScanKind.ALL
+        signs, remaining_signs = (entry_signs(e, whole=is_whole) for e in (entries, remaining))
+        size = int((remaining.number("_FILE_SIZE") * remaining_signs).sum())
+        self.steps.append(PruneStep(name, count(entries, signs), count(remaining, remaining_signs), size))
+        return remaining
 
 
-def plan(engine: Engine, table: TableDefinition, request: ScanRequest) -> Plan:
-    """The splits to read for a request, and how they were found.
+def _count_files(entries: EntryColumns, signs: Integers) -> int:
+    return int((signs > 0).sum())
+
+
+def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
+    """Plan the splits of a request.
+
+    Returns
+    -------
+    Plan
+        The splits, and the pruning steps that led to them.
 
     Raises
     ------
     CorruptTable, Unsupported
-        Naming the manifest at fault.
+        A manifest is damaged or has an unknown version.
     """
     if request.snapshot is None:
-        return Plan(None, table.schema.id)
-    rules = ReadRules.of(table, request.kind)
-    asked = _Asked(engine, table, request, request.snapshot, rules, [])
-    entries = _live_entries(asked, _manifests(asked))
-    entries, matching = _pruned_by_stats(asked, entries)
-    check_once(entries)
-    with undisturbed():
-        splits = _splits(asked, by_bucket(entries, matching))
+        return Plan(None, context.schema.id)
+    rules = ReadRules.of(context.table, request.kind)
+    scan = _Request(context, request, request.snapshot, rules, [])
+    entries = _live_entries(scan, _select_manifests(scan))
+    entries, matching = _prune_by_stats(scan, entries)
+    check_added_once(entries)
+    with context.engine.process.pause_gc():
+        splits = _assemble_splits(scan, group_by_bucket(entries, matching))
     files = sum(len(split.files) for split in splits)
-    asked.steps.append(PruneStep("files", len(entries), files, sum(split.file_size for split in splits)))
-    return Plan(request.snapshot, table.schema.id, splits, tuple(asked.steps))
+    scan.steps.append(PruneStep("files", len(entries), files, sum(split.file_size for split in splits)))
+    return Plan(request.snapshot, context.schema.id, splits, tuple(scan.steps))
 
 
-def _manifests(asked: _Asked) -> tuple[ManifestFileMeta, ...]:
-    """The manifests that may name a file of interest."""
-    found = _listed(asked)
-    schema, buckets = asked.table.schema, asked.request.buckets
-    left = manifests_to_read(found, asked.only(schema.partition_keys), schema.partition_fields)
+def _select_manifests(scan: _Request) -> tuple[ManifestFileMeta, ...]:
+    """Return the manifests that may name a matching file."""
+    found = _list_manifests(scan)
+    schema, buckets = scan.context.schema, scan.request.buckets
+    remaining = manifests_to_read(found, scan.restrict_predicate(schema.partition_keys), schema.partition_fields)
     if buckets is not None:
-        left = manifests_of_buckets(left, buckets)
-    asked.steps.append(PruneStep("manifests", len(found), len(left), sum(m.file_size for m in left)))
-    return left
+        remaining = manifests_of_buckets(remaining, buckets)
+    scan.steps.append(PruneStep("manifests", len(found), len(remaining), sum(m.file_size for m in remaining)))
+    return remaining
 
 
-def _listed(asked: _Asked) -> tuple[ManifestFileMeta, ...]:
-    engine, table, snapshot = asked.engine, asked.table, asked.snapshot
-    if asked.request.kind is ScanKind.ALL:
-        return data_manifests(engine, table, snapshot)
-    if asked.request.kind is ScanKind.DELTA:
-        return read_delta_list(engine, table, snapshot)
+def _list_manifests(scan: _Request) -> tuple[ManifestFileMeta, ...]:
+    context, snapshot = scan.context, scan.snapshot
+    if scan.request.kind is ScanKind.ALL:
+        return read_data_manifests(context, snapshot)
+    if scan.request.kind is ScanKind.DELTA:
+        return read_delta_list(context, snapshot)
     name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
-    return () if name is None else read_manifest_list(engine, table, name, size)
+    return () if name is None else read_manifest_list(context, name, size)
 
 
-def _live_entries(asked: _Asked, manifests: tuple[ManifestFileMeta, ...]) -> EntryColumns:
-    """The live files of selected partitions and buckets; what deletes a file lies in the same partition and bucket."""
-    table, request = asked.table, asked.request
+def _live_entries(scan: _Request, manifests: tuple[ManifestFileMeta, ...]) -> EntryColumns:
+    """Return the live files of matching partitions and buckets; a deletion has the partition and bucket of its file."""
+    table, request = scan.context.table, scan.request
     names = [m.file_name for m in manifests]
-    entries = entry_columns(read_manifest_columns(asked.engine, table, names, manifests))
+    entries = entry_columns(read_manifest_columns(scan.context.with_table(table), names, manifests))
     fields = table.schema.partition_fields
     check_partitions(entries.partition_rows, len(fields), table.paths.manifests)
-    partitions = asked.only(table.schema.partition_keys)
+    partitions = scan.restrict_predicate(table.schema.partition_keys)
     if partitions is not None:
-        entries = asked.kept("partitions", entries, partition_mask(entries, partitions, fields), count_partitions)
-    entries = _of_buckets(asked, entries)
-    entries = asked.kept("live files", entries, live_mask(entries))
-    hidden = asked.rules.hides_level_0 and not request.shows_level_0
+        entries = scan.keep_matching(
+            "partitions", entries, partition_mask(entries, partitions, fields), count_partitions
+        )
+    entries = _prune_by_bucket(scan, entries)
+    entries = scan.keep_matching("live files", entries, mark_live(entries))
+    hidden = scan.rules.hides_level_0 and not request.shows_level_0
     lowest = max(request.min_level, 1 if hidden else 0)
     if lowest:
-        entries = asked.kept("levels", entries, entries.number("_LEVEL") >= lowest)
+        entries = scan.keep_matching("levels", entries, entries.number("_LEVEL") >= lowest)
     if request.made_since_millis is not None:
-        entries = asked.kept("ages", entries, entries.number("_CREATION_TIME") >= request.made_since_millis)
+        entries = scan.keep_matching("ages", entries, entries.number("_CREATION_TIME") >= request.made_since_millis)
     return entries
 
 
-def _of_buckets(asked: _Asked, entries: EntryColumns) -> EntryColumns:
-    schema, options = asked.table.schema, asked.table.options
+def _prune_by_bucket(scan: _Request, entries: EntryColumns) -> EntryColumns:
+    schema, options = scan.context.schema, scan.context.options
     mask = np.ones(len(entries), dtype=bool)
-    if asked.request.buckets is not None:
-        mask &= np.isin(entries.buckets, sorted(asked.request.buckets))
-    if asked.request.kind is ScanKind.ALL:
+    if scan.request.buckets is not None:
+        mask &= np.isin(entries.buckets, sorted(scan.request.buckets))
+    if scan.request.kind is ScanKind.ALL:
         mask &= entries.buckets >= 0
-    fields = [schema.field_of(name) for name in schema.bucket_keys] if options.bucket > 0 else []
-    keys = None if asked.predicate is None else bucket_keys_asked(asked.predicate, fields)
+    fields = [schema.field_of(name) for name in schema.bucket_keys] if options.bucket != UNAWARE else []
+    keys = None if scan.predicate is None else find_bucket_keys(scan.predicate, fields)
     if keys is not None:
         mask &= bucket_mask(entries, keys, [f.type for f in fields], options.bucket_function)
-    return entries if bool(mask.all()) else asked.kept("buckets", entries, mask, count_buckets)
+    return entries if bool(mask.all()) else scan.keep_matching("buckets", entries, mask, count_buckets)
 
 
-def _pruned_by_stats(asked: _Asked, entries: EntryColumns) -> tuple[EntryColumns, Mask | None]:
-    """The files that keys leave, and which of them values leave (which decide together with a file's neighbours)."""
-    if asked.predicate is None or not len(entries):
+def _prune_by_stats(scan: _Request, entries: EntryColumns) -> tuple[EntryColumns, Mask | None]:
+    """Prune files by keys, and find the files with matching values.
+
+    If rows are merged, a file without matching values may still be needed, so the mask is returned and not applied.
+    """
+    if scan.predicate is None or not len(entries):
         return entries, None
-    schema = asked.table.schema
-    schemas = _schemas(asked, entries)
-    keys = asked.only(schema.trimmed_primary_keys)
+    schema = scan.context.schema
+    schemas = _load_schemas(scan, entries)
+    keys = scan.restrict_predicate(schema.trimmed_primary_keys)
     if keys is not None:
-        entries = asked.kept("key statistics", entries, key_mask(entries, keys, schema, schemas))
-    if not asked.rules.prunes_values or columns_of(asked.predicate) <= {*schema.trimmed_primary_keys}:
-        return entries, None  # the statistics of keys said it
-    matching = value_mask(entries, asked.predicate, schema, schemas)
-    if asked.rules.merges:
+        entries = scan.keep_matching("key statistics", entries, key_mask(entries, keys, schema, schemas))
+    if not scan.rules.prunes_values or columns_of(scan.predicate) <= {*schema.trimmed_primary_keys}:
+        return entries, None  # the statistics of keys have decided
+    matching = value_mask(entries, scan.predicate, schema, schemas)
+    if scan.rules.merges:
         return entries, matching
-    return asked.kept("value statistics", entries, matching), None
+    return scan.keep_matching("value statistics", entries, matching), None
 
 
-def _schemas(asked: _Asked, entries: EntryColumns) -> dict[int, TableSchema]:
-    own = asked.table.schema
+def _load_schemas(scan: _Request, entries: EntryColumns) -> dict[int, TableSchema]:
+    own = scan.context.schema
     ids = set(np.unique(entries.number("_SCHEMA_ID")).tolist()) - {own.id}
-    return {own.id: own, **load_schemas(asked.engine, asked.table.paths, ids)}
+    return {own.id: own, **load_schemas(scan.context, ids)}
 
 
-def _splits(asked: _Asked, buckets: list[BucketFiles]) -> tuple[DataSplit, ...]:
-    table = asked.table
+def _assemble_splits(scan: _Request, buckets: list[BucketFiles]) -> tuple[DataSplit, ...]:
+    table = scan.context.table
     directories = BucketPaths.of(table)
-    vectors = deletion_files(asked.engine, table, asked.snapshot) if asked.request.kind is ScanKind.ALL else {}
+    vectors = find_deletion_files(scan.context, scan.snapshot) if scan.request.kind is ScanKind.ALL else {}
     splits: list[DataSplit] = []
     for bucket in buckets:
-        _check_places(table, bucket)
+        _check_external_paths(table, bucket)
         directory = directories.directory(bucket.partition, bucket.bucket)
         held = vectors.get((bucket.partition, bucket.bucket), {})
-        splits.extend(splits_of(asked.snapshot.id, bucket, asked.rules, directory, held))
+        splits.extend(assemble_splits(scan.snapshot.id, bucket, scan.rules, directory, held))
     return tuple(splits)
 
 
-def _check_places(table: TableDefinition, bucket: BucketFiles) -> None:
+def _check_external_paths(table: TableDefinition, bucket: BucketFiles) -> None:
     for file in bucket.files:
         if file.external_path is not None:
             check_within(file.external_path, (table.location, *table.allowed_roots), table.paths.manifests)

@@ -1,47 +1,46 @@
-"""How many rows a snapshot has, where that is known without reading data files.
+"""Count the rows of a snapshot without reading data files, if its metadata is sufficient.
 
-Invariant: a number is what a read of the snapshot would count; where only a merge of files can tell, there is none.
+Invariant: a returned number equals the number of rows that a read of the snapshot returns. If only a merge of files can
+count the rows, there is no number.
 """
 
 from __future__ import annotations
 
-from paimon.domain.scan.plan import ScanRequest
+from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.read.fallback import plan_with_fallback
-from paimon.ports.engine import Engine
+from paimon.operations.table_context import TableContext
 
 
-def known_row_count(engine: Engine, table: TableDefinition, snapshot: Snapshot | None) -> int | None:
-    """Count the rows of a snapshot by its metadata.
+def count_rows_from_metadata(context: TableContext, snapshot: Snapshot | None) -> int | None:
+    """Count the rows of a snapshot from its metadata.
 
     Parameters
     ----------
-    engine : Engine
-        Its manifests are read, unless the snapshot itself tells.
-    table : TableDefinition
-        The table, seen from the branch of the snapshot.
+    context : TableContext
+        Engine and table, as seen from the branch of the snapshot.
     snapshot : Snapshot, optional
-        The snapshot.
+        The snapshot; None for an empty table.
 
     Returns
     -------
     int or None
-        None where there is no snapshot, or files must be merged to know.
+        None if there is no snapshot, or if files must be merged to count the rows.
 
     Raises
     ------
     CorruptTable, Unsupported
-        Naming the manifest at fault.
+        A manifest is damaged or has an unknown version.
     """
     if snapshot is None:
         return None
-    told = row_count_of_snapshot(table, snapshot)
-    return plan_with_fallback(engine, table, ScanRequest(snapshot)).merged_row_count if told is None else told
+    recorded = get_recorded_row_count(context.table, snapshot)
+    return plan_with_fallback(context, ScanRequest(snapshot)).merged_row_count if recorded is None else recorded
 
 
-def row_count_of_snapshot(table: TableDefinition, snapshot: Snapshot) -> int | None:
-    """The rows that the snapshot file itself tells; its records are rows where they are neither merged nor deleted."""
+def get_recorded_row_count(table: TableDefinition, snapshot: Snapshot) -> int | None:
+    """Return the row count that the snapshot file records; None if its records may be merged or deleted."""
     options = table.options
     is_plain = not table.schema.primary_keys and snapshot.index_manifest is None
     if not is_plain or options.data_evolution_enabled or options.scan_fallback_branch is not None:

@@ -1,137 +1,188 @@
-"""Reads one split: the function that every task of a read runs, embedded or distributed.
+"""Read one split: the function that each task of a read runs, embedded or distributed.
 
-Law: the answer holds exactly the rows of the split where the predicate is true, in the columns asked for; no file is
-opened before the first batch is asked for. Source: `TableRead`, `SplitRead`.
+Invariant: the result contains exactly the rows of the split for which the predicate is true, in the requested columns.
+No file is opened before the first batch is requested. Source: `TableRead`, `SplitRead`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve
 
-from paimon.domain.changelog.binlog.columnar import packed
+from paimon.domain.changelog.binlog_columnar import pack_changes
 from paimon.domain.errors import Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.predicate.columnar import evaluate
+from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.transform import only_columns
+from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.row.kinds import KIND_TEXTS
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system import LEVEL, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.types.system_columns import LEVEL, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.data_files.deletion_vectors import read_vector
+from paimon.operations.data_files.read_data_file import BATCH_ROWS, Bucket, read_data_file
 from paimon.operations.read.changes.difference_read import DifferenceRead
-from paimon.operations.read.data_file import BATCH_ROWS, Bucket, read_data_file
-from paimon.operations.read.deletion.vectors import read_vector
-from paimon.operations.read.fallback import table_of_split
-from paimon.operations.read.merge_read import MergeRead, live_rows
-from paimon.operations.read.projection import Projection, ReadPlan, defaults_of, output_schema, shown, wanted_fields
-from paimon.operations.read.side_by_side import read_side_by_side
+from paimon.operations.read.data_evolution_read import read_data_evolution_files
+from paimon.operations.read.evaluate import evaluate_condition
+from paimon.operations.read.fallback import get_split_context
+from paimon.operations.read.merge_read import MergeRead, read_live_rows
+from paimon.operations.read.projection import (
+    Projection,
+    ReadPlan,
+    apply_read_defaults,
+    get_read_defaults,
+    select_fields,
+)
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
-__all__ = ["ReadPlan", "output_schema", "read_split"]
+__all__ = ["ReadPlan", "read_split"]
 
 WINDOW_BYTES = 64 * 1024 * 1024
-"""What a merge window holds at most: larger ones were slower (fresh memory), much smaller ones too (fixed costs)."""
+"""Size limit of a merge window. Larger windows were slower (new memory), and much smaller ones too (fixed costs)."""
 
 
-def read_split(engine: Engine, table: TableDefinition, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
-    """The rows of a split as batches of `output_schema(table, read)`."""
-    projection = Projection.of(table, read)
-    left = read.limit
+def read_split(context: TableContext, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a split.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table; the split may belong to another branch.
+    split : DataSplit
+        The files to read.
+    read : ReadPlan
+        Columns, predicate and limit.
+
+    Yields
+    ------
+    RecordBatch
+        Batches with the schema `output_schema(table, read)`, none of them empty.
+
+    Raises
+    ------
+    Unsupported
+        Sequence numbers of a difference are requested.
+    """
+    projection = Projection.of(context.table, read)
+    remaining_rows = read.limit
     bucket = evolve(
-        Bucket.of(engine, table_of_split(engine, table, split), split),
-        ignores_lost=table.options.scan_ignore_lost_files,
-        ignores_corrupt=table.options.scan_ignore_corrupt_files,
+        Bucket.of(get_split_context(context, split), split),
+        ignores_lost=context.options.scan_ignore_lost_files,
+        ignores_corrupt=context.options.scan_ignore_corrupt_files,
     )
-    rows = _rows(bucket, split, read)
-    for batch in _changes(table, read, rows) if read.binlog else rows:
+    rows = _read_rows(bucket, split, read)
+    for batch in _to_binlog(context.table, read, rows) if read.binlog else rows:
         if read.row_kinds:
-            batch = _with_kinds(batch)
+            batch = _append_row_kinds(batch)
         if read.predicate is not None:
-            batch = batch.filter(evaluate(read.predicate, batch))
-        if left is not None:
-            batch = batch.slice(0, left)
-            left -= batch.num_rows
+            batch = batch.filter(evaluate_condition(context.engine, read.predicate, batch))
+        if remaining_rows is not None:
+            batch = batch.slice(0, remaining_rows)
+            remaining_rows -= batch.num_rows
         if batch.num_rows:
             yield projection.apply(batch)
-        if left == 0:
+        if remaining_rows == 0:
             return
 
 
-def _rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
-    engine, table = bucket.engine, bucket.table
+def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    context = bucket.context
     numbered = SEQUENCE_NUMBER.name in {*read.columns, *read.predicate_columns}
     if split.before_files:
         if numbered:
             raise Unsupported("sequence numbers of a difference of two states", hint="leave out '_SEQUENCE_NUMBER'")
-        yield from _difference(bucket, split, read)
+        yield from _read_difference(bucket, split, read)
         return
     keep_retracts = read.row_kinds or read.keep_retracts
-    keys = table.schema.trimmed_primary_keys if read.binlog else ()
+    keys = context.schema.trimmed_primary_keys if read.binlog else ()
     names = {*read.columns, *read.predicate_columns, *keys} - {ROW_KIND.name, SEQUENCE_NUMBER.name}
-    wanted = (*wanted_fields(table.schema.fields, names), *((SEQUENCE_NUMBER,) if numbered else ()))
-    skip = None if read.predicate is None else only_columns(read.predicate, table.schema.names)
+    wanted = (*select_fields(context.schema.fields, names), *((SEQUENCE_NUMBER,) if numbered else ()))
+    skip = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.names)
     if read.row_kinds:
         wanted = (*wanted, VALUE_KIND)
     vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
 
-    merged = not split.raw_convertible and bool(table.schema.primary_keys)
+    merged = not split.raw_convertible and bool(context.schema.primary_keys)
 
     def read_file(
         file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        vector = read_vector(engine, vectors[file.file_name]) if file.file_name in vectors else None
+        """Read columns of a file of the split without its deleted rows.
+
+        Parameters
+        ----------
+        file : DataFileMeta
+            A file of the split.
+        columns : sequence of DataField
+            The columns to read.
+        predicate : Predicate, optional
+            Skips row groups only.
+        batch_rows : int
+            The largest number of rows of a batch.
+
+        Returns
+        -------
+        iterator of RecordBatch
+            In the order of the file.
+        """
+        vector = read_vector(context.engine, vectors[file.file_name]) if file.file_name in vectors else None
         return read_data_file(bucket, file, columns, predicate, vector, batch_rows, merged)
 
     if merged:
-        spec = MergeSpec.of(table.schema, table.options)
-        some = wanted or spec.key_fields[:1]  # a batch without columns would not know its rows
-        merging = MergeRead(spec, some, skip, read_file, _window_bytes(engine), keep_retracts)
+        spec = MergeSpec.of(context.schema, context.options)
+        columns = wanted or spec.key_fields[:1]  # a batch without columns has no number of rows
+        merging = MergeRead(spec, columns, skip, read_file, _get_window_bytes(context.engine), keep_retracts)
         yield from merging.rows(split.files)
         return
-    if table.options.data_evolution_enabled and not split.raw_convertible:
-        yield from read_side_by_side(bucket, split.files, wanted or (LEVEL,))
+    if context.options.data_evolution_enabled and not split.raw_convertible:
+        yield from read_data_evolution_files(bucket, split.files, wanted or (LEVEL,))
         return
     for file in split.files:
-        if table.schema.primary_keys:
-            yield from live_rows(read_file, file, wanted or (LEVEL,), skip, keep_retracts)
+        if context.schema.primary_keys:
+            yield from read_live_rows(read_file, file, wanted or (LEVEL,), skip, keep_retracts)
         else:
             yield from read_file(file, wanted or (LEVEL,), skip)
 
 
-def _changes(table: TableDefinition, read: ReadPlan, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows as a binlog shows them; merged rows are no updates."""
-    defaults = defaults_of(table)
+def _to_binlog(table: TableDefinition, read: ReadPlan, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the rows as a binlog shows them; rows of a merged split are not joined to updates."""
+    defaults = get_read_defaults(table)
     keys = table.schema.trimmed_primary_keys if read.keep_retracts else None
-    return packed((shown(batch, defaults) for batch in rows), keys)
+    return pack_changes((apply_read_defaults(batch, defaults) for batch in rows), keys)
 
 
-def _difference(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
-    engine, table = bucket.engine, bucket.table
-    keys = None if read.predicate is None else only_columns(read.predicate, table.schema.primary_keys)
-
-    def read_version(
-        file: DataFileMeta, deleted: DeletionFile | None, columns: Sequence[DataField]
-    ) -> Iterator[pa.RecordBatch]:
-        vector = None if deleted is None else read_vector(engine, deleted)
-        return read_data_file(bucket, file, columns, keys, vector)
-
-    spec = MergeSpec.of(table.schema, table.options)
-    reading = DifferenceRead(spec, read_version, _window_bytes(engine), read.row_kinds or read.keep_retracts)
-    yield from reading.rows(split)
+def _read_difference(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.RecordBatch]:
+    context = bucket.context
+    keys = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.primary_keys)
+    spec, window_bytes = MergeSpec.of(context.schema, context.options), _get_window_bytes(context.engine)
+    shows_kinds = read.row_kinds or read.keep_retracts
+    yield from DifferenceRead(spec, partial(_read_version, bucket, keys), window_bytes, shows_kinds).rows(split)
 
 
-def _window_bytes(engine: Engine) -> int:
+def _read_version(
+    bucket: Bucket,
+    keys: Predicate | None,
+    file: DataFileMeta,
+    deleted: DeletionFile | None,
+    columns: Sequence[DataField],
+) -> Iterator[pa.RecordBatch]:
+    """Read columns of a file without the rows that its deletion vector in one of the states marks."""
+    vector = None if deleted is None else read_vector(bucket.context.engine, deleted)
+    return read_data_file(bucket, file, columns, keys, vector)
+
+
+def _get_window_bytes(engine: Engine) -> int:
     return min(engine.memory.bytes // 3, WINDOW_BYTES)
 
 
-def _with_kinds(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its row kinds as text; rows of append tables, which store none, are inserts."""
+def _append_row_kinds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Append the row kinds as text; rows of append tables, which store no kind, are inserts."""
     kinds = pc.fill_null(batch[VALUE_KIND.name], 0)
     return batch.append_column(arrow_field(ROW_KIND), pa.array(KIND_TEXTS).take(kinds))

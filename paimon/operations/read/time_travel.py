@@ -1,7 +1,7 @@
-"""Which snapshot a read means, and at which schema.
+"""Choose the snapshot of a read, and the schema in which its rows are shown.
 
-Law: at most one way of travelling is given; a travelled read takes the schema of its snapshot with today's options.
-Source: `TimeTravelUtil`, `CoreOptions.StartupMode`.
+Invariant: at most one kind of time travel is requested. A read of an older snapshot uses the schema of that snapshot
+with the current options. Source: `TimeTravelUtil`, `CoreOptions.StartupMode`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.schema.rules.files import check_scan
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.operations.read.schemas import load_schema
-from paimon.operations.read.snapshots import (
+from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.metadata.snapshots import (
     latest_snapshot,
     load_snapshot,
     load_tag,
@@ -25,14 +25,22 @@ from paimon.operations.read.snapshots import (
     snapshot_of_watermark,
     snapshots,
 )
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
 
 @frozen(hash=False)
 class PinnedTable:
-    """A table at one snapshot (None: an empty table) and the schema that its rows are shown in.
+    """A table at one snapshot.
 
-    `made_since_millis`: only files made since then are meant, by the wall clock of their writers.
+    Parameters
+    ----------
+    table : TableDefinition
+        With the schema in which rows are shown.
+    snapshot : Snapshot, optional
+        None for an empty table.
+    made_since_millis : int, optional
+        Read only files that were created at this time or later, by the local clocks of their writers.
     """
 
     table: TableDefinition
@@ -40,133 +48,172 @@ class PinnedTable:
     made_since_millis: int | None = None
 
 
-def pin(
-    engine: Engine,
-    table: TableDefinition,
+def pin_snapshot(
+    context: TableContext,
     snapshot: int | None = None,
     tag: str | None = None,
     timestamp: int | str | datetime | None = None,
 ) -> PinnedTable:
-    """The table at the snapshot that the arguments, else the table's `scan.*` options, name; else the latest.
+    """Choose the snapshot of a read by the arguments, otherwise by the table's `scan.*` options, otherwise the latest.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : int, optional
+        A snapshot id.
+    tag : str, optional
+        A tag name.
+    timestamp : int, str or datetime, optional
+        The latest snapshot at or before this time; see `to_epoch_millis`.
+
+    Returns
+    -------
+    PinnedTable
+        The table at that snapshot.
 
     Raises
     ------
     InvalidRequest
-        More than one way of travelling, or one that makes no sense.
+        More than one kind of time travel, or an invalid value.
     NotFound
-        No such snapshot or tag.
+        The snapshot or tag does not exist.
     """
     given = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
-    asked: dict[str, object] = {k: v for k, v in given.items() if v is not None}
-    if not asked:
-        check_scan(table.options)
-        asked = _from_options(table.options.values)
-    if len(asked) > 1:
+    requested: dict[str, object] = {k: v for k, v in given.items() if v is not None}
+    if not requested:
+        check_scan(context.options)
+        requested = _read_options(context.options.values)
+    if len(requested) > 1:
         raise InvalidRequest(
-            f"more than one way of time travel: {', '.join(sorted(asked))}", hint="give exactly one of them"
+            f"More than one kind of time travel: {', '.join(sorted(requested))}", hint="use exactly one of them"
         )
-    if not asked:
-        compacted = table.options.scan_mode == "compacted-full"
-        found = newest_compacted(engine, table) if compacted else latest_snapshot(engine, table.paths)
-        return PinnedTable(table, found)
-    ((way, value),) = asked.items()
+    if not requested:
+        compacted = context.options.scan_mode == "compacted-full"
+        found = find_newest_compacted(context) if compacted else latest_snapshot(context)
+        return PinnedTable(context.table, found)
+    ((way, value),) = requested.items()
     if way in _MADE_SINCE:
-        return _made_since(engine, table, way, _whole_number(value, f"scan.{way}-millis"))
-    travelled = _TRAVELS[way](engine, table, value)
-    return PinnedTable(_at_schema(engine, table, travelled.schema_id), travelled)
+        return _pin_files_since(context, way, _parse_integer(value, f"scan.{way}-millis"))
+    travelled = _TRAVELS[way](context, value)
+    return PinnedTable(_load_table_at_schema(context, travelled.schema_id), travelled)
 
 
-def pinned_at(engine: Engine, table: TableDefinition, snapshot_id: int | None, schema_id: int) -> PinnedTable:
-    """A state that was pinned before, perhaps in another process; no snapshot: the empty table.
+def load_pinned_table(context: TableContext, snapshot_id: int | None, schema_id: int) -> PinnedTable:
+    """Load a state that was chosen before, perhaps in another process.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int, optional
+        None for the empty table.
+    schema_id : int
+        The schema in which rows are shown.
+
+    Returns
+    -------
+    PinnedTable
+        The table at that snapshot.
 
     Raises
     ------
     NotFound
-        The snapshot expired meanwhile.
+        The snapshot has expired since.
     """
-    found = None if snapshot_id is None else load_snapshot(engine, table.paths, snapshot_id)
-    return PinnedTable(_at_schema(engine, table, schema_id), found)
+    found = None if snapshot_id is None else load_snapshot(context, snapshot_id)
+    return PinnedTable(_load_table_at_schema(context, schema_id), found)
 
 
-def newest_compacted(engine: Engine, table: TableDefinition) -> Snapshot | None:
-    """The newest snapshot of a compaction, of a full one where these are made at intervals; else the latest."""
-    options = table.options
+def find_newest_compacted(context: TableContext) -> Snapshot | None:
+    """Return the newest snapshot of a compaction, otherwise the latest snapshot.
+
+    If the options request full compactions at intervals, only snapshots of full compactions count.
+    """
+    options = context.options
     every = options.full_compaction_delta_commits
     at_intervals = every is not None or options.changelog_producer == "full-compaction"
-    for snapshot in reversed(tuple(snapshots(engine, table.paths))):
+    for snapshot in reversed(tuple(snapshots(context))):
         number = snapshot.commit_identifier
         if snapshot.commit_kind is CommitKind.COMPACT and not (
             at_intervals and number % (every or 1) and number != BATCH_COMMIT_IDENTIFIER
         ):
             return snapshot
-    return latest_snapshot(engine, table.paths)
+    return latest_snapshot(context)
 
 
-def _made_since(engine: Engine, table: TableDefinition, way: str, millis: int) -> PinnedTable:
-    """The latest state's files made since a time; by `scan.creation-time-millis` rather the first state after it."""
-    earlier = snapshot_before(engine, table.paths, millis - 1) if way == _CREATION else None
+def _pin_files_since(context: TableContext, way: str, millis: int) -> PinnedTable:
+    """Return the latest state restricted to files created since a time.
+
+    With `scan.creation-time-millis`, return the first state after that time if an earlier one exists.
+    """
+    earlier = snapshot_before(context, millis - 1) if way == _CREATION else None
     if earlier is not None:
-        later = [i for i in snapshot_ids(engine, table.paths) if i > earlier.id][:1]
+        later = [i for i in snapshot_ids(context) if i > earlier.id][:1]
         if later:
-            found = load_snapshot(engine, table.paths, later[0])
-            return PinnedTable(_at_schema(engine, table, found.schema_id), found)
-    local = millis + engine.clock.local_offset_millis(millis)
-    return PinnedTable(table, latest_snapshot(engine, table.paths), local)
+            found = load_snapshot(context, later[0])
+            return PinnedTable(_load_table_at_schema(context, found.schema_id), found)
+    local = millis + context.engine.clock.local_offset_millis(millis)
+    return PinnedTable(context.table, latest_snapshot(context), local)
 
 
-def _from_options(options: Mapping[str, str]) -> dict[str, object]:
+def _read_options(options: Mapping[str, str]) -> dict[str, object]:
     return {way: options[key] for key, way in _OPTION_WAYS.items() if key in options}
 
 
-def _at_schema(engine: Engine, table: TableDefinition, schema_id: int) -> TableDefinition:
-    if schema_id == table.schema.id:
-        return table
-    old = load_schema(engine, table.paths, schema_id)
-    return evolve(table, schema=evolve(old, options=table.schema.options))
+def _load_table_at_schema(context: TableContext, schema_id: int) -> TableDefinition:
+    if schema_id == context.schema.id:
+        return context.table
+    old = load_schema(context.engine, context.paths, schema_id)
+    return evolve(context.table, schema=evolve(old, options=context.schema.options))
 
 
-def _by_id(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
-    return load_snapshot(engine, table.paths, _whole_number(value, "snapshot"))
+def _find_by_id(context: TableContext, value: object) -> Snapshot:
+    return load_snapshot(context, _parse_integer(value, "snapshot"))
 
 
-def _by_tag(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
-    return load_tag(engine, table.paths, str(value)).snapshot
+def _find_by_tag(context: TableContext, value: object) -> Snapshot:
+    return load_tag(context, str(value)).snapshot
 
 
-def _by_timestamp(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
-    millis = epoch_millis(engine, value)
-    found = snapshot_before(engine, table.paths, millis)
+def _find_by_timestamp(context: TableContext, value: object) -> Snapshot:
+    millis = to_epoch_millis(context.engine, value)
+    found = snapshot_before(context, millis)
     if found is None:
-        raise NotFound("snapshot at or before", _instant(millis), hint="ask for a later time; see table.snapshots()")
+        raise NotFound(
+            "snapshot at or before",
+            _format_instant(millis),
+            hint="use a later time; the system table 'snapshots' lists all",
+        )
     return found
 
 
-def _by_watermark(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
-    watermark = _whole_number(value, "scan.watermark")
-    found = snapshot_of_watermark(engine, table.paths, watermark)
+def _find_by_watermark(context: TableContext, value: object) -> Snapshot:
+    watermark = _parse_integer(value, "scan.watermark")
+    found = snapshot_of_watermark(context, watermark)
     if found is None:
-        raise NotFound("snapshot with a watermark of at least", str(watermark))
+        raise NotFound("snapshot with a watermark of at least", str(watermark), hint="use a smaller watermark")
     return found
 
 
-def _by_version(engine: Engine, table: TableDefinition, value: object) -> Snapshot:
+def _find_by_version(context: TableContext, value: object) -> Snapshot:
     text = str(value)
     try:
-        return load_tag(engine, table.paths, text).snapshot
+        return load_tag(context, text).snapshot
     except NotFound:
         if text.startswith("watermark-"):
-            return _by_watermark(engine, table, text.removeprefix("watermark-"))
+            return _find_by_watermark(context, text.removeprefix("watermark-"))
         if text.isdigit():
-            return _by_id(engine, table, text)
+            return _find_by_id(context, text)
         raise
 
 
-_TRAVELS: Mapping[str, Callable[[Engine, TableDefinition, object], Snapshot]] = {
-    "snapshot": _by_id,
-    "tag": _by_tag,
-    "timestamp": _by_timestamp,
-    "watermark": _by_watermark,
-    "version": _by_version,
+_TRAVELS: Mapping[str, Callable[[TableContext, object], Snapshot]] = {
+    "snapshot": _find_by_id,
+    "tag": _find_by_tag,
+    "timestamp": _find_by_timestamp,
+    "watermark": _find_by_watermark,
+    "version": _find_by_version,
 }
 
 _OPTION_WAYS = {
@@ -183,15 +230,33 @@ _CREATION = "creation-time"
 _MADE_SINCE = ("file-creation-time", _CREATION)
 
 
-def _whole_number(value: object, what: str) -> int:
+def _parse_integer(value: object, what: str) -> int:
     try:
         return int(str(value))
     except ValueError as error:
-        raise InvalidRequest(f"{what} {value!r} is not a whole number", subject=what) from error
+        raise InvalidRequest(f"{what} {value!r} is not an integer", subject=what) from error
 
 
-def epoch_millis(engine: Engine, value: object) -> int:
-    """A time that a person gave (milliseconds, ISO text in local time unless it says otherwise, datetime)."""
+def to_epoch_millis(engine: Engine, value: object) -> int:
+    """Convert a time that a user gave to milliseconds since the epoch.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its clock knows the local time zone.
+    value : int, str or datetime
+        Milliseconds, or ISO date and time, which is local unless it has a zone.
+
+    Returns
+    -------
+    int
+        Milliseconds since 1970-01-01 UTC.
+
+    Raises
+    ------
+    InvalidRequest
+        The value is neither.
+    """
     if isinstance(value, datetime):
         moment = value
     else:
@@ -202,9 +267,9 @@ def epoch_millis(engine: Engine, value: object) -> int:
             moment = datetime.fromisoformat(text)
         except ValueError as error:
             raise InvalidRequest(
-                f"timestamp {text!r} is neither epoch milliseconds nor ISO date and time",
+                f"Timestamp {text!r} is neither milliseconds since the epoch nor an ISO date and time",
                 subject="timestamp",
-                hint="write it as '2026-01-31 23:59:59'",
+                hint="use the form '2026-01-31 23:59:59'",
             ) from error
     if moment.tzinfo is not None:
         return round(moment.timestamp() * 1000)
@@ -212,5 +277,5 @@ def epoch_millis(engine: Engine, value: object) -> int:
     return as_utc - engine.clock.local_offset_millis(as_utc)
 
 
-def _instant(millis: int) -> str:
+def _format_instant(millis: int) -> str:
     return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,43 +1,66 @@
-"""The buckets that a writer has touched: their addresses, files and sequence numbers.
+"""Keep the state of the buckets that a writer has written to: address, files, and next sequence number.
 
-Law: a bucket is numbered when it is first met, and its sequence numbers go on from the files that the snapshot known
-holds; a bucket that nothing happens to any more is forgotten. A state machine. Source:
+A bucket gets its number with its first row, and is dropped after it was idle twice. Invariant: the sequence numbers of
+a bucket continue after the files of the newest snapshot that the writer has read. A state machine. Source:
 `AbstractFileStoreWrite.WriterContainer`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.commit.increments import files_after, joined
-from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
+from paimon.domain.commit.increments import files_after, join_compactions
+from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement, HashIndexBase, KeyIndexBase
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.partition.path import partition_path
-from paimon.domain.paths import join
+from paimon.domain.partition.partition_path import format_partition_path
+from paimon.domain.paths import join_path
 from paimon.domain.row.binary_row import deserialize
-from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.deletion.index_files import delete_index_files
-from paimon.operations.undo import undone_on_failure
+from paimon.operations.data_files.deletion_vector_files import IndexChange, delete_index_files
+from paimon.operations.data_files.file_layout import FileLayout
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.data_files.write_data_files import RollingFiles
+from paimon.operations.table_context import TableContext
 from paimon.operations.write.committed import CommittedFiles
-from paimon.operations.write.files.data_files import RollingFiles
-from paimon.operations.write.files.layout import FileLayout
-from paimon.operations.write.restore import Restored
+from paimon.operations.write.restore import BucketStates
 from paimon.operations.write.route import Address, Codes
-from paimon.ports.engine import Engine
 
-_HELD_SHARE = 4
-"""What open files may hold, as a part of the engine's memory: the write buffer and its merging take the rest."""
+_OPEN_FILES_SHARE = 4
+"""The part of the memory budget (1/n) for open files; the write buffer and its merge use the rest."""
 
 
 class BucketState:
-    """One bucket: where its files go, the next sequence number, files not handed out yet and those being written.
+    """The state of one bucket: its directory, next sequence number, finished files and open files.
 
-    `idle_triggers` counts the times that compaction had nothing to do; `passed` names files of an append bucket that
-    compaction does not look at again.
+    Attributes
+    ----------
+    address : Address
+        Partition and bucket.
+    directory : str
+        Path of the bucket.
+    next_sequence : int
+        The first free sequence number.
+    files, changelog : list of DataFileMeta
+        Finished files that no commit message contains yet.
+    compacted : CompactIncrement
+        Compaction results that no commit message contains yet.
+    index : IndexChange
+        Hash index files that no commit message contains yet.
+    index_base : HashIndexBase, optional
+        The hash index files that the rows were assigned by.
+    key_index : KeyIndexBase, optional
+        The snapshot of the key index that placed the rows.
+    rolling : RollingFiles, optional
+        The open files; None if no file is open.
+    idle : bool
+        Whether the last commit messages contained nothing of this bucket.
+    idle_triggers : int
+        How often in sequence compaction found nothing to do.
+    excluded_names : frozenset of str
+        Names of files of an append bucket that compaction does not consider again.
     """
 
     def __init__(self, address: Address, directory: str, next_sequence: int) -> None:
@@ -47,118 +70,166 @@ class BucketState:
         self.files: list[DataFileMeta] = []
         self.changelog: list[DataFileMeta] = []
         self.compacted = CompactIncrement()
+        self.index = IndexChange()
+        self.index_base: HashIndexBase | None = None
+        self.key_index: KeyIndexBase | None = None
         self.rolling: RollingFiles | None = None
         self.idle = False
         self.idle_triggers = 0
-        self.passed: frozenset[str] = frozenset()
+        self.excluded_names: frozenset[str] = frozenset()
 
     @property
     def written(self) -> DataIncrement:
-        """What was written and not handed out."""
-        return DataIncrement(new_files=tuple(self.files), changelog_files=tuple(self.changelog))
+        """The files that were written and are in no commit message yet."""
+        return DataIncrement(
+            new_files=tuple(self.files), changelog_files=tuple(self.changelog),
+            new_index_files=self.index.new, deleted_index_files=self.index.deleted,
+        )  # fmt: skip
+
+    def clear(self) -> None:
+        """Drop everything that a commit message contains now, or that was deleted."""
+        self.files, self.changelog, self.compacted = [], [], CompactIncrement()
+        self.index, self.index_base, self.key_index = IndexChange(), None, None
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to hand out."""
-        return not self.files and not self.changelog and self.compacted == CompactIncrement()
+        """Whether a commit message of this bucket would be empty."""
+        is_compacted = self.compacted != CompactIncrement()
+        return not self.files and not self.changelog and not is_compacted and self.index == IndexChange()
 
 
 class Buckets:
-    """All buckets of a writer, by number; `committed` None: what is there does not count."""
+    """All buckets of a writer, by number.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    total_of : callable
+        Returns the number of buckets of a partition, as new files record it.
+    committed : CommittedFiles, optional
+        The files in the table; None for writers that ignore them.
+    layout : FileLayout, optional
+        The layout of data files; by default that of level 0 of the table.
+    """
 
     def __init__(
-        self, engine: Engine, table: TableDefinition, total_buckets: int, committed: CommittedFiles | None
+        self,
+        context: TableContext,
+        total_of: Callable[[bytes], int],
+        committed: CommittedFiles | None,
+        layout: FileLayout | None = None,
     ) -> None:
-        self._engine = engine
-        self._table = table
-        self._total = total_buckets
+        self._context = context
+        self._total_of = total_of
         self._committed = committed
         self._numbers: dict[Address, int] = {}
-        self._layout = FileLayout.of(table)
-        self._changelog_layout = FileLayout.of_changelog(table)
-        self._held_limit = engine.memory.bytes // _HELD_SHARE
+        self._layout = layout or FileLayout.of(context.table)
+        self._changelog_layout = FileLayout.of_changelog(context.table)
+        self._open_files_limit_bytes = context.engine.memory.bytes // _OPEN_FILES_SHARE
         self.states: list[BucketState] = []
 
-    def numbers_of(self, addresses: Sequence[Address], codes: Codes) -> Codes:
-        """The codes of a routing as numbers of buckets."""
+    def assign_numbers(self, addresses: Sequence[Address], codes: Codes) -> Codes:
+        """Return the bucket number of each row, and restore the state of buckets that are new to the writer.
+
+        Parameters
+        ----------
+        addresses : sequence of Address
+            Distinct addresses.
+        codes : int64 array
+            For each row the position of its address in `addresses`.
+
+        Returns
+        -------
+        int64 array
+            For each row the position of its bucket in `states`.
+
+        Raises
+        ------
+        InvalidRequest
+            A partition has another number of buckets than the table's option says.
+        """
         new = [a for a in addresses if a not in self._numbers]
         if new:
-            restored = self._committed.restore(new) if self._committed else Restored(dict.fromkeys(new, 0))
+            restored = self._committed.restore(new) if self._committed else BucketStates(dict.fromkeys(new, 0))
             for address in new:
-                state = self._state(address, restored)
+                state = self._restore_state(address, restored)
                 self._numbers[address] = len(self.states)
                 self.states.append(state)
         return np.array([self._numbers[a] for a in addresses], np.int64)[codes]
 
-    def state_of(self, address: Address) -> BucketState:
-        """The state of one bucket."""
-        self.numbers_of([address], np.zeros(0, np.int64))
+    def get_state(self, address: Address) -> BucketState:
+        """Return the state of one bucket, which is restored from the table if it is new to the writer."""
+        self.assign_numbers([address], np.zeros(0, np.int64))
         return self.states[self._numbers[address]]
 
-    def known(self, address: Address) -> BucketState | None:
-        """The state of one bucket; None where it is not met, or forgotten."""
+    def find_state(self, address: Address) -> BucketState | None:
+        """Return the state of one bucket; None if the writer has no state of it."""
         number = self._numbers.get(address)
         return None if number is None else self.states[number]
 
-    def order_of(self, codes: Codes) -> Codes:
-        """The rows by bucket, in each bucket as they came."""
+    def sort_by_bucket(self, codes: Codes) -> Codes:
+        """Return the row positions sorted by bucket; rows of one bucket keep their order."""
         if not codes.any():
             return np.arange(len(codes))
         # Numpy sorts short integers by radix.
         return np.argsort(codes.astype(np.uint16) if len(self.states) <= 1 << 16 else codes, kind="stable")
 
     def live_files(self, state: BucketState) -> tuple[DataFileMeta, ...]:
-        """The files of a bucket: as the snapshot known has them, and what this writer did since."""
-        known = self._committed.files_of(state.address) if self._committed else {}
+        """Return the files of a bucket in the newest known snapshot, with the changes of this writer applied."""
+        known = self._committed.get_files(state.address) if self._committed else {}
         return tuple(files_after(known, state.written, state.compacted).values())
 
     def advance(self) -> None:
-        """See what others did; numbers go on behind theirs."""
+        """Read the newest snapshot, and move sequence numbers behind those of other writers."""
         if self._committed is None:
             return
         self._committed.advance()
         for state in self.states:
-            known = self._committed.files_of(state.address).values()
+            known = self._committed.get_files(state.address).values()
             state.next_sequence = max([state.next_sequence, *(f.max_sequence_number + 1 for f in known)])
 
-    def files_of(self, state: BucketState) -> RollingFiles:
-        """The bucket's open files."""
+    def get_open_files(self, state: BucketState) -> RollingFiles:
+        """Return the open files of a bucket, and open them if necessary."""
         if state.rolling is None:
-            state.rolling = RollingFiles(self._engine, self._layout, state.directory, state.next_sequence)
+            state.rolling = RollingFiles(self._context.engine, self._layout, state.directory, state.next_sequence)
         return state.rolling
 
-    def relieve(self) -> None:
-        """Let open files hold nothing more in memory, where together they hold too much."""
+    def release_memory(self) -> None:
+        """Write out what open files hold in memory if they hold more than their share of the memory budget."""
         open_files = [s.rolling for s in self.states if s.rolling is not None]
-        if sum(files.held_bytes for files in open_files) > self._held_limit:
-            # All of them: what is held are slices of common tables, and each keeps its whole table.
+        if sum(files.held_bytes for files in open_files) > self._open_files_limit_bytes:
+            # All open files, because they hold slices of common tables, and each slice keeps its whole table alive.
             for files in open_files:
-                files.relieve()
+                files.release_memory()
 
     def write_changelog(self, state: BucketState, rows: pa.Table) -> None:
-        """Writes rows as changelog files of the bucket."""
-        rolling = RollingFiles(self._engine, self._changelog_layout, state.directory)
-        with undone_on_failure(rolling.abort):
+        """Write rows as changelog files of the bucket."""
+        rolling = RollingFiles(self._context.engine, self._changelog_layout, state.directory)
+        with undo_on_failure(rolling.abort):
             rolling.write(rows)
             state.changelog += rolling.close()
 
     def finish(self, state: BucketState) -> None:
-        """Closes the bucket's open files."""
+        """Close the open files of a bucket, and move its next sequence number behind them."""
         if state.rolling is not None:
             finished = state.rolling.close()
             state.files += finished
             state.next_sequence = max([state.next_sequence, *(f.max_sequence_number + 1 for f in finished)])
             state.rolling = None
 
-    def compacted(self, state: BucketState, message: CommitMessage) -> None:
-        """Takes what compacting the bucket came to."""
-        state.compacted, between = joined(state.compacted, message.compact)
+    def record_compaction(self, state: BucketState, message: CommitMessage) -> None:
+        """Add the result of a compaction to the bucket, and delete files that only existed between two compactions."""
+        state.compacted, between = join_compactions(state.compacted, message.compact)
         if between:
-            self._engine.files.delete([join(state.directory, name) for name in between])
+            self._context.files.delete([join_path(state.directory, name) for name in between])
 
-    def messages(self, kept: Collection[Address]) -> list[CommitMessage]:
-        """What was written since the last call, one message a bucket; buckets idle twice are forgotten, unless kept."""
-        found: list[CommitMessage] = []
+    def take_messages(self, kept: Collection[Address]) -> list[CommitMessage]:
+        """Return one commit message for each bucket that changed since the last call.
+
+        Buckets that are idle in two calls in sequence are dropped, unless `kept` contains their address.
+        """
+        messages: list[CommitMessage] = []
         idle: list[BucketState] = []
         for state in self.states:
             if state.is_empty:
@@ -167,51 +238,73 @@ class Buckets:
                 continue
             address = state.address
             state.idle = False
-            found.append(
+            messages.append(
                 CommitMessage(
-                    address.partition, address.bucket, self._total, state.directory, state.written, state.compacted
+                    address.partition,
+                    address.bucket,
+                    self._total_of(address.partition),
+                    state.directory,
+                    state.written,
+                    state.compacted,
+                    state.index_base,
+                    state.key_index,
                 )
             )
-            state.files, state.changelog, state.compacted = [], [], CompactIncrement()
+            state.clear()
         if self._committed is not None:
-            self._forget([s for s in idle if s.address not in kept], self._committed)
-            self._committed.hand_out(found)
-        return found
+            self._drop_states([s for s in idle if s.address not in kept], self._committed)
+            self._committed.record_prepared(messages)
+        return messages
 
     def abort(self) -> None:
-        """Removes all files that were not handed out."""
+        """Delete all files that no commit message contains."""
         paths: list[str] = []
         for state in self.states:
             found = {f.file_name for f in state.compacted.compact_before} - {f.file_name for f in state.files}
             made = [f for f in state.compacted.compact_after if f.file_name not in found]
             made += [*state.files, *state.changelog, *state.compacted.changelog_files]
-            paths += [join(state.directory, name) for f in made for name in (f.file_name, *f.extra_files)]
-            delete_index_files(self._engine, self._table, state.compacted.new_index_files)
-            state.files, state.changelog, state.compacted = [], [], CompactIncrement()
+            paths += [join_path(state.directory, name) for f in made for name in (f.file_name, *f.extra_files)]
+            delete_index_files(self._context, (*state.compacted.new_index_files, *state.index.new))
+            state.clear()
             if state.rolling is not None:
                 state.rolling.abort()
                 state.rolling = None
         if paths:
-            self._engine.files.delete(list(dict.fromkeys(paths)))
+            self._context.files.delete(list(dict.fromkeys(paths)))
 
-    def _forget(self, states: Collection[BucketState], committed: CommittedFiles) -> None:
-        gone = {s.address for s in states if committed.forgets(s.address)}
-        if gone:
-            self.states = [s for s in self.states if s.address not in gone]
+    def _drop_states(self, states: Collection[BucketState], committed: CommittedFiles) -> None:
+        """Drop the state of buckets that can be restored from the table again."""
+        dropped = {s.address for s in states if committed.stop_tracking(s.address)}
+        if dropped:
+            self.states = [s for s in self.states if s.address not in dropped]
             self._numbers = {s.address: number for number, s in enumerate(self.states)}
 
-    def _state(self, address: Address, restored: Restored) -> BucketState:
-        table, options = self._table, self._table.options
+    def _restore_state(self, address: Address, restored: BucketStates) -> BucketState:
+        """Return the new state of a bucket.
+
+        Raises
+        ------
+        InvalidRequest
+            The partition has another number of buckets than the table's option says.
+        """
+        table, options = self._context.table, self._context.options
         fields = table.schema.partition_fields
         values = deserialize(address.partition, [f.type for f in fields])
-        path = partition_path(values, fields, options.partition_default_name, options.partition_legacy_name)
+        path = format_partition_path(values, fields, options.partition_default_name, options.partition_legacy_name)
         directory = table.paths.bucket_directory(path, address.bucket, options.data_file_path_directory or "")
-        stored = restored.total_buckets.get(address.partition, self._total)
-        if stored != self._total:
+        total = self._total_of(address.partition)
+        stored = restored.total_buckets.get(address.partition, total)
+        if stored != total:
+            if -1 in (stored, total):
+                hint = f"set 'bucket' to {stored}, or copy the rows into a new table"
+            else:
+                hint = (
+                    f"open the table again if it was rescaled, or call Table.rescale({total}) to rewrite the partition"
+                )
             raise InvalidRequest(
-                f"partition {path or '(whole table)'} of {table.identifier} has {stored} buckets, "
-                f"but the table's option bucket is {self._total}",
+                f"Partition {path or '(whole table)'} of table {table.table_name!r} has "
+                f"{'dynamic' if stored == -1 else stored} buckets, but option 'bucket' is {total}",
                 subject="bucket",
-                hint="overwrite the partition to give it the new number of buckets",
+                hint=hint,
             )
         return BucketState(address, directory, restored.next_sequence[address])

@@ -1,7 +1,8 @@
-"""Rows that wait to be written, of all buckets together.
+"""Buffer the rows of all buckets until they are written.
 
-Law: rows leave in the order in which they came; what is held is counted in bytes. Where all of it is copied, it leaves
-in parts, whose columns are freed one by one, so that it is never held twice. A state machine.
+Invariant: rows leave the buffer in the order in which they were added, and the buffer counts their size in bytes.
+`drain` copies columns one by one and frees each after its copy, so that all rows are never in memory twice. A state
+machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from paimon.operations.write.route import Codes
 
 
 class WriteBuffer:
-    """Tables with, for each row, the number of its bucket (and whatever columns the writer added)."""
+    """A queue of tables with the bucket number of each row.
+
+    Parameters
+    ----------
+    limit_bytes : int
+        The size from which the buffer is full.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
@@ -26,37 +33,47 @@ class WriteBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Whether it holds as much as it may."""
+        """Whether the buffer holds at least `limit_bytes`."""
         return self._bytes >= self._limit
 
     @property
     def held_bytes(self) -> int:
-        """What it holds."""
+        """The size of all buffered rows in bytes."""
         return self._bytes
 
     def add(self, table: pa.Table, codes: Codes) -> None:
-        """Keeps some rows."""
+        """Append rows with their bucket numbers."""
         self._held.append((table, codes))
         self._bytes += table.nbytes + codes.nbytes
 
     def clear(self) -> None:
-        """Forgets all rows."""
+        """Drop all rows."""
         self._held.clear()
         self._bytes = 0
 
     def drain(self, limit_bytes: int = LARGEST_LONG) -> tuple[pa.Table, Codes] | None:
-        """The oldest rows, about so many bytes of them, as one table without chunks, with their codes; None where there
-        are none."""
+        """Remove and return the oldest rows.
+
+        Parameters
+        ----------
+        limit_bytes : int
+            About how many bytes to return; by default all rows.
+
+        Returns
+        -------
+        tuple of Table and int64 array, or None
+            One table without chunks, and the bucket number of each row; None if the buffer is empty.
+        """
         if not self._held:
             return None
-        tables, codes = self._oldest(limit_bytes)
+        tables, codes = self._pop_oldest(limit_bytes)
         schema, columns = tables[0].schema, [[t.column(i) for t in tables] for i in range(tables[0].num_columns)]
         tables.clear()
-        whole = [_whole(columns.pop(0)) for _ in schema]
-        return pa.Table.from_arrays(whole, schema=schema), codes[0] if len(codes) == 1 else np.concatenate(codes)
+        combined = [_combine_chunks(columns.pop(0)) for _ in schema]
+        return pa.Table.from_arrays(combined, schema=schema), codes[0] if len(codes) == 1 else np.concatenate(codes)
 
-    def _oldest(self, limit_bytes: int) -> tuple[list[pa.Table], list[Codes]]:
-        """Whole tables until they are as large as that; of a larger one its first rows."""
+    def _pop_oldest(self, limit_bytes: int) -> tuple[list[pa.Table], list[Codes]]:
+        """Remove whole tables until their size reaches the limit; a table that is larger is cut."""
         tables: list[pa.Table] = []
         codes: list[Codes] = []
         left = limit_bytes
@@ -76,19 +93,22 @@ class WriteBuffer:
         return tables, codes
 
 
-def taken(columns: list[pa.ChunkedArray], rows: Codes) -> list[pa.ChunkedArray]:
-    """These rows of the columns, which leave their list one by one: who holds them nowhere else, frees them so."""
-    places = pa.array(rows)
-    return [columns.pop(0).take(places) for _ in range(len(columns))]
+def take_rows(columns: list[pa.ChunkedArray], rows: Codes) -> list[pa.ChunkedArray]:
+    """Return the rows at these positions of each column, and empty the list of columns.
+
+    A column is removed from the list before it is copied, so that its memory is freed if there is no other reference.
+    """
+    positions = pa.array(rows)
+    return [columns.pop(0).take(positions) for _ in range(len(columns))]
 
 
-def _whole(parts: list[pa.ChunkedArray]) -> pa.Array:
+def _combine_chunks(parts: list[pa.ChunkedArray]) -> pa.Array:
     chunks = [chunk for part in parts for chunk in part.chunks]
     return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, parts[0].type).combine_chunks()
 
 
-def pieces(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:
-    """The table in slices of about this size, so that no call fills a buffer beyond measure."""
+def cut_into_slices(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:
+    """Yield the table in slices of about this size, so that one call cannot exceed the limit of a buffer by much."""
     step = max(1, table.num_rows * limit_bytes // max(1, table.nbytes))
     for start in range(0, table.num_rows, step):
         yield table.slice(start, step)

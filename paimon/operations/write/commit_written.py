@@ -1,7 +1,7 @@
-"""Committing what writers prepared, until reads show it: what every verb that writes rows goes through.
+"""Commit what writers prepared, and return once reads show the rows. All methods of `Table` that write rows use it.
 
-Invariant: where reads skip level 0 (deletion vectors, first-row), a commit is acknowledged only once no row of it lies
-there; see `visible_rows`. Elsewhere a lost compaction is reported, and its files are removed.
+Invariant: if reads skip level 0 (deletion vectors, first-row), a commit is acknowledged only when none of its rows is
+on level 0; see `row_visibility`. For other tables a lost compaction is reported, and its files are deleted.
 """
 
 from __future__ import annotations
@@ -19,34 +19,40 @@ from paimon.domain.errors import (
     Unsupported,
 )
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from paimon.operations.commit.commit import SafeSnapshot, commit, tell_again
-from paimon.operations.commit.history import snapshots_of
-from paimon.operations.commit.lineage import lies_astray
+from paimon.operations.commit.commit import SafeSnapshot, call_callbacks_again, commit
+from paimon.operations.commit.history import iterate_user_snapshots
+from paimon.operations.commit.lineage import is_detached
 from paimon.operations.commit.request import CommitRequest, CommitResult
-from paimon.operations.read.manifests import read_manifest, read_manifest_list
-from paimon.operations.read.snapshots import find_snapshot
+from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
+from paimon.operations.metadata.snapshots import find_snapshot
+from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import Address
-from paimon.operations.write.visible_rows import (
+from paimon.operations.write.row_visibility import (
     HiddenFiles,
-    VisibleRows,
+    RowVisibilityPlanner,
+    collect_written_level_0,
     discard_compactions,
     must_show_rows,
-    written_level_0,
 )
-from paimon.ports.engine import Engine
 
 
-def commit_written(
-    engine: Engine, table: TableDefinition, request: CommitRequest, safe: SafeSnapshot | None = None
-) -> CommitResult:
+def commit_written(context: TableContext, request: CommitRequest, safe: SafeSnapshot | None = None) -> CommitResult:
     """Commit what writers prepared, and return once reads show it.
 
     Parameters
     ----------
+    context : TableContext
+        Engine and table.
+    request : CommitRequest
+        Commit messages, commit user and commit identifier.
     safe : SafeSnapshot, optional
-        What a committer that lives on has looked at already in strict mode.
+        The last snapshot that a long-lived committer checked in strict mode.
+
+    Returns
+    -------
+    CommitResult
+        The ids of the new snapshots, or the fact that the commit was already committed.
 
     Raises
     ------
@@ -55,66 +61,71 @@ def commit_written(
     CommitConflict, CommitOverwritten, CommitUncertain, InvalidRequest, CorruptTable, Unsupported
         See `commit`.
     """
-    if not must_show_rows(table):
-        done = commit(engine, table, request, safe)
+    if not must_show_rows(context.table):
+        done = commit(context, request, safe)
         if done.lost_compaction is not None and not isinstance(done.lost_compaction, CommitUncertain):
-            discard_compactions(engine, table, request.messages, request.commit_user, min(done.snapshot_ids))
+            discard_compactions(context, request.messages, request.commit_user, min(done.snapshot_ids))
         return done
 
-    def plans(published: Snapshot) -> VisibleRows:
-        return VisibleRows(engine, table, request, written_level_0(request.messages), published)
+    def plans(published: Snapshot) -> RowVisibilityPlanner:
+        """Return the planner that makes the rows of the published snapshot visible."""
+        return RowVisibilityPlanner(context, request, collect_written_level_0(request.messages), published)
 
-    done = commit(engine, table, request, safe, plans)
+    done = commit(context, request, safe, plans)
     if done.already_committed:
-        show_rows(engine, table, request)
+        show_rows(context, request)
     return done
 
 
-def repeat_commit(engine: Engine, table: TableDefinition, request: CommitRequest) -> tuple[str, ...]:
-    """Do what may be left to do for a commit that took place before: call its callbacks, and make reads show its rows.
+def repeat_commit(context: TableContext, request: CommitRequest) -> tuple[str, ...]:
+    """Repeat the steps after an earlier commit that may be missing: call callbacks, and make reads show its rows.
 
     Returns
     -------
     tuple of str
-        What went wrong with callbacks.
+        The errors of callbacks.
 
     Raises
     ------
     CommitNotVisible
         The rows are committed, but their compaction failed too often.
     """
-    show_rows(engine, table, request)
-    return tell_again(engine, table, request)
+    show_rows(context, request)
+    return call_callbacks_again(context, request)
 
 
-def show_rows(
-    engine: Engine, table: TableDefinition, request: CommitRequest, hidden: HiddenFiles | None = None
-) -> None:
-    """Compact the level-0 files of a commit that took place before, where reads do not show them yet.
+def show_rows(context: TableContext, request: CommitRequest, hidden: HiddenFiles | None = None) -> None:
+    """Compact the level-0 files of an earlier commit if reads do not show them yet.
 
-    Its process may have died between its two snapshots. What is compacted is published under the batch identifier:
-    under that of the commit, identifiers of the user might not rise any more.
+    The process of the commit may have died between its two snapshots. The compaction is published with the batch
+    identifier: with the commit identifier, the identifiers of the user might not be in ascending order any more.
 
     Parameters
     ----------
-    hidden : mapping, optional
-        The level-0 files that the commit brought; by default they are looked up in its snapshots.
+    context : TableContext
+        Engine and table.
+    request : CommitRequest
+        The earlier commit.
+    hidden : mapping of Address to names, optional
+        The level-0 files that the commit added; by default they are read from its snapshots.
 
     Raises
     ------
     CommitNotVisible
         The compaction failed too often.
+    CommitOverwritten, InvalidRequest, Unsupported
+        See `commit`; another attempt would fail, too.
     """
-    if not must_show_rows(table):
+    if not must_show_rows(context.table):
         return
-    hidden = _level_0_of(engine, table, request) if hidden is None else hidden
+    hidden = _level_0_of(context, request) if hidden is None else hidden
     if not hidden:
         return
-    plans = VisibleRows(engine, table, request, hidden)
+    plans = RowVisibilityPlanner(context, request, hidden)
     messages: Sequence[CommitMessage] = plans.plan_next((), None)
     while messages:
         try:
-            commit(engine, table, CommitRequest(messages, request.commit_user))
+            commit(context, CommitRequest(messages, request.commit_user))
             return
         except (CommitOverwritten, InvalidRequest, Unsupported):
             raise
@@ -122,31 +133,31 @@ def show_rows(
             messages = plans.plan_next(messages, lost)
 
 
-def _level_0_of(engine: Engine, table: TableDefinition, request: CommitRequest) -> dict[Address, set[str]]:
+def _level_0_of(context: TableContext, request: CommitRequest) -> dict[Address, set[str]]:
     """Return the level-0 files that the snapshots of a commit added, by bucket."""
     found: dict[Address, set[str]] = {}
-    for snapshot in _written_snapshots(engine, table, request):
-        for entry in _delta(engine, table, snapshot):
-            if entry.kind is FileKind.ADD and entry.file.level == 0:
+    for snapshot in _written_snapshots(context, request):
+        for entry in _read_delta(context, snapshot):
+            if entry.kind is FileKind.ADD and entry.file.level == 0 and entry.bucket >= 0:
                 found.setdefault(Address(entry.partition, entry.bucket), set()).add(entry.file.file_name)
     return found
 
 
-def _delta(engine: Engine, table: TableDefinition, snapshot: Snapshot) -> list[ManifestEntry]:
+def _read_delta(context: TableContext, snapshot: Snapshot) -> list[ManifestEntry]:
     try:
-        metas = read_manifest_list(engine, table, snapshot.delta_manifest_list)
-        return [entry for meta in metas for entry in read_manifest(engine, table, meta.file_name)]
+        metas = read_manifest_list(context, snapshot.delta_manifest_list)
+        return [entry for meta in metas for entry in read_manifest(context, meta.file_name)]
     except CorruptTable:
-        if find_snapshot(engine, table.paths, snapshot.id) is not None:
+        if find_snapshot(context, snapshot.id) is not None:
             raise
-        return []  # it expired while it was read
+        return []  # the snapshot expired during the read
 
 
-def _written_snapshots(engine: Engine, table: TableDefinition, request: CommitRequest) -> Iterator[Snapshot]:
-    """Yield the snapshots, other than compactions, of a commit; identifiers of a user rise."""
-    wanted, batch = request.identifier, request.identifier == BATCH_COMMIT_IDENTIFIER
-    its = snapshots_of(engine, table.paths, request.commit_user, batch=batch)
-    for snapshot in takewhile(lambda s: batch or s.commit_identifier >= wanted, its):
+def _written_snapshots(context: TableContext, request: CommitRequest) -> Iterator[Snapshot]:
+    """Yield the snapshots of a commit except compactions; the identifiers of a user are in ascending order."""
+    wanted, batch = request.commit_identifier, request.commit_identifier == BATCH_COMMIT_IDENTIFIER
+    candidates = iterate_user_snapshots(context, request.commit_user, batch=batch)
+    for snapshot in takewhile(lambda s: batch or s.commit_identifier >= wanted, candidates):
         is_its_own = snapshot.commit_identifier == wanted and snapshot.commit_kind is not CommitKind.COMPACT
-        if is_its_own and not lies_astray(engine, table, snapshot):
+        if is_its_own and not is_detached(context, snapshot):
             yield snapshot

@@ -1,8 +1,8 @@
-"""The files of a writer's buckets: as they stand in the table, and as the writer has changed them since.
+"""Track the files of a writer's buckets: the files in the table, and the changes of this writer that are not committed.
 
-Law: what stands is read from the snapshots themselves, never guessed: what others did is seen, and what this writer
-handed out counts until a snapshot shows it, or shows that it was lost. Source: `AbstractFileStoreWrite`, `Levels`
-(which take for granted that nobody else writes).
+Invariant: the files in the table are read from snapshots, so that the commits of other writers are included. A message
+counts until a snapshot contains it or shows that it was lost. Source: `AbstractFileStoreWrite`, `Levels` (both assume
+that no other process writes).
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ from paimon.domain.commit.increments import files_after
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CorruptTable
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.manifests import read_manifest, read_manifest_list
-from paimon.operations.read.snapshots import find_snapshot, latest_snapshot
-from paimon.operations.write.restore import Restored, Restoring
+from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.restore import BucketStateReader, BucketStates
 from paimon.operations.write.route import Address
-from paimon.ports.engine import Engine
 
-_MOST_STEPS = 32
-"""Over more snapshots than these, reading the newest one whole is cheaper than following."""
+_MAX_STEPS = 32
+"""If more snapshots than these are new, reading the newest one completely costs less."""
 
 
 @frozen(eq=False)
-class HandedOut:
-    """Messages that were prepared together, by bucket."""
+class PreparedMessages:
+    """Commit messages that were prepared together, by bucket."""
 
     messages: dict[Address, CommitMessage]
 
     def is_shown_by(self, added: Collection[tuple[str, int]]) -> bool:
-        """Whether one of these (name, level) came with it."""
+        """Return whether a snapshot with these added files (name, level) contains the messages."""
         return any(
             (f.file_name, f.level) in added
             for message in self.messages.values()
@@ -43,120 +42,141 @@ class HandedOut:
 
 
 class CommittedFiles:
-    """Follows the table from snapshot to snapshot: a state machine.
+    """Follow the table from snapshot to snapshot: a state machine.
 
-    `keeps_files` false: only sequence numbers and numbers of buckets are wanted, of the snapshot met first.
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    keeps_files : bool
+        If False, only sequence numbers and numbers of buckets are read, from the first snapshot.
+
+    Attributes
+    ----------
+    snapshot : Snapshot, optional
+        The newest snapshot that was read; None before the first read and for an empty table.
     """
 
-    def __init__(self, engine: Engine, table: TableDefinition, keeps_files: bool) -> None:
-        self._engine = engine
-        self._table = table
+    def __init__(self, context: TableContext, keeps_files: bool) -> None:
+        self._context = context
         self._keeps_files = keeps_files
-        self._restoring: Restoring | None = None
-        self._standing: dict[Address, dict[str, DataFileMeta]] = {}
-        self._handed_out: list[HandedOut] = []
+        self._restorer: BucketStateReader | None = None
+        self._files: dict[Address, dict[str, DataFileMeta]] = {}
+        self._prepared: list[PreparedMessages] = []
         self.snapshot: Snapshot | None = None
 
-    def restore(self, addresses: Sequence[Address]) -> Restored:
-        """The state of buckets met for the first time."""
-        found = self._found(addresses)
+    def restore(self, addresses: Sequence[Address]) -> BucketStates:
+        """Return the state of buckets that are new to the writer, and track their files from now on.
+
+        Raises
+        ------
+        CorruptTable
+            A manifest is damaged or missing.
+        """
+        found = self._find_files(addresses)
         if self._keeps_files:
-            self._standing |= {a: {f.file_name: f for f in found.files.get(a, ())} for a in addresses}
+            self._files |= {a: {f.file_name: f for f in found.files.get(a, ())} for a in addresses}
         return found
 
-    def forgets(self, address: Address) -> bool:
-        """Follow this bucket no longer; false where it cannot be restored again as it is."""
-        if not self._keeps_files or self.awaits(address):
+    def stop_tracking(self, address: Address) -> bool:
+        """Stop tracking this bucket. Return False if it must be tracked, because its state cannot be read again."""
+        if not self._keeps_files or self.is_awaiting_commit(address):
             return False
-        self._standing.pop(address, None)
+        self._files.pop(address, None)
         return True
 
     def advance(self) -> None:
-        """Go on to the newest snapshot."""
-        if self._restoring is None:
+        """Continue to the newest snapshot.
+
+        Raises
+        ------
+        CorruptTable
+            A manifest is damaged or missing although its snapshot exists.
+        """
+        if self._restorer is None:
             return
-        newest = latest_snapshot(self._engine, self._table.paths)
+        newest = latest_snapshot(self._context)
         if newest == self.snapshot:
             return
-        steps = self._steps(newest)
+        steps = self._find_steps(newest)
         if steps is None:
-            self._begin_anew(newest)
+            self._restart(newest)
             return
         added: set[tuple[str, int]] = set()
         try:
-            for entry in [entry for step in steps for entry in self._delta(step)]:
+            for entry in [entry for step in steps for entry in self._read_delta(step)]:
                 self._apply(entry, added)
         except CorruptTable:
-            if all(self._stands(step) for step in steps):
+            if all(self._exists(step) for step in steps):
                 raise
-            self._begin_anew(latest_snapshot(self._engine, self._table.paths))
+            self._restart(latest_snapshot(self._context))
             return
-        self._pin(newest)
-        self._settle(added)
+        self._set_snapshot(newest)
+        self._drop_published(added)
 
-    def hand_out(self, messages: Iterable[CommitMessage]) -> None:
-        """Remember what the writer has told of its changes."""
+    def record_prepared(self, messages: Iterable[CommitMessage]) -> None:
+        """Record commit messages that the writer returned; they count until a snapshot contains them."""
         by_bucket = {Address(m.partition, m.bucket): m for m in messages}
         if by_bucket and self._keeps_files:
-            self._handed_out.append(HandedOut(by_bucket))
+            self._prepared.append(PreparedMessages(by_bucket))
 
-    def give_up(self) -> None:
-        """What was handed out does not count any more."""
-        self._handed_out.clear()
+    def drop_prepared(self) -> None:
+        """Drop all recorded commit messages."""
+        self._prepared.clear()
 
-    def standing(self, address: Address) -> Collection[str]:
-        """The names of a bucket's files in the snapshot known."""
-        return self._standing.get(address, {}).keys()
+    def get_committed_names(self, address: Address) -> Collection[str]:
+        """Return the names of the files of a bucket in the newest known snapshot."""
+        return self._files.get(address, {}).keys()
 
-    def awaits(self, address: Address) -> bool:
-        """Whether changes of this bucket were handed out that no snapshot shows yet."""
-        return any(address in handed.messages for handed in self._handed_out)
+    def is_awaiting_commit(self, address: Address) -> bool:
+        """Return whether a commit message of this bucket is in no known snapshot yet."""
+        return any(address in handed.messages for handed in self._prepared)
 
-    def files_of(self, address: Address) -> dict[str, DataFileMeta]:
-        """The files of a bucket by name, with what was handed out."""
-        files = self._standing.get(address, {})
-        for handed in self._handed_out:
+    def get_files(self, address: Address) -> dict[str, DataFileMeta]:
+        """Return the files of a bucket by name, including recorded commit messages."""
+        files = self._files.get(address, {})
+        for handed in self._prepared:
             if message := handed.messages.get(address):
                 files = files_after(files, message.data, message.compact)
         return files
 
-    def _found(self, addresses: Sequence[Address]) -> Restored:
-        if self._restoring is None:
-            self._pin(latest_snapshot(self._engine, self._table.paths))
+    def _find_files(self, addresses: Sequence[Address]) -> BucketStates:
+        if self._restorer is None:
+            self._set_snapshot(latest_snapshot(self._context))
         while True:
-            assert self._restoring is not None
+            assert self._restorer is not None
             try:
-                return self._restoring.state_of(addresses)
+                return self._restorer.read_states(addresses)
             except CorruptTable:
-                if self.snapshot is None or self._stands(self.snapshot):
+                if self.snapshot is None or self._exists(self.snapshot):
                     raise
-            # It expired while it was read: what is known goes on from a newer one.
-            self._begin_anew(latest_snapshot(self._engine, self._table.paths))
+            # The snapshot expired during the read: continue with a newer one.
+            self._restart(latest_snapshot(self._context))
 
-    def _stands(self, snapshot: Snapshot) -> bool:
-        return find_snapshot(self._engine, self._table.paths, snapshot.id) == snapshot
+    def _exists(self, snapshot: Snapshot) -> bool:
+        return find_snapshot(self._context, snapshot.id) == snapshot
 
-    def _pin(self, snapshot: Snapshot | None) -> None:
+    def _set_snapshot(self, snapshot: Snapshot | None) -> None:
         self.snapshot = snapshot
-        self._restoring = Restoring(self._engine, self._table, snapshot, self._keeps_files)
+        self._restorer = BucketStateReader(self._context, snapshot, self._keeps_files)
 
-    def _steps(self, newest: Snapshot | None) -> list[Snapshot] | None:
-        """The snapshots after the one known, through the newest; None where they do not lead on from it."""
+    def _find_steps(self, newest: Snapshot | None) -> list[Snapshot] | None:
+        """Return the snapshots after the known one up to the newest; None if they do not continue the known one."""
         known = self.snapshot
-        if newest is None or known is None or not known.id < newest.id <= known.id + _MOST_STEPS:
+        if newest is None or known is None or not known.id < newest.id <= known.id + _MAX_STEPS:
             return None
-        found = [find_snapshot(self._engine, self._table.paths, i) for i in range(known.id, newest.id)]
+        found = [find_snapshot(self._context, i) for i in range(known.id, newest.id)]
         chain = [s for s in found if s is not None]
         if len(chain) < len(found) or chain[0].identity != known.identity:
             return None
         return [*chain[1:], newest]
 
-    def _delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        metas = read_manifest_list(self._engine, self._table, snapshot.delta_manifest_list)
-        return [entry for meta in metas for entry in read_manifest(self._engine, self._table, meta.file_name)]
+    def _read_delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        metas = read_manifest_list(self._context, snapshot.delta_manifest_list)
+        return [entry for meta in metas for entry in read_manifest(self._context, meta.file_name)]
 
     def _apply(self, entry: ManifestEntry, added: set[tuple[str, int]]) -> None:
-        files = self._standing.get(Address(entry.partition, entry.bucket))
+        files = self._files.get(Address(entry.partition, entry.bucket))
         if entry.kind is FileKind.ADD:
             added.add((entry.file.file_name, entry.file.level))
         if files is None:
@@ -167,16 +187,19 @@ class CommittedFiles:
         elif known is not None and known.level == entry.file.level:
             del files[entry.file.file_name]
 
-    def _settle(self, added: Collection[tuple[str, int]]) -> None:
-        """Commits follow one another: what a snapshot shows, and all before it, was published or lost by now."""
-        shown = [i for i, handed in enumerate(self._handed_out) if handed.is_shown_by(added)]
-        if shown:
-            del self._handed_out[: shown[-1] + 1]
+    def _drop_published(self, added: Collection[tuple[str, int]]) -> None:
+        """Drop the messages up to the last one that a snapshot contains.
 
-    def _begin_anew(self, newest: Snapshot | None) -> None:
-        self._pin(newest)
-        assert self._restoring is not None
-        known = list(self._standing)
+        Commits are in order, so earlier messages were published or lost before.
+        """
+        shown = [i for i, handed in enumerate(self._prepared) if handed.is_shown_by(added)]
+        if shown:
+            del self._prepared[: shown[-1] + 1]
+
+    def _restart(self, newest: Snapshot | None) -> None:
+        self._set_snapshot(newest)
+        assert self._restorer is not None
+        known = list(self._files)
         self.restore(known)
-        names = {(f.file_name, f.level) for files in self._standing.values() for f in files.values()}
-        self._settle(names)
+        names = {(f.file_name, f.level) for files in self._files.values() for f in files.values()}
+        self._drop_published(names)

@@ -1,9 +1,7 @@
-"""Compaction inline in writing: after its rows became files, a writer compacts each of its buckets once.
+"""Compact inline: after a writer wrote its rows to files, it compacts each of its buckets once.
 
-Law: which files are compacted is decided by the same pure rules as in a compaction apart, over all files of the bucket
-that are known: those of the newest snapshot, and this writer's own. What is replaced travels in the message of the
-bucket beside what was written. Source: `MergeTreeWriter.flushWriteBuffer`, `AppendOnlyWriter.flush`,
-`GlobalFullCompactionSinkWrite`.
+Invariant: the commit message of a bucket contains the written files and the result of their compaction. Source:
+`MergeTreeWriter.flushWriteBuffer`, `AppendOnlyWriter.flush`.
 """
 
 from __future__ import annotations
@@ -15,217 +13,154 @@ from functools import partial
 
 from attrs import evolve
 
-from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
-from paimon.domain.maintenance.append_window import Candidates, WindowRules
-from paimon.domain.maintenance.small_files import marked_files
-from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.scan.assemble import BucketFiles, BucketKey
+from paimon.domain.errors import CorruptTable, Unsupported
+from paimon.domain.maintenance.append_window import WindowRules
+from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from paimon.operations.deletion.index_files import BucketVectors, held_vectors
-from paimon.operations.maintain.bucket_work import compact_bucket
-from paimon.operations.maintain.compactable import check_compactable
-from paimon.operations.maintain.rewriting.local_copies import LocalCopies
-from paimon.operations.maintain.work import BucketWork, work_of
-from paimon.operations.write.buckets import Buckets, BucketState
+from paimon.operations.compact.bucket_work import compact_bucket
+from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.compact.lookup_cache import LookupCache
+from paimon.operations.compact.work import BucketWork
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.buckets import Buckets
 from paimon.operations.write.committed import CommittedFiles
+from paimon.operations.write.plan_inline import CompactionRequests, InlinePlanner, exclude_results
 from paimon.operations.write.route import Address
-from paimon.ports.engine import Engine
-
-_DELTA_COMMITS = "full-compaction.delta-commits"
 
 
 class InlineCompaction:
-    """Compacts the buckets of one writer: a state machine.
+    """Run the compactions of one writer: a state machine.
 
     Parameters
     ----------
+    context : TableContext
+        Engine and table.
+    buckets : Buckets
+        The buckets of the writer.
     committed : CommittedFiles, optional
-        What is known of the table; None for writers that overwrite: their own files are all there is.
+        The files in the table; None for writers that overwrite, which compact only their own files.
+    total_buckets : int
+        The number of buckets of each partition.
     """
 
     def __init__(
-        self, engine: Engine, table: TableDefinition, buckets: Buckets, committed: CommittedFiles | None, total: int
+        self, context: TableContext, buckets: Buckets, committed: CommittedFiles | None, total_buckets: int
     ) -> None:
-        self._engine = engine
-        # Overwrites tell no changes, yet merge as the table does.
-        self._table = table if committed is not None else without_changelog_producer(table)
+        self._requests = CompactionRequests(context.table, committed)
+        if committed is None:  # an overwrite produces no changelog, but merges as the table does
+            context = context.with_table(without_changelog_producer(context.table))
+        self._context = context
         self._buckets = buckets
         self._committed = committed
-        self._total = total
-        self._every = _full_every(table)
-        self._asked: dict[Address, bool] = {}
-        self._dirty: set[Address] = set()
-        self._vectors: Mapping[BucketKey, BucketVectors] = {}
-        self._said = False
-        self._copies = LocalCopies(engine, table) if self._table.options.needs_lookup else None
+        self._planner = InlinePlanner(context, buckets, committed, total_buckets)
+        self._copies = LookupCache(context) if context.options.needs_lookup else None
+        self._has_warned = False
 
     def close(self) -> None:
-        """Leaves no local copies."""
+        """Delete the local copies of lookup files."""
         if self._copies is not None:
             self._copies.close()
 
-    def ask(self, address: Address, full: bool) -> None:
-        """Compact this bucket at the next `run`, whatever else happens."""
-        check_compactable(self._engine, self._table, self._snapshot)
-        self._buckets.state_of(address)
-        self._asked[address] = full or self._asked.get(address, False)
+    def request(self, address: Address, full: bool) -> None:
+        """Request the compaction of a bucket at the next `run`, also if no option requires it.
+
+        Raises
+        ------
+        Unsupported
+            This table cannot be compacted.
+        """
+        self._check_compactable()
+        self._buckets.get_state(address)
+        self._requests.add(address, full)
 
     @property
-    def _snapshot(self) -> Snapshot | None:
-        return self._committed.snapshot if self._committed is not None else None
-
-    @property
-    def kept(self) -> Collection[Address]:
-        """Buckets that may not be forgotten: full compactions wait for them, or level 0 for its lookup."""
-        waiting = set(self._dirty)
-        if self._table.options.needs_lookup:
+    def addresses_to_keep(self) -> Collection[Address]:
+        """Addresses of buckets whose state the writer must keep: a full compaction or a lookup of level 0 is due."""
+        waiting = set(self._requests.changed)
+        if self._context.options.needs_lookup:
             states = self._buckets.states
             waiting |= {s.address for s in states if any(f.level == 0 for f in self._buckets.live_files(s))}
         return waiting
 
-    def run(self, identifier: int | None) -> None:
-        """Compact what asks for it; `identifier` is that of the commit to come (None: not known)."""
-        if not self._may():
-            return
-        if self._every is not None:
-            self._dirty = {a for a in self._dirty if not self._is_full(a)}
-            self._dirty |= {s.address for s in self._buckets.states if s.files}
-            if is_full_compacted(identifier, self._every):
-                self._asked |= dict.fromkeys(self._dirty, True)
-        self._vectors = held_vectors(self._engine, self._table, self._snapshot) if self._looks_at_vectors() else {}
-        asked, self._asked = self._asked, {}
-        self._compact({address: self._work(self._buckets.state_of(address), full) for address, full in asked.items()})
-        states = [s for s in self._buckets.states if s.address not in asked or not self._looks_at_vectors()]
-        self._compact({s.address: self._work(s, False) for s in states})
+    def run(self, commit_identifier: int | None) -> None:
+        """Compact the buckets that are requested or due.
 
-    def _may(self) -> bool:
-        """Whether such a table can be compacted by us: its writes stand all the same, and a warning says so once."""
+        Parameters
+        ----------
+        commit_identifier : int, optional
+            The identifier of the next commit; None if it is not known.
+
+        Raises
+        ------
+        CorruptTable
+            A file to compact is damaged, or is missing although the table references it.
+        """
         try:
-            check_compactable(self._engine, self._table, self._snapshot)
+            self._check_compactable()
         except Unsupported as error:
-            self._skip(f"is written, but never compacted by this writer: {error}")
-            return False
-        return True
+            self._skip(f"is not compacted by this writer: {error}")
+            return
+        requested = self._requests.take(self._buckets, commit_identifier)
+        plan, get_state = self._planner.plan, self._buckets.get_state
+        self._planner.load_vectors()
+        self._compact({address: plan(get_state(address), full) for address, full in requested.items()})
+        # With deletion vectors a bucket is compacted once: the vectors that were just written are in no snapshot yet.
+        states = [s for s in self._buckets.states if s.address not in requested or not self._planner.uses_vectors]
+        self._compact({s.address: plan(s, False) for s in states})
+
+    def _check_compactable(self) -> None:
+        check_compactable(self._context, None if self._committed is None else self._committed.snapshot)
 
     def _skip(self, why: str) -> None:
-        self._engine.observer.count("write.compaction_skipped", 1)
-        if not self._said:
-            self._said = True
+        """Count a skipped compaction, and warn once. The rows are written nevertheless."""
+        self._context.engine.observer.count("write.compaction_skipped", 1)
+        if not self._has_warned:
+            self._has_warned = True
             with suppress(RuntimeWarning):  # where warnings are errors
-                warnings.warn(f"{self._table.identifier} {why}", RuntimeWarning, stacklevel=3)
+                warnings.warn(f"Table {self._context.table.table_name!r} {why}", RuntimeWarning, stacklevel=3)
 
-    def _looks_at_vectors(self) -> bool:
-        return self._table.options.deletion_vectors_enabled
-
-    def _is_full(self, address: Address) -> bool:
-        """Whether the bucket's full compaction stands in the table (append tables: it was handed out)."""
-        if self._committed is None or self._committed.awaits(address):
-            return False
-        levels = {f.level for f in self._committed.files_of(address).values()}
-        return not self._table.schema.primary_keys or (0 not in levels and len(levels) <= 1)
-
-    def _compact(self, work: Mapping[Address, BucketWork]) -> None:
-        # A writer that was opened before the schema changed leaves newer files to those who know all of their columns.
-        mine = self._table.schema.id
-        todo = {address: w for address, w in work.items() if not w.is_empty}
-        if any(w.outdates(mine) for w in todo.values()):
-            self._skip("has got a newer schema since this writer was opened: it leaves files of that to newer ones")
-            todo = {address: w for address, w in todo.items() if not w.outdates(mine)}
+    def _compact(self, planned: Mapping[Address, BucketWork]) -> None:
+        todo = self._skip_newer_schemas({address: w for address, w in planned.items() if not w.is_empty})
         if self._copies is not None and todo:
             self._copies.begin([(w.partition, w.bucket) for w in todo.values()], self._live_names)
-        compacting = partial(compact_bucket, self._engine, self._table, copies=self._copies)
-        done = self._engine.executor.map(compacting, todo.values())
+        compacting = partial(compact_bucket, self._context, copies=self._copies)
+        done = self._context.engine.executor.map(compacting, todo.values())
         try:
             for address, message in zip(todo, done, strict=True):
-                state = self._buckets.state_of(address)
-                self._buckets.compacted(state, message)
-                if not self._table.schema.primary_keys:
-                    self._pass_over(state, message.compact.compact_after)
+                state = self._buckets.get_state(address)
+                self._buckets.record_compaction(state, message)
+                if not self._context.schema.primary_keys:
+                    exclude_results(state, message.compact.compact_after, WindowRules.of(self._context.options))
         except CorruptTable:
             self._buckets.advance()
-            if self._committed is None or self._stand(todo.values(), self._committed):
+            if self._committed is None or self._are_in_table(todo.values(), self._committed):
                 raise
-            # Others compacted these files meanwhile, and they expired; or their commit was refused, and they were
-            # removed. The next flush looks again.
-            self._committed.give_up()
-            self._engine.observer.count("write.compaction_skipped", 1)
+            # Another writer compacted these files and they expired, or a commit was refused and its files were deleted.
+            # The next flush reads the newest snapshot.
+            self._committed.drop_prepared()
+            self._context.engine.observer.count("write.compaction_skipped", 1)
+
+    def _skip_newer_schemas(self, work: Mapping[Address, BucketWork]) -> Mapping[Address, BucketWork]:
+        """Skip buckets with files of a newer schema, because this writer does not know all of their columns."""
+        schema_id = self._context.schema.id
+        if any(w.outdates(schema_id) for w in work.values()):
+            self._skip("has a newer schema than this writer. Reopen the table to compact files of that schema.")
+        return {address: w for address, w in work.items() if not w.outdates(schema_id)}
 
     def _live_names(self, key: BucketKey) -> Collection[str]:
-        state = self._buckets.known(Address(*key))
+        state = self._buckets.find_state(Address(*key))
         return {f.file_name for f in self._buckets.live_files(state)} if state is not None else ()
 
-    def _stand(self, work: Collection[BucketWork], committed: CommittedFiles) -> bool:
-        """Whether all files to be rewritten are the table's, or were just written."""
+    def _are_in_table(self, work: Collection[BucketWork], committed: CommittedFiles) -> bool:
+        """Return whether all files to rewrite are referenced by the table or were written by this writer."""
         addresses = [Address(w.partition, w.bucket) for w in work]
-        standing = {name for address in addresses for name in committed.standing(address)}
-        standing |= {f.file_name for address in addresses for f in self._buckets.state_of(address).files}
-        return all(f.file_name in standing for w in work for f in w.rewritten)
-
-    def _work(self, state: BucketState, full: bool) -> BucketWork:
-        vectors = self._vectors.get(state.address, BucketVectors(*state.address)) if self._looks_at_vectors() else None
-        nothing = BucketWork(*state.address, self._total, state.directory, vectors=vectors)
-        if self._looks_at_vectors() and self._committed is not None and self._committed.awaits(state.address):
-            return nothing  # the vectors handed out are not in any snapshot yet
-        files = self._buckets.live_files(state)
-        if not self._table.schema.primary_keys:
-            return evolve(nothing, packs=self._window(state, files, full))
-        bucket = BucketFiles(*state.address, self._total, files)
-        work = work_of(self._engine, self._table, bucket, full, vectors=vectors)
-        if full or not work.is_empty or not self._table.options.needs_lookup:
-            return work
-        return self._forced_up(state, bucket, vectors)
-
-    def _forced_up(self, state: BucketState, bucket: BucketFiles, vectors: BucketVectors | None) -> BucketWork:
-        """What level 0 alone asks for, where lookups wait for it so many times that nothing else is to do."""
-        work = work_of(self._engine, self._table, bucket, False, state.idle_triggers, vectors)
-        interval = self._table.options.lookup_compact_interval
-        state.idle_triggers = (state.idle_triggers + 1) % interval
-        return work
-
-    def _window(
-        self, state: BucketState, files: Collection[DataFileMeta], full: bool
-    ) -> tuple[tuple[DataFileMeta, ...], ...]:
-        candidates = Candidates(f for f in files if f.file_name not in state.passed)
-        rules = WindowRules.of(self._table.options)
-        marked = marked_files(self._vectors[state.address].held) if state.address in self._vectors else {}
-        picked, left = candidates.picked_full(rules, marked) if full else candidates.picked(rules)
-        looked_at = {f.file_name for f in files}
-        state.passed = frozenset(looked_at - {f.file_name for f in left.files} - {f.file_name for f in picked})
-        return (picked,) if picked else ()
-
-    def _pass_over(self, state: BucketState, made: Collection[DataFileMeta]) -> None:
-        """Of what was made, only a last file that is still small may be taken again."""
-        small = WindowRules.of(self._table.options).small_bytes
-        *done, last = made or (None,)
-        names = {f.file_name for f in done if f is not None}
-        if last is not None and last.file_size >= small:
-            names.add(last.file_name)
-        state.passed |= names
-
-
-def is_full_compacted(identifier: int | None, every: int) -> bool:
-    """Whether a commit of this identifier holds full compactions, of which each `every`-th commit has one."""
-    if identifier is None and every > 1:
-        raise InvalidRequest(
-            f"{_DELTA_COMMITS} {every} counts commit identifiers, and prepare_commit was given none",
-            subject=_DELTA_COMMITS,
-            hint="call prepare_commit(identifier) with the identifier that is committed next",
-        )
-    return identifier is None or identifier % every == 0 or identifier == BATCH_COMMIT_IDENTIFIER
-
-
-def _full_every(table: TableDefinition) -> int | None:
-    """Commits from one full compaction to the next; None where nothing asks for them."""
-    options = table.options
-    given = options.full_compaction_delta_commits
-    if given is None and options.changelog_producer != "full-compaction":
-        return None
-    return max(1, given or 1)
+        names = {name for address in addresses for name in committed.get_committed_names(address)}
+        names |= {f.file_name for address in addresses for f in self._buckets.get_state(address).files}
+        return all(f.file_name in names for w in work for f in w.rewritten)
 
 
 def without_changelog_producer(table: TableDefinition) -> TableDefinition:
-    """Return the table for compactions of an overwrite, which report no changes, yet merge as the table does."""
+    """Return the table for compactions of an overwrite, which produce no changelog, but merge as the table does."""
     options = table.options
-    silent = {"changelog-producer": "none", "force-lookup": str(options.needs_lookup).lower()}
-    return evolve(table, options=options.with_values(silent))
+    values = {"changelog-producer": "none", "force-lookup": str(options.needs_lookup).lower()}
+    return evolve(table, options=options.with_values(values))

@@ -1,8 +1,8 @@
-"""Writing primary-key tables: what was buffered is merged per key and becomes level-0 files.
+"""Write primary-key tables: buffered rows are merged by key and become level-0 files.
 
-Law: all rows between two flushes are merged at once, whatever had to be spilled, the bucket being the first column of
-the key; each record keeps the sequence number that it got on arrival, so gaps are normal.
-Source: `MergeTreeWriter`, `SortBufferWriteBuffer`.
+Invariant: all rows between two flushes are merged together, also spilled ones; the bucket is the first key column of
+that merge. Each row keeps the sequence number of its arrival, so gaps are normal. Source: `MergeTreeWriter`,
+`SortBufferWriteBuffer`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.merge.columnar.merge import merge
-from paimon.domain.merge.columnar.ordering.order import groups_of
-from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.merge.windows import Piece, windows
+from paimon.domain.merge.merge_columnar import merge
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.ordering.merge_order import group_rows_by_key
+from paimon.domain.merge.windows import Piece, cut_into_windows
 from paimon.domain.types.data_types import BigIntType, DataField
-from paimon.domain.types.system import KEY_PREFIX, SEQUENCE_NUMBER
+from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER
 from paimon.operations.write.buckets import Buckets, BucketState
-from paimon.operations.write.buffer import WriteBuffer, taken
+from paimon.operations.write.buffer import WriteBuffer, take_rows
 from paimon.operations.write.route import Codes
 from paimon.ports.engine import Engine
 
@@ -29,25 +29,28 @@ _BUCKET = DataField(0, KEY_PREFIX, BigIntType(nullable=False))
 _BATCH_ROWS = 16_384
 """Rows read back at a time from each spilled run."""
 _PART_SHARE = 4
-"""A run, and a window of runs, is this part of the buffer: beside the buffer it is held in one piece, and ordered or
-merged."""
-_LEAST_PART_BYTES = 16 * 1024 * 1024
-"""But, of larger buffers, no less: every run costs each window a batch."""
+"""A run and a window of runs are this part (1/n) of the buffer, because a sorted or merged copy needs memory, too."""
+_MIN_PART_BYTES = 16 * 1024 * 1024
+"""The smallest part of a large buffer: each run adds one batch to each window."""
 
 
 class MergeTreeWriter:
-    """Buffers rows of all buckets, spills them ordered, and merges them into files: a state machine.
+    """Buffer the rows of all buckets, spill them in sorted runs, and merge them into files: a state machine.
 
     Parameters
     ----------
+    engine : Engine
+        Its temporary store receives spilled rows.
+    buckets : Buckets
+        The buckets of the writer.
     spec : MergeSpec
-        The table's merge.
+        The merge of the table.
     limit_bytes : int
-        What may be held in memory.
+        The memory for buffered rows.
     spill_bytes : int
-        What may be spilled before files are written; 0: nothing.
+        How much may be spilled before files are written; 0 disables spilling.
     input_changelog : bool
-        Whether the rows as they came, ordered but not merged, become changelog files too.
+        Whether the rows are also written as changelog files, sorted but not merged.
     """
 
     def __init__(
@@ -61,9 +64,9 @@ class MergeTreeWriter:
     ) -> None:
         self._engine = engine
         self._buckets = buckets
-        self._spec = spec.buffered(_BUCKET)
+        self._spec = spec.for_write_buffer(_BUCKET)
         self._buffer = WriteBuffer(limit_bytes)
-        self._part_bytes = max(1, limit_bytes // _PART_SHARE, min(limit_bytes, _LEAST_PART_BYTES))
+        self._part_bytes = max(1, limit_bytes // _PART_SHARE, min(limit_bytes, _MIN_PART_BYTES))
         self._spill_bytes = spill_bytes
         self._input_changelog = input_changelog
         self._spilled: list[str] = []
@@ -71,7 +74,7 @@ class MergeTreeWriter:
         self._current: BucketState | None = None
 
     def add(self, rows: pa.Table, codes: Codes) -> None:
-        """Takes rows, which have a `_VALUE_KIND` column, with the numbers of their buckets."""
+        """Buffer rows, which have a `_VALUE_KIND` column, with the bucket number of each row."""
         self._buffer.add(rows, codes)
         if not self._buffer.is_full:
             return
@@ -81,14 +84,16 @@ class MergeTreeWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Writes everything as level-0 files."""
+        """Write all rows as level-0 files."""
         if not self._spilled:
-            self._write_at_once()
+            self._write_buffered()
         else:
             self._spill()
-            runs = [self._pieces(handle) for handle in self._spilled]
-            # A map keeps nothing of what it was given.
-            for merged in map(self._merged, map(_in_one_piece, windows(runs, self._spec.key_fields, self._part_bytes))):
+            runs = [self._load_run(handle) for handle in self._spilled]
+            # A map keeps no reference to its input, unlike a loop variable.
+            for merged in map(
+                self._merge_rows, map(_combine_window, cut_into_windows(runs, self._spec.key_fields, self._part_bytes))
+            ):
                 self._write(merged)
             self._drop_spilled()
         if self._current is not None:
@@ -96,13 +101,13 @@ class MergeTreeWriter:
             self._current = None
 
     def abort(self) -> None:
-        """Forgets all rows that are not in files."""
+        """Drop all rows that are not in files yet."""
         self._buffer.clear()
         self._drop_spilled()
         self._current = None
 
     def _spill(self) -> None:
-        """Spills what is buffered, in parts of about the same size: each is ordered alone."""
+        """Spill the buffered rows in runs of about the same size; each run is sorted on its own."""
         parts = max(1, round(self._buffer.held_bytes / self._part_bytes))
         limit = -(-self._buffer.held_bytes // parts)
         while self._spill_run(limit):
@@ -112,18 +117,18 @@ class MergeTreeWriter:
         drained = self._buffer.drain(limit_bytes)
         if drained is None:
             return False
-        table, codes = _by_arrival(*drained), drained[1]
-        del drained  # what is copied below is freed column by column
-        schema, order = table.schema, groups_of(table, self._spec).order
+        table, codes = _add_order_columns(*drained), drained[1]
+        del drained  # each column is freed after its copy below
+        schema, order = table.schema, group_rows_by_key(table, self._spec).order
         columns = table.columns
         del table
-        ordered = pa.Table.from_arrays(taken(columns, order), schema=schema)
-        ordered = _numbered(ordered, _sequence_numbers(codes, self._buckets))
+        ordered = pa.Table.from_arrays(take_rows(columns, order), schema=schema)
+        ordered = _set_sequence_numbers(ordered, _assign_sequence_numbers(codes, self._buckets))
         self._spilled.append(self._engine.temp.spill(ordered))
         self._spilled_bytes += ordered.nbytes
         return True
 
-    def _pieces(self, handle: str) -> Iterator[Piece]:
+    def _load_run(self, handle: str) -> Iterator[Piece]:
         return (Piece(batch, 0) for batch in self._engine.temp.load(handle, _BATCH_ROWS))
 
     def _drop_spilled(self) -> None:
@@ -131,67 +136,72 @@ class MergeTreeWriter:
             self._engine.temp.drop(handle)
         self._spilled, self._spilled_bytes = [], 0
 
-    def _write_at_once(self) -> None:
+    def _write_buffered(self) -> None:
         drained = self._buffer.drain()
         if drained is None:
             return
-        table, numbers = _by_arrival(*drained), _sequence_numbers(drained[1], self._buckets)
+        table, numbers = _add_order_columns(*drained), _assign_sequence_numbers(drained[1], self._buckets)
         del drained
-        merged = self._merged(table, numbers)
-        del table  # files hold what is merged until their row groups are full
+        merged = self._merge_rows(table, numbers)
+        del table  # open files keep merged rows in memory until a row group is full
         self._write(merged, numbers)
 
-    def _merged(self, table: pa.Table, numbers: Codes | None = None) -> pa.Table:
-        """The rows merged, which hold each of their keys whole; `numbers` are the sequence numbers by arrival."""
+    def _merge_rows(self, table: pa.Table, numbers: Codes | None = None) -> pa.Table:
+        """Merge rows that contain all records of their keys.
+
+        `numbers` are the sequence numbers by arrival; None if the rows have their own.
+        """
         if self._input_changelog:
-            raw = table.take(pa.array(groups_of(table, self._spec).order))
-            for state, rows in _by_bucket(raw, numbers, self._buckets):
+            raw = table.take(pa.array(group_rows_by_key(table, self._spec).order))
+            for state, rows in _split_by_bucket(raw, numbers, self._buckets):
                 self._buckets.write_changelog(state, rows)
         return merge(table, self._spec)
 
     def _write(self, merged: pa.Table, numbers: Codes | None = None) -> None:
-        for state, rows in _by_bucket(merged, numbers, self._buckets):
+        for state, rows in _split_by_bucket(merged, numbers, self._buckets):
             if self._current is not None and self._current is not state:
                 self._buckets.finish(self._current)
             self._current = state
-            self._buckets.files_of(state).write(rows)
-            self._buckets.relieve()
+            self._buckets.get_open_files(state).write(rows)
+            self._buckets.release_memory()
 
 
-def _in_one_piece(window: Sequence[Piece]) -> pa.Table:
+def _combine_window(window: Sequence[Piece]) -> pa.Table:
     return pa.Table.from_batches([piece.batch for piece in window]).combine_chunks()
 
 
-def _by_arrival(table: pa.Table, codes: Codes) -> pa.Table:
-    """The rows with what orders them.
+def _add_order_columns(table: pa.Table, codes: Codes) -> pa.Table:
+    """Append the columns that order the rows: bucket and arrival.
 
-    Arrival stands for the sequence number: it ascends over all buckets, so that nothing need be sorted by it.
+    The arrival represents the sequence number: it ascends over all buckets, so that no sort by it is necessary.
     """
     arrival = pa.array(np.arange(table.num_rows, dtype=np.int64))
     return table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, pa.array(codes))
 
 
-def _numbered(table: pa.Table, numbers: Codes) -> pa.Table:
-    """Sequence numbers in place of arrival."""
-    place = table.column_names.index(SEQUENCE_NUMBER.name)
+def _set_sequence_numbers(table: pa.Table, numbers: Codes) -> pa.Table:
+    """Replace the arrival by the sequence number."""
+    position = table.column_names.index(SEQUENCE_NUMBER.name)
     given = pa.array(numbers[np.asarray(table[SEQUENCE_NUMBER.name])])
-    return table.set_column(place, SEQUENCE_NUMBER.name, given)
+    return table.set_column(position, SEQUENCE_NUMBER.name, given)
 
 
-def _by_bucket(ordered: pa.Table, numbers: Codes | None, buckets: Buckets) -> Iterator[tuple[BucketState, pa.Table]]:
-    """Ordered rows cut into buckets, with their own sequence numbers in place of their arrival."""
+def _split_by_bucket(
+    ordered: pa.Table, numbers: Codes | None, buckets: Buckets
+) -> Iterator[tuple[BucketState, pa.Table]]:
+    """Cut sorted rows into buckets, and replace the arrival by the sequence number."""
     codes = np.asarray(ordered[_BUCKET.name])
     if numbers is not None:
-        ordered = _numbered(ordered, numbers)
+        ordered = _set_sequence_numbers(ordered, numbers)
     bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
     for start, end in itertools.pairwise(bounds):
         if end > start:
             yield buckets.states[int(codes[start])], ordered.slice(start, end - start)
 
 
-def _sequence_numbers(codes: Codes, buckets: Buckets) -> Codes:
-    """The number of each row: ascending within its bucket, from the bucket's next one on."""
-    order = buckets.order_of(codes)
+def _assign_sequence_numbers(codes: Codes, buckets: Buckets) -> Codes:
+    """Return the sequence number of each row: ascending in its bucket, from the bucket's next number on."""
+    order = buckets.sort_by_bucket(codes)
     counts = np.bincount(codes, minlength=len(buckets.states))
     starts = np.cumsum(counts) - counts
     following = np.array([state.next_sequence for state in buckets.states], np.int64)

@@ -1,8 +1,7 @@
-"""What a writer must know of the files there are: those of its buckets, where sequence numbers go on, and how many
-buckets partitions have.
+"""Read the state of buckets from a snapshot: their files, sequence numbers, and the bucket count of partitions.
 
-Law: only manifests that may hold the partitions asked for are read; numbers go on behind the largest of the bucket's
-files. Source: `AbstractFileStoreWrite`, `FileSystemWriteRestore`.
+Invariant: only manifests that may contain the requested partitions are read, and new sequence numbers are larger than
+those of the bucket's files. Source: `AbstractFileStoreWrite`, `FileSystemWriteRestore`.
 """
 
 from __future__ import annotations
@@ -12,35 +11,35 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from attrs import field, frozen
 
-from paimon.domain.manifest.columns import EntryColumns
 from paimon.domain.manifest.entries import DataFileMeta, ManifestFileMeta
+from paimon.domain.manifest.entry_columns import EntryColumns
 from paimon.domain.manifest.manifest_stats import may_hold_partition
 from paimon.domain.row.binary_row import deserialize
-from paimon.domain.scan.assemble import by_bucket
+from paimon.domain.scan.assemble import group_by_bucket
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.manifests import data_manifests, live_columns
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
+from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import Address
-from paimon.ports.engine import Engine
 
 _MAX_SEQUENCE = "sequence.generation.max-sequence-number"
-"""Snapshot property of newer releases: the largest number ever given."""
-_PRUNED_TIMES = 4
-"""Who asks more often meets partitions one by one: from then on the whole table is looked at, once."""
+"""Snapshot property of newer releases: the largest sequence number of the table."""
+_MAX_PRUNED_READS = 4
+"""After this many reads of single partitions, all manifests are read once."""
 
 
 @frozen(hash=False)
-class Restored:
+class BucketStates:
     """The state of some buckets.
 
     Parameters
     ----------
-    next_sequence : mapping
+    next_sequence : mapping of Address to int
         The first free sequence number of each bucket.
-    total_buckets : mapping
-        Partition -> its number of buckets; partitions without files are missing.
-    files : mapping
-        The live files of each bucket, where they were asked for.
+    total_buckets : mapping of bytes to int
+        The number of buckets of each partition; partitions without files are missing.
+    files : mapping of Address to DataFileMeta
+        The live files of each bucket, if they were requested.
     """
 
     next_sequence: Mapping[Address, int] = field(factory=dict)
@@ -48,49 +47,62 @@ class Restored:
     files: Mapping[Address, tuple[DataFileMeta, ...]] = field(factory=dict)
 
 
-class Restoring:
-    """Reads the state of buckets from one snapshot, as they are met: a state machine that only remembers."""
+class BucketStateReader:
+    """Read the state of buckets from one snapshot on demand. A state machine that only caches.
 
-    def __init__(self, engine: Engine, table: TableDefinition, snapshot: Snapshot | None, keeps_files: bool) -> None:
-        self._engine = engine
-        self._table = table
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot, optional
+        The snapshot to read; None for an empty table.
+    keeps_files : bool
+        Whether the files of the buckets are requested.
+    """
+
+    def __init__(self, context: TableContext, snapshot: Snapshot | None, keeps_files: bool) -> None:
+        self._context = context
         self._snapshot = snapshot
         self._keeps_files = keeps_files
-        self._asked = 0
-        self._whole: EntryColumns | None = None
+        self._reads = 0
+        self._all_files: EntryColumns | None = None
 
-    def state_of(self, addresses: Collection[Address]) -> Restored:
-        """The state of these buckets in the snapshot."""
+    def read_states(self, addresses: Collection[Address]) -> BucketStates:
+        """Return the state of these buckets in the snapshot."""
         if self._snapshot is None:
-            return Restored(dict.fromkeys(addresses, 0))
+            return BucketStates(dict.fromkeys(addresses, 0))
         given = self._snapshot.properties.get(_MAX_SEQUENCE, "")
         floor = int(given) + 1 if given.isdecimal() else 0
-        live = self._live({a.partition for a in addresses})
+        live = self._load_live_files({a.partition for a in addresses})
         codes = {partition: code for code, partition in enumerate(live.partition_rows)}
-        totals = _totals(live)
+        totals = read_total_buckets(live)
         wanted = {(codes[a.partition], a.bucket): a for a in addresses if a.partition in codes}
-        mine = live.where(np.isin(_places(live), [_place(*place) for place in wanted]))
-        largest = _largest(mine)
-        return Restored(
+        matching = live.filter(np.isin(_to_bucket_codes(live), [_to_bucket_code(*pair) for pair in wanted]))
+        largest = _find_largest_sequences(matching)
+        return BucketStates(
             {a: max(floor, largest.get(a, -1) + 1) for a in addresses},
             totals,
-            {Address(b.partition, b.bucket): b.files for b in by_bucket(mine, None)} if self._keeps_files else {},
+            {Address(b.partition, b.bucket): b.files for b in group_by_bucket(matching, None)}
+            if self._keeps_files
+            else {},
         )
 
-    def _live(self, partitions: Collection[bytes]) -> EntryColumns:
-        """Live files of at least these partitions."""
+    def _load_live_files(self, partitions: Collection[bytes]) -> EntryColumns:
+        """Return the live files of at least these partitions."""
         assert self._snapshot is not None
-        self._asked += 1
-        if self._whole is None and self._asked <= _PRUNED_TIMES:
-            near = _near(data_manifests(self._engine, self._table, self._snapshot), self._table, partitions)
-            return _real(live_columns(self._engine, self._table, near))
-        if self._whole is None:
-            manifests = data_manifests(self._engine, self._table, self._snapshot)
-            self._whole = _real(live_columns(self._engine, self._table, manifests))
-        return self._whole
+        self._reads += 1
+        if self._all_files is None and self._reads <= _MAX_PRUNED_READS:
+            selected = _select_manifests(
+                read_data_manifests(self._context, self._snapshot), self._context.table, partitions
+            )
+            return _drop_postponed(read_live_columns(self._context, selected))
+        if self._all_files is None:
+            manifests = read_data_manifests(self._context, self._snapshot)
+            self._all_files = _drop_postponed(read_live_columns(self._context, manifests))
+        return self._all_files
 
 
-def _near(
+def _select_manifests(
     manifests: Collection[ManifestFileMeta], table: TableDefinition, partitions: Collection[bytes]
 ) -> list[ManifestFileMeta]:
     types = [f.type for f in table.schema.partition_fields]
@@ -98,33 +110,34 @@ def _near(
     return [m for m in manifests if any(may_hold_partition(m, values, types) for values in wanted)]
 
 
-def _real(live: EntryColumns) -> EntryColumns:
-    """Without the files of postponed buckets."""
-    return live.where(live.buckets >= 0)
+def _drop_postponed(live: EntryColumns) -> EntryColumns:
+    """Return the files without those of the postponed bucket."""
+    return live.filter(live.buckets >= 0)
 
 
-def _place(partition: int, bucket: int) -> int:
+def _to_bucket_code(partition: int, bucket: int) -> int:
     return partition << 31 | bucket
 
 
-def _places(live: EntryColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _to_bucket_codes(live: EntryColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return live.partitions << 31 | live.buckets
 
 
-def _totals(live: EntryColumns) -> dict[bytes, int]:
+def read_total_buckets(live: EntryColumns) -> dict[bytes, int]:
+    """Return the number of buckets of each partition that has one of these files."""
     found, first = np.unique(live.partitions, return_index=True)
     totals = live.total_buckets[first]
     return {live.partition_rows[p]: total for p, total in zip(found.tolist(), totals.tolist(), strict=True)}
 
 
-def _largest(live: EntryColumns) -> dict[Address, int]:
-    """The largest sequence number of each bucket."""
+def _find_largest_sequences(live: EntryColumns) -> dict[Address, int]:
+    """Return the largest sequence number of each bucket."""
     if not len(live):
         return {}
-    places = _places(live)
-    order = np.argsort(places, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(places[order]) != 0])
+    bucket_codes = _to_bucket_codes(live)
+    order = np.argsort(bucket_codes, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(bucket_codes[order]) != 0])
     largest = np.maximum.reduceat(live.number("_MAX_SEQUENCE_NUMBER")[order], starts)
-    rows = zip(live.partitions[order][starts].tolist(), live.buckets[order][starts].tolist(), largest.tolist(),
-               strict=True)  # fmt: skip
+    partitions, buckets = (codes[order][starts].tolist() for codes in (live.partitions, live.buckets))
+    rows = zip(partitions, buckets, largest.tolist(), strict=True)
     return {Address(live.partition_rows[partition], bucket): number for partition, bucket, number in rows}

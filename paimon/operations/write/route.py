@@ -1,12 +1,14 @@
-"""Which partition and bucket each row belongs to.
+"""Compute the partition and the bucket of each row.
 
-Law: rows of equal partition values and equal bucket meet in one group; the rows themselves are not moved here.
-Source: `RowKeyExtractor`, `FixedBucketRowKeyExtractor`, `AppendTableRowKeyExtractor`.
+Invariant: rows with equal partition values and equal bucket get the same address. Rows are not moved. Source:
+`RowKeyExtractor`, `FixedBucketRowKeyExtractor`, `AppendTableRowKeyExtractor`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -14,41 +16,51 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.bucket.columnar import buckets_of
-from paimon.domain.columns.conform import conform
+from paimon.domain.bucket.bucket_columnar import compute_buckets
+from paimon.domain.bucket.postponed import compute_first_buckets
+from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.row.columnar import serialize_rows
+from paimon.domain.row.row_hash_columnar import serialize_rows
+from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.simple_stats import EMPTY_ROW
 from paimon.domain.types.data_types import DataField
 
 Codes: TypeAlias = npt.NDArray[np.int64]
+ReadBucketCounts: TypeAlias = Callable[[Collection[bytes]], Mapping[bytes, int]]
+"""Returns the number of buckets of partitions."""
 
-
-_COUNTED = 4
-"""Codes up to so many times the number of rows are counted in an array; beyond, hashed."""
+_MAX_CODES_PER_ROW = 4
+"""Codes up to this many times the number of rows are counted in an array; larger codes are hashed."""
 
 
 class Address(NamedTuple):
-    """A bucket of a partition; `partition` is a serialised BinaryRow."""
+    """A bucket of a partition; `partition` is a serialized BinaryRow."""
 
     partition: bytes
     bucket: int
 
 
+class Router(Protocol):
+    """Computes the address of each row."""
+
+    def route(self, table: pa.Table) -> tuple[list[Address], Codes]:
+        """Return the distinct addresses, and for each row the position of its address in the list."""
+
+
 @frozen
 class Routing:
-    """What rows are routed by.
+    """The columns and the function that define the partition and the bucket of a row.
 
     Parameters
     ----------
     partition_fields, bucket_fields : tuple of DataField
         The columns of the partition and of the bucket key.
     buckets : int
-        The number of buckets that rows are spread over.
+        The number of buckets of each partition.
     function : str
-        `bucket-function.type`.
+        The value of `bucket-function.type`.
     """
 
     partition_fields: tuple[DataField, ...]
@@ -58,55 +70,199 @@ class Routing:
 
     @classmethod
     def of(cls, schema: TableSchema, total_buckets: int, function: str) -> Routing:
-        """The routing of a table; `total_buckets` below 1 means that there is bucket 0 only."""
+        """Return the routing of a table.
+
+        Parameters
+        ----------
+        schema : TableSchema
+            Names the partition columns and the bucket key.
+        total_buckets : int
+            The number of buckets of each partition; below 1, all rows belong to bucket 0.
+        function : str
+            The value of `bucket-function.type`.
+
+        Returns
+        -------
+        Routing
+            Without bucket columns if `total_buckets` is below 1.
+        """
         keys = tuple(schema.field_of(name) for name in schema.bucket_keys) if total_buckets > 0 else ()
         return cls(schema.partition_fields, keys, max(1, total_buckets), function)
 
     def route(self, table: pa.Table) -> tuple[list[Address], Codes]:
-        """The addresses met, and for each row the position of its address."""
-        partitions, codes = self._partitions(table)
+        """Compute the addresses of rows.
+
+        Returns
+        -------
+        list of Address
+            The distinct addresses.
+        int64 array
+            For each row the position of its address in the list.
+        """
+        partitions, codes = encode_partitions(table, self.partition_fields)
         if self.bucket_fields:
-            keys = [_whole(table[f.name]) for f in self.bucket_fields]
-            types = [f.type for f in self.bucket_fields]
-            codes = codes * self.buckets + buckets_of(keys, types, self.buckets, self.function)
-        values, codes = _dense(codes)
+            codes = codes * self.buckets + self.compute_buckets(table, self.buckets)
+        values, codes = to_dense_codes(codes)
         pairs = (divmod(value, self.buckets) for value in values.tolist())
         return [Address(partitions[partition], bucket) for partition, bucket in pairs], codes
 
-    def _partitions(self, table: pa.Table) -> tuple[list[bytes], Codes]:
-        codes = np.zeros(table.num_rows, np.int64)
-        columns = [_whole(table[f.name]) for f in self.partition_fields]
-        if not columns:
-            return [EMPTY_ROW], codes
-        for column in columns:
-            encoded = column.dictionary_encode("encode")
-            codes = codes * len(encoded.dictionary) + np.asarray(encoded.indices)
-            codes = _dense(codes)[1]
-        # Assigning backwards leaves the first row of each code.
-        first = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
-        first[codes[::-1]] = np.arange(table.num_rows)[::-1]
-        rows = pa.array(first)
-        types = [f.type for f in self.partition_fields]
-        return serialize_rows([column.take(rows) for column in columns], types), codes
+    def compute_buckets(self, table: pa.Table, buckets: int) -> Codes:
+        """Return the bucket of each row if its partition has this number of buckets."""
+        keys = [combine_chunks(table[f.name]) for f in self.bucket_fields]
+        return compute_buckets(keys, [f.type for f in self.bucket_fields], buckets, self.function)
 
 
-def task_ids(table: TableDefinition, rows: pa.Table, tasks: int) -> pa.Int32Array:
-    """For each row the task, of `tasks`, that writes its bucket of its partition; equal in every process."""
+def encode_partitions(table: pa.Table, fields: Sequence[DataField]) -> tuple[list[bytes], Codes]:
+    """Find the partition of each row.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    fields : sequence of DataField
+        The partition columns.
+
+    Returns
+    -------
+    list of bytes
+        The distinct partitions, each as serialized row.
+    int64 array
+        For each row the position of its partition.
+    """
+    codes = np.zeros(table.num_rows, np.int64)
+    columns = [combine_chunks(table[f.name]) for f in fields]
+    if not columns:
+        return [EMPTY_ROW], codes
+    for column in columns:
+        encoded = column.dictionary_encode("encode")
+        codes = codes * len(encoded.dictionary) + np.asarray(encoded.indices)
+        codes = to_dense_codes(codes)[1]
+    # Assignment in reverse order keeps the first row of each code.
+    first = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    first[codes[::-1]] = np.arange(table.num_rows)[::-1]
+    rows = pa.array(first)
+    return serialize_rows([column.take(rows) for column in columns], [f.type for f in fields]), codes
+
+
+@frozen
+class PostponedRouting:
+    """Routes all rows of a partition to its postponed bucket."""
+
+    routing: Routing
+
+    def route(self, table: pa.Table) -> tuple[list[Address], Codes]:
+        """Return one address for each partition, and for each row the position of its address."""
+        partitions, codes = encode_partitions(table, self.routing.partition_fields)
+        return [Address(partition, POSTPONED) for partition in partitions], codes
+
+
+@frozen(eq=False)
+class PartitionRouting:
+    """Routes rows to buckets where partitions have different numbers of buckets.
+
+    Parameters
+    ----------
+    routing : Routing
+        Names the columns and the bucket function.
+    read_counts : callable
+        Returns the number of buckets of partitions.
+    """
+
+    routing: Routing
+    read_counts: ReadBucketCounts
+
+    def route(self, table: pa.Table) -> tuple[list[Address], Codes]:
+        """Return the distinct addresses, and for each row the position of its address in the list."""
+        partitions, codes = encode_partitions(table, self.routing.partition_fields)
+        counts = self.read_counts(partitions)
+        by_partition = np.array([counts[partition] for partition in partitions], np.int64)
+        stride = int(by_partition.max(initial=1))
+        buckets = np.zeros(len(codes), np.int64)
+        for count in np.unique(by_partition).tolist():
+            mask = by_partition[codes] == count
+            rows = table if mask.all() else table.filter(pa.array(mask))
+            buckets[mask] = self.routing.compute_buckets(rows, count)
+        values, codes = to_dense_codes(codes * stride + buckets)
+        pairs = (divmod(value, stride) for value in values.tolist())
+        return [Address(partitions[partition], bucket) for partition, bucket in pairs], codes
+
+
+def assign_task_ids(
+    table: TableDefinition, rows: pa.Table, tasks: int, counts: Mapping[bytes, int] | None = None
+) -> pa.Int32Array:
+    """Assign each row to the task that writes its bucket; the result is equal in every process.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        Defines partitions and buckets.
+    rows : Table
+        Has at least the partition columns and the bucket key.
+    tasks : int
+        The number of tasks.
+    counts : mapping of bytes to int, optional
+        The number of buckets of each partition, if it is not that of the table; a partition without one has the number
+        of a new partition of a postponed table.
+
+    Returns
+    -------
+    int32 array
+        For each row a number from 0 to `tasks - 1`.
+
+    Raises
+    ------
+    InvalidRequest
+        A partition column or a column of the bucket key is missing.
+    """
     schema, options = table.schema, table.options
-    routing = Routing.of(schema, options.bucket, options.bucket_function)
-    named = {f.name: f for f in (*routing.partition_fields, *routing.bucket_fields)}
+    routing = Routing.of(schema, options.bucket if counts is None else 1, options.bucket_function)
+    router: Router = routing
+    if counts is not None:
+        known = defaultdict(lambda: compute_first_buckets(options, 0, 0), counts)
+        router = PartitionRouting(routing, lambda _: known)
+    fields = (*routing.partition_fields, *routing.bucket_fields)
+    addresses, codes = router.route(select_columns(rows, fields, table.table_name))
+    return pa.array(find_tasks(addresses, tasks)[codes])
+
+
+def find_tasks(addresses: Sequence[Address], tasks: int) -> npt.NDArray[np.int32]:
+    """Return for each address the number of the task that writes it, from 0 to `tasks - 1`."""
+    return np.array([(crc32(a.partition) + a.bucket) % tasks for a in addresses], np.int32)
+
+
+def select_columns(rows: pa.Table, fields: Sequence[DataField], table_name: str) -> pa.Table:
+    """Return the columns that select the partition and the bucket, conformed to the schema.
+
+    Parameters
+    ----------
+    rows : Table
+        The rows.
+    fields : sequence of DataField
+        The columns; one may be named twice.
+    table_name : str
+        The table, for errors.
+
+    Returns
+    -------
+    Table
+        Each column once.
+
+    Raises
+    ------
+    InvalidRequest
+        A column is missing.
+    """
+    named = {f.name: f for f in fields}
     missing = [name for name in named if name not in rows.column_names]
     if missing:
-        raise InvalidRequest(f"the rows lack the column {missing[0]!r}", subject=missing[0])
-    addresses, codes = routing.route(conform(rows.select(list(named)), tuple(named.values()), table.identifier))
-    task_of = [(crc32(a.partition) + a.bucket) % tasks for a in addresses]
-    return pa.array(np.array(task_of, np.int32)[codes])
+        raise InvalidRequest(f"Column {missing[0]!r} is missing in the rows", subject=missing[0])
+    return conform_to_fields(rows.select(list(named)), tuple(named.values()), table_name)
 
 
-def _dense(codes: Codes) -> tuple[Codes, Codes]:
-    """The distinct codes, and each row's position among them."""
+def to_dense_codes(codes: Codes) -> tuple[Codes, Codes]:
+    """Return the distinct codes, and for each row the position of its code among them."""
     top = int(codes.max(initial=0))
-    if top > _COUNTED * len(codes):
+    if top > _MAX_CODES_PER_ROW * len(codes):
         encoded = pa.array(codes).dictionary_encode()
         return np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64)
     present = np.bincount(codes) > 0
@@ -115,5 +271,6 @@ def _dense(codes: Codes) -> tuple[Codes, Codes]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def combine_chunks(column: pa.ChunkedArray) -> pa.Array:
+    """Return the column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,226 +1,334 @@
-"""TableWriter: rows in, data files and commit messages out.
+"""Write rows to data files and return commit messages: the writer behind all methods that write.
 
-Law: nothing that it writes is visible before its messages are committed; what was not handed out is removed by
-`abort` and `close`.
-Source: `TableWriteImpl`, `AbstractFileStoreWrite`.
+Invariant: rows are visible only after their messages are committed; `abort` and `close` delete the files that no
+message contains. Source: `TableWriteImpl`, `AbstractFileStoreWrite`.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Mapping
+from typing import Protocol
 
-from paimon.domain.columns.conform import conform
-from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
-from paimon.domain.merge.registry import engine_of
-from paimon.domain.merge.spec import MergeSpec
+import pyarrow as pa
+
+from paimon.domain.commit.message import CommitMessage, DataIncrement, KeyIndexBase
+from paimon.domain.commit.overwrite import partitions_of_spec
+from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.merge.merge_engines import get_merge_engine
+from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.options.parse import LARGEST_LONG, parse_memory
-from paimon.domain.row.kinds import RETRACTS, kinds_of
+from paimon.domain.schema.bucket_mode import BucketMode
+from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.domain.types.system import VALUE_KIND
+from paimon.operations.buckets.bucket_assigner import BucketAssigner
+from paimon.operations.buckets.key_index import KeyIndex
+from paimon.operations.commit.history import is_committed
+from paimon.operations.data_files.file_layout import FileLayout
+from paimon.operations.table_context import TableContext
 from paimon.operations.write.append import AppendWriter
 from paimon.operations.write.buckets import Buckets
-from paimon.operations.write.buffer import pieces
+from paimon.operations.write.buffer import cut_into_slices
 from paimon.operations.write.committed import CommittedFiles
 from paimon.operations.write.inline import InlineCompaction
 from paimon.operations.write.merge_tree import MergeTreeWriter
-from paimon.operations.write.route import Address, Routing
-from paimon.ports.engine import Engine
+from paimon.operations.write.postponed import PartitionBucketCounts, PostponedWriter, build_postponed_layout
+from paimon.operations.write.prepare_rows import prepare_rows
+from paimon.operations.write.replaced_partitions import check_other_partitions
+from paimon.operations.write.route import Address, Codes, PartitionRouting, PostponedRouting, Router, Routing
+from paimon.operations.write.route_cross_partition import CrossPartitionRouting
+from paimon.operations.write.route_dynamic import DynamicRouting
 
 _APPEND_BUFFER_BYTES = 64 * 1024 * 1024
-"""Append tables sort nothing, so there is no gain in holding more rows than fill a row group."""
+"""Append tables do not sort, so buffering more rows than fill a row group has no benefit."""
 _BUFFER_SHARE = 2
-"""The write buffer's part of the engine's memory: what leaves it is sorted, and so held twice."""
+"""The part of the memory budget (1/n) for the write buffer: rows are copied when they are sorted."""
 _SPILL = "write-buffer-spill.max-disk-size"
 
 
+class RowWriter(Protocol):
+    """Buffers the rows of all buckets, and writes them to files."""
+
+    def add(self, rows: pa.Table, codes: Codes) -> None:
+        """Buffer rows with the bucket number of each row."""
+
+    def flush(self) -> None:
+        """Write all buffered rows, and close the files."""
+
+    def abort(self) -> None:
+        """Drop all rows that are not in files yet."""
+
+
 class TableWriter:
-    """Writes one table for one job.
+    """Write one table for one job.
 
     Parameters
     ----------
-    engine : Engine
-    table : TableDefinition
+    context : TableContext
+        Engine and table.
     commit_user : str
-        Who will commit. (Only dynamic buckets will need it: their writers share work by user.)
+        The user of the commits to come; postponed files have it in their names.
     ignore_previous : bool
-        For overwrites: sequence numbers begin anew, and partitions may have had another number of buckets.
+        For overwrites: sequence numbers start at 0, and partitions may have had another number of buckets.
+    replaced : mapping of str to object, optional
+        For overwrites: the partition values to replace (``{}`` the whole table); None for the partitions written.
+    streaming : bool
+        Whether more commits follow the first one; `postpone.batch-write-fixed-bucket` does not apply to such writers.
+    level : int
+        The level of the new files of a primary-key table. Above 0, the partitions must be replaced as a whole, and
+        the rows must be flushed once only, because the files of a level do not overlap.
 
     Raises
     ------
     Unsupported
-        For tables that cannot be written yet (dynamic and postponed buckets, external paths).
+        This kind of table cannot be written yet (external paths).
     """
 
     def __init__(
-        self, engine: Engine, table: TableDefinition, commit_user: str, *, ignore_previous: bool = False
+        self,
+        context: TableContext,
+        commit_user: str,
+        *,
+        ignore_previous: bool = False,
+        replaced: Mapping[str, object] | None = None,
+        streaming: bool = False,
+        level: int = 0,
     ) -> None:
-        schema, options = table.schema, table.options
-        self._table = table
-        self._keyed = bool(schema.primary_keys)
-        total = _total_buckets(table)
-        self._routing = Routing.of(schema, total, options.bucket_function)
-        compacts = total > 0 and not options.write_only
-        # Without buckets every writer begins at number 0: order by number means nothing there.
-        ignores = ignore_previous or total < 1
-        committed = None if ignores else CommittedFiles(engine, table, keeps_files=compacts)
-        self._buckets = Buckets(engine, table, total, committed)
-        self._compaction = InlineCompaction(engine, table, self._buckets, committed, total) if compacts else None
-        limit = min(options.write_buffer_bytes, max(1, engine.memory.bytes // _BUFFER_SHARE))
-        self._limit = limit if self._keyed else min(limit, _APPEND_BUFFER_BYTES)
+        _check_writable(context.table)
+        options = context.options
+        self._context = context
+        self._table = context.table
+        self._has_keys = bool(context.schema.primary_keys)
+        self._compaction: InlineCompaction | None = None
+        limit = min(options.write_buffer_bytes, max(1, context.engine.memory.bytes // _BUFFER_SHARE))
+        self._limit = limit if self._has_keys else min(limit, _APPEND_BUFFER_BYTES)
+        self._router: Router | CrossPartitionRouting
+        self._is_streaming = streaming
+        self._context, self._commit_user = context, commit_user
+        self._may_repeat = streaming
+        self._rows: RowWriter
+        self._assigner: BucketAssigner | None = None
+        self._key_index: KeyIndex | None = None
+        self._replaced = replaced
+        self._leaves_partitions = ignore_previous and replaced != {} and bool(context.schema.partition_keys)
+        if context.table.bucket_mode is not BucketMode.POSTPONED:
+            self._use_table_buckets(context, commit_user, ignore_previous, level)
+        elif options.postpone_batch_write_fixed_bucket and not streaming:
+            self._use_partition_buckets(context, ignore_previous)
+        else:
+            self._use_postponed_buckets(context, commit_user)
+
+    def _use_table_buckets(self, context: TableContext, commit_user: str, ignore_previous: bool, level: int) -> None:
+        """Write to buckets whose number is that of the table, or to dynamic buckets."""
+        options, total = context.options, context.options.bucket
+        if context.table.bucket_mode is BucketMode.DYNAMIC:
+            self._assigner = BucketAssigner(context, ignore_previous=ignore_previous)
+            self._router = DynamicRouting(context, self._assigner)
+        elif context.table.bucket_mode is BucketMode.CROSS_PARTITION:
+            self._key_index = KeyIndex(
+                context, commit_user, ignore_previous=ignore_previous, is_bounded=not self._is_streaming
+            )
+            self._router = CrossPartitionRouting(context, self._key_index)
+        else:
+            self._router = Routing.of(context.schema, total, options.bucket_function)
+        has_buckets = context.table.bucket_mode is not BucketMode.UNAWARE
+        compacts = has_buckets and not options.write_only
+        # Without buckets every writer starts at sequence number 0, because rows have no order there.
+        ignores = ignore_previous or not has_buckets
+        committed = None if ignores else CommittedFiles(context, compacts or self._key_index is not None)
+        self._buckets = Buckets(context, lambda _: total, committed, FileLayout.of(context.table, level))
+        self._compaction = InlineCompaction(context, self._buckets, committed, total) if compacts else None
         self._rows = (
-            _merge_tree_writer(engine, table, self._buckets, limit, ignore_previous)
-            if self._keyed
+            _create_merge_tree_writer(context, self._buckets, self._limit, ignore_previous)
+            if self._has_keys
             else AppendWriter(self._buckets, self._limit)
         )
 
+    def _use_partition_buckets(self, context: TableContext, ignore_previous: bool) -> None:
+        """Write to the real buckets of postponed partitions, and leave compaction to others, as Java does."""
+        committed = CommittedFiles(context, keeps_files=False)
+        counts = PartitionBucketCounts(context, committed)
+        self._router = PartitionRouting(Routing.of(context.schema, 1, context.options.bucket_function), counts.read)
+        self._buckets = Buckets(context, counts.total_of, None if ignore_previous else committed)
+        self._rows = _create_merge_tree_writer(context, self._buckets, self._limit, ignore_previous)
+
+    def _use_postponed_buckets(self, context: TableContext, commit_user: str) -> None:
+        """Append to postponed buckets."""
+        self._router = PostponedRouting(Routing.of(context.schema, POSTPONED, context.options.bucket_function))
+        self._buckets = Buckets(context, lambda _: POSTPONED, None, build_postponed_layout(context, commit_user))
+        spec = MergeSpec.of(context.schema, context.options)
+        self._rows = PostponedWriter(self._buckets, spec, min(self._limit, _APPEND_BUFFER_BYTES))
+
     def write(self, data: pa.Table | pa.RecordBatch, kinds: str | pa.Int8Array | None = None) -> None:
-        """Takes some rows.
+        """Buffer rows, and write files when the buffer is full.
 
         Parameters
         ----------
         data : Arrow table or batch
-            Columns of the table by name, in types that cast to the table's without loss.
+            Columns of the table by name, in types that can be cast to the table's types without loss.
         kinds : str or int8 array, optional
-            Row kinds: the name of a text column of `data` that is not stored, or the kinds' numbers. Default: inserts,
-            or what the table's `rowkind.field` says.
+            Row kinds: the name of a text column of `data` that is not stored, or the numbers of the kinds. By default
+            the kinds in the column of `rowkind.field`, or inserts.
 
         Raises
         ------
         InvalidRequest
-            The rows do not fit the table; nothing of them was taken.
+            The rows do not fit the table; none of them was accepted.
         """
-        table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-        if isinstance(kinds, str):
-            table, kinds = _without_kinds(table, kinds)
-        rows = conform(table, self._table.schema.fields, f"table {self._table.identifier}")
-        rows = self._accepted(rows, kinds)
-        for piece in pieces(rows, self._limit):
-            addresses, codes = self._routing.route(piece)
-            self._rows.add(piece, self._buckets.numbers_of(addresses, codes))
+        rows = prepare_rows(self._table, data, kinds)
+        for piece in cut_into_slices(rows, self._limit):
+            known = self._key_index.base if self._key_index is not None else None
+            routed = self._route(piece)
+            if self._key_index is not None and self._key_index.base != known:
+                self._buckets.advance()  # a -D row must be newer than the rows that the key index has just learned of
+            self._add(*routed)
+
+    def write_routed(self, rows: pa.Table, addresses: list[Address], codes: Codes, base: KeyIndexBase | None) -> None:
+        """Buffer rows of a cross-partition table that the key index of another process routed.
+
+        Parameters
+        ----------
+        rows : Table
+            The rows from `CrossPartitionRouting.route`.
+        addresses : list of Address
+            The distinct addresses.
+        codes : int64 array
+            For each row the position of its address in the list.
+        base : KeyIndexBase, optional
+            The snapshot from which the key index was built; None for overwrites.
+
+        Raises
+        ------
+        InvalidRequest
+            The table is no cross-partition table.
+        """
+        if self._key_index is None:
+            raise InvalidRequest(f"Table {self._table.table_name!r} has no key index, so its writers route rows")
+        self._key_index.base = base
+        self._add(rows, addresses, codes)
+
+    def _add(self, rows: pa.Table, addresses: list[Address], codes: Codes) -> None:
+        self._rows.add(rows, self._buckets.assign_numbers(addresses, codes))
+
+    def _route(self, rows: pa.Table) -> tuple[pa.Table, list[Address], Codes]:
+        """Return the rows to write, and their addresses; only an index across partitions changes rows."""
+        if isinstance(self._router, CrossPartitionRouting):
+            return self._router.route(rows)
+        return rows, *self._router.route(rows)
 
     def compact(self, partition: bytes, bucket: int, full: bool) -> None:
-        """Compact this bucket at the next `prepare_commit` (`full`: into one run), with what was written before."""
+        """Compact a bucket at the next `prepare_commit`, including the rows that were written before.
+
+        Parameters
+        ----------
+        partition : bytes
+            The partition as a serialized BinaryRow.
+        bucket : int
+            The bucket number.
+        full : bool
+            Whether all sorted runs are merged into one.
+
+        Raises
+        ------
+        InvalidRequest
+            A full compaction is requested, but writers of this table do not compact.
+        """
         if self._compaction is not None:
-            self._compaction.ask(Address(partition, bucket), full)
+            self._compaction.request(Address(partition, bucket), full)
         elif full:
             raise InvalidRequest(
-                f"writers of {self._table.identifier} do not compact",
+                f"Table {self._table.table_name!r} is not compacted by its writers",
                 subject="write-only",
-                hint="compact the table apart (Table.compact), or set write-only to false and give it buckets",
+                hint="call Table.compact, or set 'write-only' to false and 'bucket' to a positive number",
             )
 
     def flush(self) -> None:
-        """Writes what is buffered to files: what the table would refuse has been refused afterwards."""
+        """Write all buffered rows to files; rows that the table rejects raise at the latest here."""
         if self._compaction is not None:
             self._buckets.advance()
         self._rows.flush()
 
     def prepare_commit(self, identifier: int | None = BATCH_COMMIT_IDENTIFIER) -> list[CommitMessage]:
-        """Writes what is buffered, and compacts; one message for each bucket that changed since the last call.
+        """Write all buffered rows, and compact.
 
         Parameters
         ----------
         identifier : int, optional
-            That of the commit to come, by which `full-compaction.delta-commits` counts; None: not known.
+            The identifier of the next commit, which `full-compaction.delta-commits` counts; None if it is not known.
+
+        Returns
+        -------
+        list of CommitMessage
+            One message for each bucket that changed since the last call.
         """
         self.flush()
+        if self._key_index is not None and self._leaves_partitions:
+            self._key_index.base = self._check_other_partitions(self._key_index)
+        if self._compaction is not None:
+            self._compaction.run(identifier)
+        if self._assigner is not None:
+            self._add_index_files(self._assigner)
+        if self._key_index is not None:
+            self._key_index.end_batches(is_repeated=self._repeats_commit(identifier))
+            for state in self._buckets.states:
+                state.key_index = self._key_index.base if state.written != DataIncrement() else None
         if self._compaction is None:
-            return self._buckets.messages(kept=())
-        self._compaction.run(identifier)
-        return self._buckets.messages(self._compaction.kept)
+            return self._buckets.take_messages(kept=())
+        return self._buckets.take_messages(self._compaction.addresses_to_keep)
 
     def abort(self) -> None:
-        """Forgets what is buffered and removes the files that were not handed out."""
+        """Drop all buffered rows, and delete the files that no message contains."""
         self._rows.abort()
         self._buckets.abort()
+        if self._assigner is not None:
+            self._assigner.discard()
+        if self._key_index is not None:
+            self._key_index.close()
         if self._compaction is not None:
             self._compaction.close()
 
     def close(self) -> None:
-        """Like `abort`; after `prepare_commit` there is nothing left to remove."""
+        """Release all resources, as `abort` does; after `prepare_commit` no file is deleted."""
         self.abort()
 
-    def _accepted(self, rows: pa.Table, kinds: pa.Int8Array | None) -> pa.Table:
-        """The rows that are to be written, for keyed tables with their kinds."""
-        options = self._table.options
-        if kinds is None and options.rowkind_field is not None:
-            kinds = kinds_of(_kind_column(rows, options.rowkind_field), options.rowkind_field)
-        if kinds is not None:
-            rows, kinds = _filtered(rows, kinds, options.ignore_delete, options.ignore_update_before)
-        if not self._keyed:
-            _check_no_retracts(self._table, kinds)
-            return rows
-        if options.get("primary-key.nullable") != "true":
-            _check_keys(self._table, rows)
-        inserts = pa.array(np.zeros(rows.num_rows, np.int8))
-        return rows.append_column(VALUE_KIND.name, inserts if kinds is None else kinds)
+    def _check_other_partitions(self, index: KeyIndex) -> KeyIndexBase:
+        """Check that no key of the rows is in a partition that the overwrite leaves."""
+        if self._replaced is not None:
+            return check_other_partitions(self._context, index, partitions_of_spec(self._table, self._replaced))
+        written = {state.address.partition for state in self._buckets.states if state.written != DataIncrement()}
+        return check_other_partitions(self._context, index, written.__contains__)
+
+    def _add_index_files(self, assigner: BucketAssigner) -> None:
+        prepared = assigner.prepare()
+        for (partition, bucket), change in prepared.changes.items():
+            self._buckets.get_state(Address(partition, bucket)).index = change
+        for state in self._buckets.states:
+            if state.written != DataIncrement():
+                state.index_base = prepared.get_base(*state.address)
+
+    def _repeats_commit(self, identifier: int | None) -> bool:
+        """Return whether a stream that started again prepares a commit that it made before; its files are not used."""
+        if self._may_repeat and identifier is not None:
+            self._may_repeat = is_committed(self._context, self._commit_user, identifier)
+            return self._may_repeat
+        return False
 
 
-def _merge_tree_writer(
-    engine: Engine, table: TableDefinition, buckets: Buckets, limit_bytes: int, ignore_previous: bool
+def _create_merge_tree_writer(
+    context: TableContext, buckets: Buckets, limit_bytes: int, ignore_previous: bool
 ) -> MergeTreeWriter:
-    options = table.options
+    options = context.options
     given = options.get(_SPILL)
     spill_bytes = LARGEST_LONG if given is None else parse_memory(given, _SPILL)
     spill_bytes = spill_bytes if options.write_buffer_spillable else 0
-    # Overwrites tell no changes.
+    # Overwrites produce no changelog.
     changelog = options.changelog_producer == "input" and not ignore_previous
-    spec = MergeSpec.of(table.schema, options)
-    engine_of(spec)  # refuses unknown engines before any row comes
-    return MergeTreeWriter(engine, buckets, spec, limit_bytes, spill_bytes, changelog)
+    spec = MergeSpec.of(context.schema, options)
+    get_merge_engine(spec)  # refuses unknown merge engines before the first row
+    return MergeTreeWriter(context.engine, buckets, spec, limit_bytes, spill_bytes, changelog)
 
 
-def _total_buckets(table: TableDefinition) -> int:
-    """The number of buckets that new files say; -1 for append tables without buckets."""
-    options, keyed = table.options, bool(table.schema.primary_keys)
-    if options.data_file_external_paths_strategy != "none":
-        raise Unsupported("writing to external paths", hint="set data-file.external-paths.strategy to none")
-    if options.bucket == -1 and not keyed:
-        return -1
-    if options.bucket < 1:
-        what = "postponed buckets" if options.bucket == -2 else "dynamic buckets"
-        raise Unsupported(f"writing {table.identifier} with {what}", hint="set the option bucket to a number above 0")
-    return options.bucket
-
-
-def _kind_column(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    if name not in rows.column_names:
-        raise InvalidRequest(f"option 'rowkind.field' names {name!r}, which is no column", subject="rowkind.field",
-                             hint=did_you_mean(name, rows.column_names))  # fmt: skip
-    return rows[name]
-
-
-def _without_kinds(table: pa.Table, column: str) -> tuple[pa.Table, pa.Int8Array]:
-    if column not in table.column_names:
-        raise InvalidRequest(
-            f"there is no column {column!r} to take row kinds from", subject=column,
-            hint=did_you_mean(column, table.column_names),
-        )  # fmt: skip
-    return table.drop_columns([column]), kinds_of(table[column], column)
-
-
-def _filtered(
-    rows: pa.Table, kinds: pa.Int8Array, ignore_delete: bool, ignore_update_before: bool
-) -> tuple[pa.Table, pa.Int8Array]:
-    dropped = RETRACTS if ignore_delete else RETRACTS[:1] if ignore_update_before else RETRACTS[:0]
-    kept = pc.invert(pc.is_in(kinds, dropped))
-    return (rows, kinds) if kept.false_count == 0 else (rows.filter(kept), kinds.filter(kept))
-
-
-def _check_no_retracts(table: TableDefinition, kinds: pa.Int8Array | None) -> None:
-    if kinds is not None and pc.any(pc.is_in(kinds, RETRACTS)).as_py():
-        raise InvalidRequest(
-            f"{table.identifier} has no primary key, so it takes no -U and -D rows",
-            hint="set ignore-delete to drop them, or create the table with a primary key",
-        )
-
-
-def _check_keys(table: TableDefinition, rows: pa.Table) -> None:
-    for name in table.schema.primary_keys:
-        if rows[name].null_count:
-            raise InvalidRequest(f"column {name!r} is part of the primary key of {table.identifier}, but has nulls",
-                                 subject=name)  # fmt: skip
+def _check_writable(table: TableDefinition) -> None:
+    """Refuse a table that this library does not write yet."""
+    if table.options.data_file_external_paths_strategy != "none":
+        raise Unsupported("writing to external paths", hint="set 'data-file.external-paths.strategy' to none")

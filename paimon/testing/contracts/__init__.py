@@ -1,6 +1,25 @@
-"""Contract suites of the ports: derive a test class from them for an adapter of your own, and let pytest collect it."""
+"""Contract suites for ports, merge engines and aggregate functions: derive a test class, and let pytest collect it."""
 
+from paimon.testing.contracts.aggregates import AggregateContract
+from paimon.testing.contracts.catalogs import CatalogStoreContract
+from paimon.testing.contracts.executors import ExecutorContract
 from paimon.testing.contracts.files import FileIOContract
 from paimon.testing.contracts.formats import FormatIOContract
+from paimon.testing.contracts.key_stores import KeyStoresContract
+from paimon.testing.contracts.merge_engines import MergeEngineContract
+from paimon.testing.contracts.queries import QueryEngineContract
+from paimon.testing.contracts.snapshots import SnapshotCommitContract
+from paimon.testing.contracts.temp import TempStoreContract
 
-__all__ = ["FileIOContract", "FormatIOContract"]
+__all__ = [
+    "AggregateContract",
+    "CatalogStoreContract",
+    "ExecutorContract",
+    "FileIOContract",
+    "FormatIOContract",
+    "KeyStoresContract",
+    "MergeEngineContract",
+    "QueryEngineContract",
+    "SnapshotCommitContract",
+    "TempStoreContract",
+]

@@ -1,7 +1,7 @@
-"""The contract of FileIO as tests.
+"""Contract tests of the port FileIO.
 
-Law: an adapter is one iff a class derived from `FileIOContract`, whose `make_files` answers a fresh adapter and an
-empty root, passes.
+Invariant: an adapter fulfils the port if a class derived from `FileIOContract` passes. Its `make_files` returns a new
+adapter and an empty root.
 """
 
 from __future__ import annotations
@@ -19,14 +19,20 @@ _RACERS = 8
 
 
 class FileIOContract:
-    """Derive, and answer `make_files`."""
+    """Derive a test class from this one and implement `make_files`."""
 
     def make_files(self) -> tuple[FileIO, str]:
-        """A fresh adapter, and the path of a directory that holds nothing (it need not exist)."""
+        """Return a new adapter and the path of an empty directory, which need not exist.
+
+        Raises
+        ------
+        NotImplementedError
+            The derived class does not implement it.
+        """
         raise NotImplementedError
 
     def test_created_file_is_visible_at_close(self) -> None:
-        """Not before, and then whole."""
+        """A created file becomes visible when it is closed, and is complete."""
         files, root = self.make_files()
         path = f"{root}/a/b/data"
         output = files.create(path)
@@ -40,23 +46,23 @@ class FileIOContract:
         assert files.read(path) == b"onetwo"
 
     def test_aborted_file_leaves_nothing(self) -> None:
-        """Neither by `abort` nor by an exception."""
+        """Neither `abort` nor an exception leaves a file."""
         files, root = self.make_files()
         output = files.create(f"{root}/x/aborted")
         output.write(b"1" * 100_000)
         output.abort()
-        refused(ZeroDivisionError, lambda: _fail_while_writing(files, f"{root}/x/failed"))
+        expect_error(ZeroDivisionError, lambda: _fail_while_writing(files, f"{root}/x/failed"))
         assert [s.name for s in files.list(f"{root}/x")] == []
 
     def test_with_block_closes(self) -> None:
-        """Leaving the block makes the file visible."""
+        """A file becomes visible at the end of its `with` block."""
         files, root = self.make_files()
         with files.create(f"{root}/x") as output:
             output.write(b"")
         assert files.read(f"{root}/x") == b""
 
     def test_arrow_reads_and_writes(self) -> None:
-        """Arrow takes the output as a sink, and what `open` answers is seekable."""
+        """Arrow accepts the output as a sink, and `open` returns a seekable file."""
         files, root = self.make_files()
         table = pa.table({"a": list(range(1000))})
         with files.create(f"{root}/t.arrow") as output, pa.ipc.new_file(_sink(output), table.schema) as writer:
@@ -68,7 +74,7 @@ class FileIOContract:
         assert source.size() == len(files.read(f"{root}/t.arrow"))
 
     def test_put_if_absent(self) -> None:
-        """The first wins; an existing file is never changed."""
+        """The first call creates the file; later calls do not change it."""
         files, root = self.make_files()
         path = f"{root}/snapshot/snapshot-1"
         assert files.put_if_absent(path, b"first") is PutOutcome.CREATED
@@ -77,7 +83,7 @@ class FileIOContract:
         assert [s.name for s in files.list(f"{root}/snapshot")] == ["snapshot-1"]
 
     def test_put_if_absent_has_one_winner(self) -> None:
-        """Of racing threads exactly one creates the file, and its content stays."""
+        """One of several concurrent calls creates the file, and the others do not change it."""
         files, root = self.make_files()
         with ThreadPoolExecutor(_RACERS) as pool:
             for round_number in range(10):
@@ -89,45 +95,49 @@ class FileIOContract:
                 assert outcomes.count(PutOutcome.EXISTS) == _RACERS - 1
 
     def test_replace(self) -> None:
-        """Creates and replaces."""
+        """A call creates or replaces the file."""
         files, root = self.make_files()
         files.replace(f"{root}/h/LATEST", b"1")
         files.replace(f"{root}/h/LATEST", b"22")
         assert files.read(f"{root}/h/LATEST") == b"22"
 
     def test_missing_files(self) -> None:
-        """Reading is NotFound naming the path; listing is empty; there is no status."""
+        """A read raises NotFound with the path, a listing is empty, and there is no status."""
         files, root = self.make_files()
         path = f"{root}/nope-{uuid.uuid4()}"
         for call in (files.read, files.open):
-            error = refused(NotFound, lambda do=call: do(path))  # type: ignore[misc]
+            error = expect_error(NotFound, lambda do=call: do(path))  # type: ignore[misc]
             assert isinstance(error, NotFound)
             assert (error.kind, error.name) == ("file", path)
         assert list(files.list(path)) == []
         assert files.status(path) is None
 
     def test_read_has_a_limit(self) -> None:
-        """A file of as many bytes is read, one of more is refused by name, size and limit."""
+        """A file of `max_bytes` bytes is read; a larger one is refused with its path, size and the limit."""
         files, root = self.make_files()
         for size in (0, 10, 11):
             files.replace(f"{root}/l/{size}", b"x" * size)
         assert files.read(f"{root}/l/0", 10) == b""
         assert files.read(f"{root}/l/10", 10) == b"x" * 10
-        error = refused(CorruptTable, lambda: files.read(f"{root}/l/11", 10))
+        error = expect_error(CorruptTable, lambda: files.read(f"{root}/l/11", 10))
         assert isinstance(error, CorruptTable)
         assert error.path == f"{root}/l/11"
         assert "11 bytes" in error.reason
         assert "10 bytes" in error.reason
 
     def test_list_and_status(self) -> None:
-        """By name, with sizes, directories told from files."""
+        """Entries are sorted by name and have sizes; directories differ from files."""
         files, root = self.make_files()
         for name in ("d/b", "d/a", "d/c/inner", "d/k=v w/x", "d/ä#%25"):
             files.replace(f"{root}/{name}", name.encode())
         found = [s for s in files.list(f"{root}/d") if not s.name.startswith(".")]
         assert [(s.name, s.is_directory) for s in found] == [
-            ("a", False), ("b", False), ("c", True), ("k=v w", True), ("ä#%25", False),
-        ]  # fmt: skip
+            ("a", False),
+            ("b", False),
+            ("c", True),
+            ("k=v w", True),
+            ("ä#%25", False),
+        ]
         assert [s.path for s in found] == [f"{root}/d/{s.name}" for s in found]
         status = files.status(f"{root}/d/b")
         assert status is not None
@@ -137,7 +147,7 @@ class FileIOContract:
         assert directory.is_directory
 
     def test_delete_is_idempotent(self) -> None:
-        """Missing files are no error, others stay, a directory with content stays."""
+        """A missing file is no error; other files and directories that are not empty remain."""
         files, root = self.make_files()
         for name in "abc":
             files.replace(f"{root}/d/{name}", b"x")
@@ -147,8 +157,14 @@ class FileIOContract:
         assert [s.name for s in files.list(f"{root}/d")] == ["c"]
 
 
-def refused(kind: type[BaseException], call: Callable[[], object]) -> BaseException:
-    """The error of this kind that the call must raise."""
+def expect_error(kind: type[BaseException], call: Callable[[], object]) -> BaseException:
+    """Call a function and return its error, which must have this type.
+
+    Raises
+    ------
+    AssertionError
+        The call raises no error, or another `PaimonError`.
+    """
     try:
         call()
     except kind as error:

@@ -1,6 +1,7 @@
-"""The contract of FormatIO as tests, over drawn schemas and tables.
+"""Contract tests of the port FormatIO, with drawn schemas and tables.
 
-Law: an adapter is one iff a class derived from `FormatIOContract`, whose `make_format` answers it, passes.
+Invariant: an adapter fulfils the port if a class derived from `FormatIOContract` passes. Its `make_format` returns the
+adapter.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.ports.formats import FormatIO, ReadRequest, WriteRequest, WrittenFile
-from paimon.testing.contracts.files import refused
 from paimon.testing.memory_files import MemoryFiles
 from paimon.testing.strategies import arrow_tables, data_types, fields_of
 
@@ -29,26 +29,37 @@ MODERATE = settings(max_examples=40, deadline=None, suppress_health_check=list(H
 
 @st.composite
 def files_of(draw: st.DrawFn, file_format: str) -> tuple[tuple[DataField, ...], pa.Table]:
-    """Columns that a format can hold, and a table of them."""
+    """Draw columns that a format can store, and a table with these columns."""
     kinds = data_types(file_format, max_depth=2)
     fields = fields_of(draw(st.lists(kinds, min_size=1, max_size=4)))
     return fields, draw(arrow_tables(fields, max_size=20))
 
 
 class FormatIOContract:
-    """Derive, and answer `make_format`."""
+    """Derive a test class from this one and implement `make_format`."""
 
+    has_footer = True
+    """False for a format whose files have no end of their own (Avro): one cut between two blocks is a shorter file.
+
+    What reads a table knows the size of each of its files, and refuses another one.
+    """
     keeps_signs_of_zeros = True
-    """False for a format whose readers answer some zeros with the other sign (ORC, as Java reads it)."""
+    """False for a format whose readers may return a zero with the other sign (ORC, as Java reads it)."""
 
     def make_format(self) -> FormatIO:
-        """The adapter."""
+        """Return the adapter.
+
+        Raises
+        ------
+        NotImplementedError
+            The derived class does not implement it.
+        """
         raise NotImplementedError
 
     @MODERATE
     @given(st.data())
     def test_what_is_written_is_read(self, data: st.DataObject) -> None:
-        """All columns, then one column, then a range of rows; in batches within the bound."""
+        """Reads of all columns, one column and a row range return the written rows, in batches within the limit."""
         fields, table = data.draw(files_of(self.make_format().identifier))
         files, written = self._write(fields, table)
         assert written.row_count == table.num_rows
@@ -62,7 +73,7 @@ class FormatIOContract:
     @MODERATE
     @given(st.data())
     def test_statistics_bound_the_values(self, data: st.DataObject) -> None:
-        """Where a format tells bounds and null counts, they hold."""
+        """If a format returns bounds and null counts, they are correct."""
         fields, table = data.draw(files_of(self.make_format().identifier))
         _, written = self._write(fields, table)
         assert len(written.column_stats) == len(fields)
@@ -75,7 +86,7 @@ class FormatIOContract:
                 assert stats.minimum <= min(present) and max(present) <= stats.maximum
 
     def test_missing_and_pruned_columns(self) -> None:
-        """A column that the file lacks is null; a ROW may be read in part, its fields by name."""
+        """A column that is not in the file is null; fields of a ROW can be read selectively."""
         format_io = self.make_format()
         a, b = DataField(1, "a", dt.IntType()), DataField(2, "b", dt.VarCharType())
         row = DataField(0, "r", dt.RowType((a, b)))
@@ -84,18 +95,20 @@ class FormatIOContract:
         wanted = (DataField(9, "new", dt.TimestampType(3)), DataField(0, "r", dt.RowType((b,))))
         got = list(format_io.read(files.open(PATH), ReadRequest(PATH, wanted)))
         assert pa.Table.from_batches(got).to_pylist() == [
-            {"new": None, "r": {"b": "x"}}, {"new": None, "r": None}, {"new": None, "r": {"b": "y"}},
-        ]  # fmt: skip
+            {"new": None, "r": {"b": "x"}},
+            {"new": None, "r": None},
+            {"new": None, "r": {"b": "y"}},
+        ]
 
     def test_rows_can_be_counted(self) -> None:
-        """With no column wanted, batches still have their lengths."""
+        """A read of no column returns batches with the number of rows."""
         fields = fields_of([dt.IntType()])
         files, _ = self._write(fields, pa.table({"c0": pa.array(range(100), pa.int32())}))
         batches = self.make_format().read(files.open(PATH), ReadRequest(PATH, (), batch_rows=30))
         assert sum(b.num_rows for b in batches) == 100
 
-    def test_a_flush_lets_go_of_rows_and_loses_none(self) -> None:
-        """What a writer holds never grows by a flush, and the file is whole after it."""
+    def test_a_flush_frees_memory_and_keeps_all_rows(self) -> None:
+        """A flush does not increase the memory of a writer, and the file is complete."""
         files = MemoryFiles()
         fields = fields_of([dt.IntType()])
         writer = self.make_format().writer(files.create(PATH), WriteRequest(PATH, fields))
@@ -109,7 +122,7 @@ class FormatIOContract:
         assert written.row_count == 100 and pa.Table.from_batches(batches)["c0"].to_pylist() == list(range(100))
 
     def test_aborted_writer_leaves_nothing(self) -> None:
-        """Neither the file nor an open sink."""
+        """An aborted writer leaves no file."""
         files = MemoryFiles()
         fields = fields_of([dt.IntType()])
         writer = self.make_format().writer(files.create(PATH), WriteRequest(PATH, fields))
@@ -121,22 +134,33 @@ class FormatIOContract:
     @MODERATE
     @given(st.data())
     def test_broken_files_are_corrupt(self, data: st.DataObject) -> None:
-        """Truncated or mutated: CorruptTable naming the path, or the right number of rows; never a bare error."""
+        """A truncated file raises CorruptTable with its path; a changed byte raises no other type than PaimonError.
+
+        A file without a footer may be cut where it ends as a file of its first rows would; then these are read.
+        """
         fields, table = data.draw(files_of(self.make_format().identifier))
         files, _ = self._write(fields, table)
         whole = files.read(PATH)
         at = data.draw(st.integers(0, len(whole) - 1))
         if data.draw(st.booleans()):
-            broken = whole[:at]
-            error = refused(CorruptTable, lambda: _drain(self.make_format(), broken, fields))
-            assert isinstance(error, CorruptTable)
-            assert error.path == PATH
+            self._check_cut(whole[:at], fields, table)
             return
         broken = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
         try:
             _drain(self.make_format(), broken, fields)
         except PaimonError as error:
             assert PATH in str(error) or not isinstance(error, CorruptTable)
+
+    def _check_cut(self, cut: bytes, fields: Sequence[DataField], table: pa.Table) -> None:
+        try:
+            rows = _drain(self.make_format(), cut, fields)
+        except CorruptTable as error:
+            assert error.path == PATH
+            return
+        assert not self.has_footer and rows < table.num_rows
+        files = MemoryFiles()
+        files.contents[PATH] = cut
+        self._check_read(files, fields, table.slice(0, rows))
 
     def _write(self, fields: Sequence[DataField], table: pa.Table) -> tuple[MemoryFiles, WrittenFile]:
         files = MemoryFiles()
@@ -154,10 +178,10 @@ class FormatIOContract:
         got.validate(full=True)
         for column in fields:
             expected = to_values(table.column(column.name), column.type)
-            assert self._shown(to_values(got.column(column.name), column.type)) == self._shown(expected)
+            assert self._render_values(to_values(got.column(column.name), column.type)) == self._render_values(expected)
 
-    def _shown(self, values: list[Any]) -> str:
-        text = repr(values)  # where NaN equals itself and zeros show their signs
+    def _render_values(self, values: list[Any]) -> str:
+        text = repr(values)  # as text, NaN equals itself and zeros have signs
         return text if self.keeps_signs_of_zeros else re.sub(r"-0\.0\b", "0.0", text)
 
 

@@ -1,12 +1,12 @@
 """Hypothesis strategies for everything that the format knows: types, values, tables, schemas and histories.
 
-Law: what they draw is valid; who wants broken input breaks it on purpose.
+Invariant: drawn data is valid. A test that needs invalid data changes it.
 """
 
 from paimon.testing.strategies.histories import CompactStep, Step, WriteStep, histories, keyed_rows
 from paimon.testing.strategies.merging import MergingTable, merging_tables
 from paimon.testing.strategies.schemas import append_schemas, primary_key_schemas, schemas
-from paimon.testing.strategies.tables import arrow_tables, columns_of, rows
+from paimon.testing.strategies.tables import arrow_tables, rows, to_arrow_table
 from paimon.testing.strategies.types import atomic_types, column_names, data_types, fields_of, key_types
 from paimon.testing.strategies.values import values_of
 
@@ -19,7 +19,6 @@ __all__ = [
     "arrow_tables",
     "atomic_types",
     "column_names",
-    "columns_of",
     "data_types",
     "fields_of",
     "histories",
@@ -29,5 +28,6 @@ __all__ = [
     "primary_key_schemas",
     "rows",
     "schemas",
+    "to_arrow_table",
     "values_of",
 ]

@@ -1,6 +1,6 @@
 """Strategies for rows and Arrow tables of given columns.
 
-Law: a table is in canonical Arrow types, and `rows` of the same columns are its rows as internal values.
+Invariant: a table has the Arrow types of its columns, and `rows` draws the same rows as internal values.
 """
 
 from __future__ import annotations
@@ -22,13 +22,28 @@ Row = tuple[Any, ...]
 def rows(
     fields: Sequence[DataField], *, min_size: int = 0, max_size: int = 8, nan: bool = True
 ) -> st.SearchStrategy[list[Row]]:
-    """Lists of rows: one tuple of internal values a row."""
+    """Draw lists of rows.
+
+    Parameters
+    ----------
+    fields : sequence of DataField
+        The columns.
+    min_size, max_size : int
+        The number of rows.
+    nan : bool
+        Whether floating-point values can be NaN.
+
+    Returns
+    -------
+    SearchStrategy
+        Draws lists of tuples of internal values, in the order of the columns.
+    """
     row = st.tuples(*(values_of(f.type, nan=nan) for f in fields))
     return st.lists(row, min_size=min_size, max_size=max_size)
 
 
-def columns_of(fields: Sequence[DataField], table_rows: Sequence[Row]) -> pa.Table:
-    """The rows as an Arrow table."""
+def to_arrow_table(fields: Sequence[DataField], table_rows: Sequence[Row]) -> pa.Table:
+    """Return rows of internal values as an Arrow table."""
     columns = [to_array([row[i] for row in table_rows], f.type) for i, f in enumerate(fields)]
     return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
 
@@ -36,5 +51,20 @@ def columns_of(fields: Sequence[DataField], table_rows: Sequence[Row]) -> pa.Tab
 def arrow_tables(
     fields: Sequence[DataField], *, min_size: int = 0, max_size: int = 8, nan: bool = True
 ) -> st.SearchStrategy[pa.Table]:
-    """Arrow tables of these columns."""
-    return rows(fields, min_size=min_size, max_size=max_size, nan=nan).map(lambda drawn: columns_of(fields, drawn))
+    """Draw Arrow tables.
+
+    Parameters
+    ----------
+    fields : sequence of DataField
+        The columns.
+    min_size, max_size : int
+        The number of rows.
+    nan : bool
+        Whether floating-point values can be NaN.
+
+    Returns
+    -------
+    SearchStrategy
+        Draws tables with the Arrow types of the columns.
+    """
+    return rows(fields, min_size=min_size, max_size=max_size, nan=nan).map(lambda drawn: to_arrow_table(fields, drawn))

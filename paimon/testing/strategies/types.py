@@ -1,6 +1,6 @@
 """Strategies for data types and columns.
 
-Law: every drawn type can be written by Java 1.4 in the formats named; without a format, in Parquet.
+Invariant: Java 1.4 can write each drawn type in the given format, or in Parquet if no format is given.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import MAX_LENGTH, DataField, DataType
-from paimon.domain.types.ids import assign_ids
+from paimon.domain.types.field_ids import assign_ids
 
 _ODD_NAMES = ("a b", "Größe", "列", "x.y", "SELECT", "k=v", "100%", "tick`s", "quote's", "a/b", "_hidden")
 _lengths = st.integers(1, 12) | st.sampled_from([255, 4000, MAX_LENGTH])
@@ -20,7 +20,7 @@ _lengths = st.integers(1, 12) | st.sampled_from([255, 4000, MAX_LENGTH])
 
 @cache  # building strategies costs more than drawing from them
 def atomic_types(file_format: str | None = None, nullable: bool | None = None) -> st.SearchStrategy[DataType]:
-    """Types without parts; `file_format` leaves out what that format cannot hold, `nullable` None draws both."""
+    """Draw types that are not nested and that `file_format` can store; `nullable` None draws both."""
     finest = 6 if file_format == "avro" else 9
     plain: list[DataType] = [
         dt.BooleanType(),
@@ -53,16 +53,14 @@ def _decimals(draw: st.DrawFn) -> DataType:
 
 
 @st.composite
-def _with_nullability(
-    draw: st.DrawFn, kinds: st.SearchStrategy[DataType], nullable: bool | None
-) -> DataType:
+def _with_nullability(draw: st.DrawFn, kinds: st.SearchStrategy[DataType], nullable: bool | None) -> DataType:
     chosen = draw(st.booleans()) if nullable is None else nullable
     return draw(kinds).with_nullable(chosen)
 
 
 @cache
 def key_types(file_format: str | None = None) -> st.SearchStrategy[DataType]:
-    """Types of primary keys, partition columns and map keys: atomic, NOT NULL, no floating numbers."""
+    """Draw types for primary keys, partition columns and map keys: not nested, NOT NULL, not floating-point."""
     floating = (dt.FloatType, dt.DoubleType)
     return atomic_types(file_format, nullable=False).filter(lambda t: not isinstance(t, floating))
 
@@ -71,14 +69,29 @@ def key_types(file_format: str | None = None) -> st.SearchStrategy[DataType]:
 def data_types(
     file_format: str | None = None, *, max_depth: int = 2, nullable: bool | None = None
 ) -> st.SearchStrategy[DataType]:
-    """Any type, nested up to `max_depth` levels (0: atomic ones alone); nested fields are numbered from 0."""
+    """Draw types of all kinds; the ids of nested fields start at 0.
+
+    Parameters
+    ----------
+    file_format : str, optional
+        Draws only types that this format can store.
+    max_depth : int
+        The depth of nested types at most; 0 draws types that are not nested.
+    nullable : bool, optional
+        Whether the type is nullable; None draws both.
+
+    Returns
+    -------
+    SearchStrategy
+        Draws data types.
+    """
     kinds = atomic_types(file_format)
     for _ in range(max_depth):
         kinds = st.one_of(atomic_types(file_format), _nested_types(kinds, file_format))
-    return _with_nullability(kinds, nullable).map(_numbered)
+    return _with_nullability(kinds, nullable).map(_assign_ids)
 
 
-def _numbered(data_type: DataType) -> DataType:
+def _assign_ids(data_type: DataType) -> DataType:
     return assign_ids((DataField(0, "", data_type),), start=-1)[0][0].type
 
 
@@ -96,12 +109,12 @@ def _nested_types(parts: st.SearchStrategy[DataType], file_format: str | None) -
 
 @cache
 def column_names(odd: bool = False) -> st.SearchStrategy[str]:
-    """Names that are free for columns; `odd` ones need quoting or escaping somewhere."""
+    """Draw column names; with `odd`, also names that need quoting or escaping in SQL, paths or JSON."""
     plain = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True).filter(lambda n: n != "rowkind")
     return plain | st.sampled_from(_ODD_NAMES) if odd else plain
 
 
 def fields_of(types: Sequence[DataType], names: Sequence[str] | None = None) -> tuple[DataField, ...]:
-    """Columns of these types with ids from 0, called c0, c1, … unless `names` says otherwise."""
-    called = names or [f"c{i}" for i in range(len(types))]
-    return assign_ids(DataField(0, n, t) for n, t in zip(called, types, strict=True))[0]
+    """Return columns of these types with ids from 0, named c0, c1, … unless `names` are given."""
+    field_names = names or [f"c{i}" for i in range(len(types))]
+    return assign_ids(DataField(0, n, t) for n, t in zip(field_names, types, strict=True))[0]

@@ -1,7 +1,7 @@
 """Strategies for the internal values of a type.
 
-Law: a drawn value fits its type exactly (scale, length, precision), so that writing and reading it back changes
-nothing.
+Invariant: a drawn value fits its type exactly (scale, length, precision), so that a write and a read return it
+unchanged.
 """
 
 from __future__ import annotations
@@ -27,24 +27,16 @@ _VARIANT_VALUES = (bytes((0,)), bytes((4,)), bytes((8,)), bytes((12, 7)), bytes(
 
 @cache  # building strategies costs more than drawing from them
 def values_of(data_type: DataType, *, nan: bool = True) -> st.SearchStrategy[Any]:
-    """Internal values, null included where the type allows it; `nan` says whether floating numbers may be NaN."""
-    present = _present(data_type, nan)
-    return st.none() | present if data_type.nullable else present
+    """Draw internal values of a type, with nulls if it is nullable; `nan` allows NaN in floating-point types."""
+    not_null = _values_without_null(data_type, nan)
+    return st.none() | not_null if data_type.nullable else not_null
 
 
-def _present(data_type: DataType, nan: bool) -> st.SearchStrategy[Any]:
+def _values_without_null(data_type: DataType, nan: bool) -> st.SearchStrategy[Any]:
     match data_type:
-        case dt.BooleanType():
-            return st.booleans()
-        case dt.FloatType():
-            return st.floats(width=32, allow_nan=nan)
-        case dt.DoubleType():
-            return st.floats(allow_nan=nan)
-        case dt.DecimalType(precision=p, scale=s):
-            return st.integers(-(10**p) + 1, 10**p - 1).map(lambda unscaled: exact_decimal(unscaled, s))
         case dt.CharType(length=n) | dt.VarCharType(length=n):
             texts = st.text(_CHARACTERS, max_size=min(n, _TEXT_LIMIT))
-            # ORC cannot tell trailing blanks of CHAR from its padding.
+            # ORC pads CHAR with blanks, so that trailing blanks of the value are lost.
             return texts.map(lambda t: t.rstrip(" ")) if isinstance(data_type, dt.CharType) else texts
         case dt.BinaryType(length=n) | dt.VarBinaryType(length=n):
             return st.binary(max_size=min(n, _TEXT_LIMIT))
@@ -59,12 +51,27 @@ def _present(data_type: DataType, nan: bool) -> st.SearchStrategy[Any]:
             return _timestamps(p)
         case dt.VariantType():
             return st.sampled_from(_VARIANT_VALUES).map(lambda value: (value, _VARIANT_METADATA))
+    numbers = _numbers(data_type, nan)
+    return _nested_values(data_type, nan) if numbers is None else numbers
+
+
+def _numbers(data_type: DataType, nan: bool) -> st.SearchStrategy[Any] | None:
+    """Draw booleans and numbers; None for other types."""
+    match data_type:
+        case dt.BooleanType():
+            return st.booleans()
+        case dt.FloatType():
+            return st.floats(width=32, allow_nan=nan)
+        case dt.DoubleType():
+            return st.floats(allow_nan=nan)
+        case dt.DecimalType(precision=p, scale=s):
+            return st.integers(-(10**p) + 1, 10**p - 1).map(lambda unscaled: to_exact_decimal(unscaled, s))
     bits = _INTEGERS.get(type(data_type))
-    return _nested(data_type, nan) if bits is None else st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
+    return None if bits is None else st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
-def exact_decimal(unscaled: int, scale: int) -> Decimal:
-    """The Decimal of this scale, whatever the context's precision."""
+def to_exact_decimal(unscaled: int, scale: int) -> Decimal:
+    """Return the Decimal of this scale exactly, independent of the precision of the decimal context."""
     digits = tuple(int(d) for d in str(abs(unscaled)))
     return Decimal((int(unscaled < 0), digits, -scale))
 
@@ -75,7 +82,7 @@ def _timestamps(precision: int) -> st.SearchStrategy[int]:
     return st.integers(-(-low // step), high // step).map(lambda n: n * step)
 
 
-def _nested(data_type: DataType, nan: bool) -> st.SearchStrategy[Any]:
+def _nested_values(data_type: DataType, nan: bool) -> st.SearchStrategy[Any]:
     match data_type:
         case dt.ArrayType(element=element):
             return st.lists(values_of(element, nan=nan), max_size=3)

@@ -1,4 +1,4 @@
-"""What a follower reads of a snapshot, how incremental options are understood, and the twins of the difference."""
+"""Which files a stream scan reads of a snapshot, how incremental options are parsed, and differences of two states."""
 
 from __future__ import annotations
 
@@ -11,16 +11,24 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.changelog.between import Asked, Bounds, asked, auto_tag_time, rules_of, snapshot_range
-from paimon.domain.changelog.difference import columnar, reference
-from paimon.domain.changelog.difference.same import same_values
-from paimon.domain.changelog.follow import Change, FollowRules
+from paimon.domain.changelog import difference_columnar as columnar
+from paimon.domain.changelog import difference_reference as reference
+from paimon.domain.changelog.equal_rows import mask_equal_values
+from paimon.domain.changelog.incremental_range import (
+    Bounds,
+    IncrementalOptions,
+    get_follow_rules,
+    parse_auto_tag_time,
+    parse_incremental_options,
+    parse_snapshot_range,
+)
+from paimon.domain.changelog.stream_read import Change, FollowRules
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
-from paimon.domain.types.data_types import BigIntType, DataField, DoubleType, VarCharType
+from paimon.domain.types.data_types import BigIntType, DataField, VarCharType
 from paimon.testing.strategies import data_types, values_of
 
 SNAPSHOT = Snapshot(7, 0, "base", "delta", "user", 1, CommitKind.APPEND, 0)
@@ -42,12 +50,12 @@ def snapshot(kind: CommitKind, changelog: bool) -> Snapshot:
         (FollowRules(True), CommitKind.APPEND, False, Change.NOTHING),
         (FollowRules(True), CommitKind.COMPACT, True, Change.CHANGELOG),
         (FollowRules(True), CommitKind.OVERWRITE, True, Change.NOTHING),
-        (FollowRules(True, shows_replaced=True), CommitKind.OVERWRITE, False, Change.REPLACED),
-        (FollowRules(False, shows_brought=True), CommitKind.OVERWRITE, False, Change.DELTA),
+        (FollowRules(True, shows_replaced_rows=True), CommitKind.OVERWRITE, False, Change.REPLACED),
+        (FollowRules(False, shows_added_rows=True), CommitKind.OVERWRITE, False, Change.DELTA),
     ],
 )
 def test_what_is_followed(rules: FollowRules, kind: CommitKind, changelog: bool, expected: Change) -> None:
-    assert rules.change_of(snapshot(kind, changelog)) is expected
+    assert rules.get_change(snapshot(kind, changelog)) is expected
 
 
 @pytest.mark.parametrize(
@@ -55,29 +63,33 @@ def test_what_is_followed(rules: FollowRules, kind: CommitKind, changelog: bool,
     [("auto", "none", False), ("auto", "input", True), ("delta", "lookup", False), ("changelog", "none", True)],
 )
 def test_modes_choose_the_files(mode: str, producer: str, produces: bool) -> None:
-    assert rules_of(mode, producer) == FollowRules(produces)
+    assert get_follow_rules(mode, producer) == FollowRules(produces)
 
 
 def test_incremental_options() -> None:
-    assert asked(TableOptions.of({})) is None
-    between = asked(TableOptions.of({"incremental-between": " 2 , 6"}))
-    assert between == Asked(Bounds.NAMES, "2", "6")
-    assert between is not None and snapshot_range(between) == (2, 6)
-    assert asked(TableOptions.of({"incremental-to-auto-tag": "2024-01-02"})) == Asked(Bounds.AUTO_TAG, "", "2024-01-02")
+    assert parse_incremental_options(TableOptions.of({})) is None
+    between = parse_incremental_options(TableOptions.of({"incremental-between": " 2 , 6"}))
+    assert between == IncrementalOptions(Bounds.NAMES, "2", "6")
+    assert between is not None and parse_snapshot_range(between) == (2, 6)
+    assert parse_incremental_options(TableOptions.of({"incremental-to-auto-tag": "2024-01-02"})) == IncrementalOptions(
+        Bounds.AUTO_TAG, "", "2024-01-02"
+    )
 
 
 @pytest.mark.parametrize("text", ["2", "2,", "1,2,3", ",", "6,2", "a,2"])
 def test_incremental_options_that_make_no_range(text: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        wanted = asked(TableOptions.of({"incremental-between": text}))
+        wanted = parse_incremental_options(TableOptions.of({"incremental-between": text}))
         assert wanted is not None
-        snapshot_range(wanted)
+        parse_snapshot_range(wanted)
     assert refused.value.subject == "incremental-between"
 
 
 def test_one_incremental_read_at_a_time() -> None:
-    with pytest.raises(InvalidRequest, match="more than one"):
-        asked(TableOptions.of({"incremental-between": "1,2", "incremental-to-auto-tag": "2024-01-01"}))
+    with pytest.raises(InvalidRequest, match="are set together"):
+        parse_incremental_options(
+            TableOptions.of({"incremental-between": "1,2", "incremental-to-auto-tag": "2024-01-01"})
+        )
 
 
 @pytest.mark.parametrize(
@@ -96,11 +108,10 @@ def test_one_incremental_read_at_a_time() -> None:
 def test_names_of_automatic_tags(name: str, period: str, formatter: str, time: datetime | None) -> None:
     options = TableOptions.of({"tag.creation-period": period, "tag.period-formatter": formatter})
     millis = None if time is None else time.replace(tzinfo=UTC).timestamp() * 1000
-    assert auto_tag_time(name, options) == millis
+    assert parse_auto_tag_time(name, options) == millis
 
 
 KEYS = (DataField(0, "a", VarCharType()), DataField(1, "b", BigIntType()))
-VALUE = DoubleType()
 A_KEY = st.tuples(st.sampled_from(["", "a", "b"]), st.integers(-2, 2))
 A_ROW = st.tuples(
     A_KEY, st.sampled_from(list(RowKind)), st.sampled_from([None, 0.0, -0.0, 1.5, float("nan"), float("inf")])
@@ -124,8 +135,8 @@ def table(rows: list[reference.KeyedRow]) -> pa.Table:
 @settings(max_examples=100)
 @given(STATES, STATES)
 def test_the_difference_equals_its_reference(before: list[reference.KeyedRow], after: list[reference.KeyedRow]) -> None:
-    found = columnar.difference(table(before), table(after), KEYS)
-    expected = sorted(reference.difference(before, after), key=lambda row: row.key)
+    found = columnar.compute_difference(table(before), table(after), KEYS)
+    expected = sorted(reference.compute_difference(before, after), key=lambda row: row.key)
     assert repr(found.to_pylist()) == repr(table(expected).to_pylist())
 
 
@@ -143,10 +154,10 @@ def test_equality_of_values_equals_its_reference(columns: tuple[Any, list[Any], 
     kind, some, other = columns
     left, right = to_array(some, kind).slice(skipped), to_array(other, kind).slice(skipped)
     pairs = zip(to_values(left, kind), to_values(right, kind), strict=True)
-    assert same_values(left, right).tolist() == [reference.same_value(a, b) for a, b in pairs]
+    assert mask_equal_values(left, right).tolist() == [reference.is_equal_value(a, b) for a, b in pairs]
 
 
 def test_a_row_is_itself_and_zeros_have_signs() -> None:
-    assert reference.same_value(float("nan"), float("nan"))
-    assert not reference.same_value((0.0,), (-0.0,))
-    assert not reference.same_value([1], [1, 2])
+    assert reference.is_equal_value(float("nan"), float("nan"))
+    assert not reference.is_equal_value((0.0,), (-0.0,))
+    assert not reference.is_equal_value([1], [1, 2])

@@ -1,4 +1,4 @@
-"""The pure rules of commits: retries, what goes on from snapshot to snapshot, what an index manifest holds."""
+"""The pure rules of commits: retries, fields that pass from snapshot to snapshot, and contents of index manifests."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.commit.entries import Change, compacted, data_files, file_paths, written
+from paimon.domain.commit.entries import Change, append_change, compact_change, data_files, file_paths
 from paimon.domain.commit.index_entries import live_index_files
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.commit.next_snapshot import (
     SnapshotContent,
     Stamp,
     WrittenList,
-    carried_watermark,
+    carry_watermark,
     delta_rows,
     next_snapshot,
 )
 from paimon.domain.commit.retry import RetryPolicy
-from paimon.domain.commit.row_ids import with_row_ids
+from paimon.domain.commit.row_ids import assign_row_ids
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, FileSource, IndexManifestEntry, ManifestEntry
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, CommitKind, Snapshot
@@ -55,11 +55,11 @@ def test_totals_add_up(deltas: list[list[ManifestEntry]]) -> None:
 def test_the_watermark_is_the_highest_ever_given(given_ones: list[int | None]) -> None:
     carried: int | None = None
     for watermark in given_ones:
-        carried = carried_watermark(carried, watermark)
+        carried = carry_watermark(carried, watermark)
     assert carried == max((w for w in given_ones if w not in (None, NO_WATERMARK)), default=None)
 
 
-def test_statistics_live_as_long_as_the_schema() -> None:
+def test_statistics_are_valid_for_one_schema() -> None:
     analysed = snapshot(None, delta_rows=0, statistics="stat")
     assert snapshot(analysed, delta_rows=0).statistics == "stat"
     assert snapshot(analysed, schema=1, delta_rows=0).statistics is None
@@ -86,11 +86,11 @@ def test_retries_end_by_count_and_by_time() -> None:
 FILES = [DataFileMeta(n, 1, 1) for n in "abcdef"]
 
 
-def test_messages_become_two_changes_and_lose_nothing() -> None:
+def test_messages_become_two_changes_with_all_files() -> None:
     data = DataIncrement(new_files=FILES[:2], changelog_files=FILES[4:5])
     compact = CompactIncrement(compact_before=FILES[:2], compact_after=FILES[2:3], changelog_files=FILES[5:6])
     message = CommitMessage(bytes(12), 3, 4, "/t/bucket-3", data, compact)
-    first, second = written([message]), compacted([message])
+    first, second = append_change([message]), compact_change([message])
     assert (first.kind, second.kind) == (CommitKind.APPEND, CommitKind.COMPACT)
     assert [(e.kind.name, e.file.file_name) for e in second.entries] == [("DELETE", "a"), ("DELETE", "b"), ("ADD", "c")]
     assert [e.file.file_name for e in (*first.changelog, *second.changelog)] == ["e", "f"]
@@ -100,7 +100,7 @@ def test_messages_become_two_changes_and_lose_nothing() -> None:
 
 def test_deleting_files_makes_an_overwrite() -> None:
     message = CommitMessage(bytes(12), 0, -1, "/t/bucket-0", DataIncrement(deleted_files=FILES[:1]))
-    assert written([message]).kind is CommitKind.OVERWRITE
+    assert append_change([message]).kind is CommitKind.OVERWRITE
 
 
 def test_an_upgraded_file_is_not_the_writers_to_delete() -> None:
@@ -111,7 +111,7 @@ def test_an_upgraded_file_is_not_the_writers_to_delete() -> None:
     assert [f.file_name for f in data_files(message)] == ["b", "c"]
 
 
-def test_extra_files_lie_beside_their_file() -> None:
+def test_extra_files_are_in_the_directory_of_their_file() -> None:
     message = CommitMessage(bytes(12), 0, 1, "/t/b")
     assert file_paths(message, DataFileMeta("x", 1, 1, extra_files=("x.index",))) == ["/t/b/x", "/t/b/x.index"]
     outside = DataFileMeta("x", 1, 1, extra_files=("x.index",), external_path="/o/q/x")
@@ -168,7 +168,7 @@ def test_row_ids_are_given_once_and_without_gaps(commits: list[list[tuple[str, i
             ManifestEntry(FileKind.ADD, p.encode(), 0, -1, DataFileMeta(f"{number}-{i}", 1, n, file_source=SOURCE))
             for i, (p, n) in enumerate(files)
         )
-        change, free = with_row_ids(Change(CommitKind.APPEND, added), free, number, by_partition)
+        change, free = assign_row_ids(Change(CommitKind.APPEND, added), free, number, by_partition)
         for entry in change.entries:
             assert entry.file.first_row_id is not None
             assert (entry.file.min_sequence_number, entry.file.max_sequence_number) == (number, number)
@@ -178,11 +178,11 @@ def test_row_ids_are_given_once_and_without_gaps(commits: list[list[tuple[str, i
     assert given_out == list(range(free))
 
 
-def test_files_beside_a_main_file_share_its_ids() -> None:
+def test_files_of_the_same_rows_share_row_ids() -> None:
     names = [("m", 4), ("x.blob", 3), ("y.blob", 1), ("n", 2), ("z.blob", 2)]
     files = [DataFileMeta(n, 1, r, file_source=SOURCE) for n, r in names]
-    kept = DataFileMeta("k", 1, 9, first_row_id=77, file_source=SOURCE)
-    entries = tuple(ManifestEntry(FileKind.ADD, b"", 0, -1, f) for f in (*files, kept))
-    change, free = with_row_ids(Change(CommitKind.APPEND, entries), 10, 1, True)
+    tracked = DataFileMeta("k", 1, 9, first_row_id=77, file_source=SOURCE)
+    entries = tuple(ManifestEntry(FileKind.ADD, b"", 0, -1, f) for f in (*files, tracked))
+    change, free = assign_row_ids(Change(CommitKind.APPEND, entries), 10, 1, True)
     assert [e.file.first_row_id for e in change.entries] == [10, 10, 13, 14, 14, 77]
     assert free == 16

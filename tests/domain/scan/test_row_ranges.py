@@ -1,4 +1,4 @@
-"""Files of the same rows stay together, the newest first."""
+"""Files with the same row ids are read together, the newest first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.scan.row_ranges import range_groups
+from paimon.domain.scan.row_ranges import group_by_row_range
 from paimon.domain.scan.split_packing import SplitLimits, pack_ranges
 
 FILES = st.lists(
@@ -28,10 +28,10 @@ def rows_of(files: tuple[DataFileMeta, ...]) -> set[int]:
 
 @given(FILES)
 def test_each_file_is_in_one_group_and_groups_share_no_row(files: list[DataFileMeta]) -> None:
-    groups = range_groups(files)
+    groups = group_by_row_range(files)
     assert sorted(f.file_name for g in groups for f in g) == sorted(f.file_name for f in files)
-    held = [rows_of(g) for g in groups]
-    assert sum(map(len, held)) == len(set().union(*held))
+    row_ids = [rows_of(g) for g in groups]
+    assert sum(map(len, row_ids)) == len(set().union(*row_ids))
     for group in groups:
         assert [f.max_sequence_number for f in group] == sorted((f.max_sequence_number for f in group), reverse=True)
         reached = rows_of(group)
@@ -40,7 +40,7 @@ def test_each_file_is_in_one_group_and_groups_share_no_row(files: list[DataFileM
 
 @given(FILES, st.integers(1, 100))
 def test_groups_are_never_parted(files: list[DataFileMeta], target: int) -> None:
-    groups = range_groups(files)
+    groups = group_by_row_range(files)
     packs = pack_ranges(groups, SplitLimits(target, 4))
     assert [f for p in packs for f in p.files] == [f for g in groups for f in g]
     for group in groups:

@@ -111,7 +111,7 @@ public final class RetentionDriver {
         StreamTableScan scan = builder.newStreamScan();
         List<String> lines = new ArrayList<>();
         long latest = table.snapshotManager().latestSnapshotId();
-        for (long turn = from; turn <= latest + 1; turn++) {
+        for (long plan = from; plan <= latest + 1; plan++) {
             for (Split split : scan.plan().splits()) {
                 try (RecordReaderIterator<InternalRow> rows =
                         new RecordReaderIterator<>(builder.newRead().createReader(split))) {
@@ -138,7 +138,7 @@ public final class RetentionDriver {
         ReadBuilder builder = following.newReadBuilder();
         StreamTableScan scan = builder.newStreamScan();
         List<String> lines = new ArrayList<>();
-        for (int turn = 0; turn < asked.get("plans").asInt(); turn++) {
+        for (int plan = 0; plan < asked.get("plans").asInt(); plan++) {
             List<Split> splits;
             try {
                 splits = scan.plan().splits();

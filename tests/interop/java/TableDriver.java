@@ -74,7 +74,7 @@ public final class TableDriver {
         return String.join("\n", lines);
     }
 
-    public static void write(String directory, String rows, String request) throws Exception {
+    public static void write(String directory, String lines, String request) throws Exception {
         JsonNode asked = Rendering.parse(request);
         FileStoreTable table = table(directory, asked);
         String user = asked.path("user").asText("java");
@@ -83,13 +83,14 @@ public final class TableDriver {
         try (TableWriteImpl<?> write = table.newWrite(user);
                 TableCommitImpl commit = table.newCommit(user)) {
             write.withIOManager(spill);
+            BucketRouter rows = lines.isEmpty() ? write::write : BucketRouter.of(table, write, user, spill);
             if (asked.has("overwrite")) {
                 write.withIgnorePreviousFiles(true);
                 commit.withOverwrite(options(asked.get("overwrite")));
             }
-            for (String line : rows.split("\n")) {
+            for (String line : lines.split("\n")) {
                 if (!line.isEmpty()) {
-                    write.write(parse(Rendering.parse(line), table.rowType()));
+                    rows.write(parse(Rendering.parse(line), table.rowType()));
                 }
             }
             if (asked.path("compact").asBoolean()) {
@@ -108,12 +109,14 @@ public final class TableDriver {
         try (TableWriteImpl<?> write = table.newWrite(user);
                 TableCommitImpl commit = table.newCommit(user)) {
             commit.ignoreEmptyCommit(false);
-            write.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
+            IOManager spill = IOManager.create(System.getProperty("java.io.tmpdir"));
+            write.withIOManager(spill);
+            BucketRouter rows = BucketRouter.of(table, write, user, spill);
             for (String line : batches.split("\n")) {
                 if (line.equals(".")) {
                     commit(commit, write, identifier++);
                 } else {
-                    write.write(parse(Rendering.parse(line), table.rowType()));
+                    rows.write(parse(Rendering.parse(line), table.rowType()));
                 }
             }
         }

@@ -1,14 +1,14 @@
-"""What one committer does to a table: kinds, counts, overwrites, conflicts, and what it leaves alone."""
+"""Behaviour of a single committer: commit kinds, counts, overwrites, conflicts, and what does not change."""
 
 from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from commit_world import (
+from support.commit_tables import (
+    as_another_process,
     create,
     data_file,
     engine_on,
-    fresh,
     live_names,
     memory_table,
     message,
@@ -24,22 +24,24 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.operations.commit.abort import abort
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.commit.commit import CommitRequest, CommitResult, commit, committed
-from paimon.operations.read.snapshots import latest_snapshot, load_snapshot
+from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
+from paimon.operations.commit.history import is_committed
+from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.testing.faulty_files import Fault, FaultyFiles
+from paimon.testing.interleaving import Interleaving, SimulatedClock
 from paimon.testing.memory_files import MemoryFiles
-from paimon.testing.turns import TurnClock, Turns
 
 
 def put(
     engine: Engine, table: TableDefinition, *messages: CommitMessage, user: str = "u", **request: object
 ) -> CommitResult:
-    return commit(engine, table, CommitRequest(messages, user, **request))  # type: ignore[arg-type]
+    return commit(TableContext(engine, table), CommitRequest(messages, user, **request))  # type: ignore[arg-type]
 
 
 def newest(engine: Engine, table: TableDefinition) -> Snapshot:
-    found = latest_snapshot(engine, table.paths)
+    found = latest_snapshot(TableContext(engine, table))
     assert found is not None
     return found
 
@@ -50,7 +52,7 @@ def test_appends_add_up() -> None:
     second = put(engine, table, message(table, ["c"]), watermark=5)
     assert (first.snapshot_ids, first.added_rows, first.added_files) == ((1,), 20, 2)
     assert second.snapshot_ids == (2,)
-    one, two = load_snapshot(engine, table.paths, 1), newest(engine, table)
+    one, two = load_snapshot(TableContext(engine, table), 1), newest(engine, table)
     assert one.commit_kind is CommitKind.APPEND
     assert (one.properties, two.properties) == ({"k": "v"}, {})
     assert (one.delta_record_count, two.total_record_count, two.watermark) == (20, 30, 7)
@@ -60,20 +62,20 @@ def test_appends_add_up() -> None:
     assert live_names(engine, table) == ["a", "b", "c"]
 
 
-def test_an_empty_commit_is_skipped_or_made_as_asked() -> None:
+def test_an_empty_commit_is_skipped_or_published_as_requested() -> None:
     engine, table = memory_table()
     assert put(engine, table).snapshot_ids == ()
-    assert put(engine, table, ignore_empty=False, identifier=3).snapshot_ids == (1,)
-    kept = evolve(table, options=TableOptions.of({"snapshot.ignore-empty-commit": "false"}))
-    assert put(engine, kept).snapshot_ids == (2,)
+    assert put(engine, table, ignore_empty=False, commit_identifier=3).snapshot_ids == (1,)
+    changed = evolve(table, options=TableOptions.of({"snapshot.ignore-empty-commit": "false"}))
+    assert put(engine, changed).snapshot_ids == (2,)
 
 
 def test_compaction_is_a_second_snapshot_of_the_same_identifier() -> None:
     engine, table = memory_table(keyed=True)
-    put(engine, table, message(table, ["a"]), identifier=1)
+    put(engine, table, message(table, ["a"]), commit_identifier=1)
     compact = CompactIncrement(compact_before=(data_file("a"), data_file("b")), compact_after=(data_file("ab", 5),))
-    result = put(engine, table, message(table, ["b"], compact=compact), identifier=2)
-    kinds = [load_snapshot(engine, table.paths, i) for i in result.snapshot_ids]
+    result = put(engine, table, message(table, ["b"], compact=compact), commit_identifier=2)
+    kinds = [load_snapshot(TableContext(engine, table), i) for i in result.snapshot_ids]
     assert [(s.commit_kind, s.commit_identifier) for s in kinds] == [(CommitKind.APPEND, 2), (CommitKind.COMPACT, 2)]
     assert kinds[1].delta_record_count == -10
     assert live_names(engine, table) == ["ab@5"]
@@ -89,15 +91,15 @@ def test_an_upgrade_is_the_same_file_on_another_level() -> None:
 
 def test_an_identifier_is_committed_once() -> None:
     engine, table = memory_table()
-    put(engine, table, message(table, ["a"]), identifier=5)
-    again = put(engine, table, message(table, ["b"]), identifier=5)
-    with pytest.raises(InvalidRequest, match="comes after 5"):
-        put(engine, table, message(table, ["c"]), identifier=4)
-    other = put(engine, table, message(table, ["d"]), identifier=5, user="v")
+    put(engine, table, message(table, ["a"]), commit_identifier=5)
+    again = put(engine, table, message(table, ["b"]), commit_identifier=5)
+    with pytest.raises(InvalidRequest, match="must be larger than 5"):
+        put(engine, table, message(table, ["c"]), commit_identifier=4)
+    other = put(engine, table, message(table, ["d"]), commit_identifier=5, user="v")
     assert again.already_committed
     assert other.snapshot_ids == (2,)
     assert live_names(engine, table) == ["a", "d"]
-    assert committed(engine, table, "u", 5) and not committed(engine, table, "u", 6)
+    assert is_committed(TableContext(engine, table), "u", 5) and not is_committed(TableContext(engine, table), "u", 6)
 
 
 def three_partitions() -> tuple[Engine, TableDefinition]:
@@ -129,7 +131,7 @@ def test_overwrite(
     assert snapshot.total_record_count == 10 * len(left)
 
 
-def test_a_dynamic_overwrite_with_nothing_makes_no_snapshot() -> None:
+def test_a_dynamic_overwrite_without_rows_creates_no_snapshot() -> None:
     engine, table = three_partitions()
     assert put(engine, table, dynamic_overwrite=True).snapshot_ids == ()
 
@@ -151,7 +153,7 @@ def test_an_overwrite_takes_index_files_of_its_partitions_along() -> None:
         put(engine, table, message(table, part=p, data=data))
     put(engine, table, message(table, ["plain"], part=3))
     put(engine, table, overwrite={"p": 1})
-    base = CommitBase(engine, table, newest(engine, table))
+    base = CommitBase(TableContext(engine, table), newest(engine, table))
     assert [e.file_name for e in base.index_files] == ["index-2"]
     assert newest(engine, table).operation == "OVERWRITE"
 
@@ -166,7 +168,7 @@ def test_a_change_of_deletion_vectors_is_an_overwrite_and_replaces_the_index_fil
         data = DataIncrement(new_index_files=(entry,), deleted_index_files=previous)
         put(engine, table, message(table, data=data))
         previous = (entry,)
-    base = CommitBase(engine, table, newest(engine, table))
+    base = CommitBase(TableContext(engine, table), newest(engine, table))
     assert [(e.file_name, e.kind) for e in base.index_files] == [("index-2", FileKind.ADD)]
     assert newest(engine, table).commit_kind is CommitKind.OVERWRITE
     with pytest.raises(CommitConflict, match="two deletion vectors"):
@@ -191,7 +193,7 @@ def compaction(table: TableDefinition, before: list[str], after: str, low: int =
 @pytest.mark.parametrize(
     ("second", "names"),
     [
-        (["a"], ("a",)),  # compacted by somebody else
+        (["a"], ("a",)),  # another writer compacted it
         (["b", "gone"], ("gone",)),
     ],
 )
@@ -247,7 +249,7 @@ def test_duplicates_are_refused_or_dropped() -> None:
     assert (newest(engine, table).id, newest(engine, table).delta_record_count) == (3, 0)
 
 
-def test_what_is_left_of_duplicates_is_checked_as_well() -> None:
+def test_files_are_checked_after_deduplication() -> None:
     engine, table = memory_table(keyed=True, options={"commit.discard-duplicate-files": "true"})
     put(engine, table, message(table, ["a"], total_buckets=2))
     with pytest.raises(CommitConflict, match="buckets"):
@@ -263,19 +265,19 @@ def test_a_lost_compaction_does_not_take_the_write_along() -> None:
     assert live_names(engine, table) == ["a"]
 
 
-def test_a_missing_manifest_is_named_and_nothing_is_published() -> None:
+def test_a_missing_manifest_is_named_and_no_snapshot_is_published() -> None:
     engine, table = memory_table(partitioned=True)
     put(engine, table, message(table, ["a"], part=1))
-    base = CommitBase(engine, table, newest(engine, table))
+    base = CommitBase(TableContext(engine, table), newest(engine, table))
     (manifest,) = base.manifests
     engine.files.delete([table.paths.manifest(manifest.file_name)])
     before = set(_paths(engine))
     for request in ({"overwrite": {"p": 1}}, {"check_conflicts": True}):
         with pytest.raises(CorruptTable, match=manifest.file_name):
-            put(fresh(engine), table, message(table, ["b"], part=1), **request)
+            put(as_another_process(engine), table, message(table, ["b"], part=1), **request)
     engine.files.delete([table.paths.manifest(newest(engine, table).delta_manifest_list)])
     with pytest.raises(CorruptTable, match="manifest-list"):
-        put(fresh(engine), table, message(table, ["b"], part=1))
+        put(as_another_process(engine), table, message(table, ["b"], part=1))
     assert set(_paths(engine)) == before - {table.paths.manifest(newest(engine, table).delta_manifest_list)}
 
 
@@ -293,62 +295,64 @@ def test_messages_cannot_name_files_elsewhere(name: str) -> None:
 
 def test_a_hint_that_cannot_be_written_is_no_failure() -> None:
     memory = MemoryFiles()
-    engine = engine_on(FaultyFiles(memory, lambda op, path: Fault.FAILS if op == "replace" else None))
+    engine = engine_on(FaultyFiles(memory, lambda op, path: Fault.FAIL_BEFORE if op == "replace" else None))
     table = table_at("/lake/t")
     create(engine, table)
     assert put(engine, table, message(table, ["a"])).snapshot_ids == (1,)
     assert put(engine, table, message(table, ["b"])).snapshot_ids == (2,)
 
 
-@pytest.mark.parametrize("fault", [Fault.SAYS_EXISTS, Fault.TELLS_NOTHING, Fault.FAILS_AFTER])
+@pytest.mark.parametrize("fault", [Fault.REPLY_EXISTS, Fault.REPLY_UNKNOWN, Fault.FAIL_AFTER])
 def test_a_lost_acknowledgement_never_doubles(fault: Fault) -> None:
     memory = MemoryFiles()
     table = table_at("/lake/t")
 
-    def strike(operation: str, path: str) -> Fault | None:
+    def plan_fault(operation: str, path: str) -> Fault | None:
         return fault if operation == "put_if_absent" and "/snapshot-" in path else None
 
-    engine = engine_on(FaultyFiles(memory, strike))
+    engine = engine_on(FaultyFiles(memory, plan_fault))
     create(engine, table)
     for i in range(5):
         assert put(engine, table, message(table, [f"f{i}"])).snapshot_ids == (i + 1,)
     assert live_names(engine_on(memory), table) == [f"f{i}" for i in range(5)]
 
 
-@pytest.mark.parametrize("expired", [(1, 2), (1, 2, 3)], ids=["the next stands", "the next has expired"])
-def test_a_put_behind_the_head_is_withdrawn_and_made_again(expired: tuple[int, ...]) -> None:
-    """Snapshot n+1 was published by another and expired while this writer stalled: its own put of n+1 succeeds."""
+@pytest.mark.parametrize("expired", [(1, 2), (1, 2, 3)], ids=["the next exists", "the next has expired"])
+def test_a_put_behind_the_head_is_withdrawn_and_repeated(expired: tuple[int, ...]) -> None:
+    """Another writer published snapshot n+1, which expired while this writer stalled. The put of n+1 succeeds."""
     memory = MemoryFiles()
     table = table_at("/lake/t")
-    calm = engine_on(memory)
-    create(calm, table)
-    put(calm, table, message(table, ["base"]))
+    faultless = engine_on(memory)
+    create(faultless, table)
+    put(faultless, table, message(table, ["base"]))
     stalled: list[str] = []
 
     def stall(operation: str, path: str) -> Fault | None:
         if operation == "put_if_absent" and not stalled:
             stalled.append(path)
             for name in ("x", "y", "z"):
-                put(calm, table, message(table, [name]))
+                put(faultless, table, message(table, [name]))
             memory.delete([table.paths.snapshot(i) for i in expired])
         return None
 
     done = put(engine_on(FaultyFiles(memory, stall)), table, message(table, ["late"]), user="slow")
     assert stalled == [table.paths.snapshot(2)]
     assert done.snapshot_ids == (5,)
-    assert live_names(calm, table) == ["base", "late", "x", "y", "z"]
+    assert live_names(faultless, table) == ["base", "late", "x", "y", "z"]
     assert memory.status(table.paths.snapshot(2)) is None
 
 
 @pytest.mark.parametrize("gone", [1, 2, 3])
 @pytest.mark.parametrize("others", [1, 4])
-def test_a_won_commit_stays_won_while_others_merge_its_manifest_and_expire_it(others: int, gone: int) -> None:
-    """Between the put and the look at its base, the base expires, and so may the snapshot itself."""
+def test_a_published_commit_stays_committed_while_others_merge_its_manifest_and_expire_it(
+    others: int, gone: int
+) -> None:
+    """Between the put and the check of its base, the base expires, and so may the snapshot itself."""
     memory = MemoryFiles()
     table = table_at("/lake/t", options={"manifest.merge-min-count": "2"})
-    calm = engine_on(memory)
-    create(calm, table)
-    put(calm, table, message(table, ["base"]))
+    faultless = engine_on(memory)
+    create(faultless, table)
+    put(faultless, table, message(table, ["base"]))
     stalled: list[str] = []
 
     def stall(operation: str, path: str) -> Fault | None:
@@ -356,46 +360,46 @@ def test_a_won_commit_stays_won_while_others_merge_its_manifest_and_expire_it(ot
         if operation == "read" and path == table.paths.snapshot(1) and won and not stalled:
             stalled.append(path)
             for i in range(others):
-                put(calm, table, message(table, [f"other{i}"]))
+                put(faultless, table, message(table, [f"other{i}"]))
             memory.delete([table.paths.snapshot(i) for i in range(1, min(gone, others + 1) + 1)])
         return None
 
     done = put(engine_on(FaultyFiles(memory, stall)), table, message(table, ["late"]), user="slow")
     assert stalled
     assert done.snapshot_ids == (2,)
-    assert live_names(calm, table) == ["base", "late", *(f"other{i}" for i in range(others))]
+    assert live_names(faultless, table) == ["base", "late", *(f"other{i}" for i in range(others))]
 
 
-def test_a_put_behind_the_head_of_which_nobody_can_tell_is_uncertain() -> None:
-    """The snapshots that would tell cannot be read: nothing is removed, and nothing is promised."""
+def test_a_put_behind_the_head_that_cannot_be_verified_is_uncertain() -> None:
+    """The snapshots that decide the commit status cannot be read. No file is removed, and the status is unknown."""
     memory = MemoryFiles()
     table = table_at("/lake/t")
-    calm = engine_on(memory)
-    create(calm, table)
-    put(calm, table, message(table, ["base"]))
+    faultless = engine_on(memory)
+    create(faultless, table)
+    put(faultless, table, message(table, ["base"]))
     late: list[str] = []
 
     def stall(operation: str, path: str) -> Fault | None:
         if operation == "put_if_absent" and not late:
             late.append(path)
             for name in ("x", "y"):
-                put(calm, table, message(table, [name]))
+                put(faultless, table, message(table, [name]))
             memory.delete([table.paths.snapshot(i) for i in (1, 2)])
-        return Fault.FAILS if late and path == table.paths.snapshot(3) else None
+        return Fault.FAIL_BEFORE if late and path == table.paths.snapshot(3) else None
 
     with pytest.raises(CommitUncertain) as uncertain:
         put(engine_on(FaultyFiles(memory, stall)), table, message(table, ["late"]), user="slow")
     assert uncertain.value.commit_user == "slow"
     assert memory.status(table.paths.snapshot(2)) is not None
-    assert live_names(calm, table) == ["base", "x", "y"]
+    assert live_names(faultless, table) == ["base", "x", "y"]
 
 
 def test_a_base_that_expired_behind_us_is_no_reason_to_doubt() -> None:
     memory = MemoryFiles()
     table = table_at("/lake/t")
-    calm = engine_on(memory)
-    create(calm, table)
-    put(calm, table, message(table, ["base"]))
+    faultless = engine_on(memory)
+    create(faultless, table)
+    put(faultless, table, message(table, ["base"]))
 
     def expire(operation: str, path: str) -> Fault | None:
         if operation == "read" and path == table.paths.snapshot(1) and table.paths.snapshot(2) in memory.contents:
@@ -426,34 +430,35 @@ def test_the_cost_of_an_append_does_not_grow_with_history() -> None:
     assert len(set(costs[1:])) == 1, costs
 
 
-def test_abort_deletes_only_what_no_snapshot_holds() -> None:
+def test_abort_deletes_only_files_that_no_snapshot_references() -> None:
     engine, table = memory_table()
-    kept, gone = message(table, ["kept"]), message(table, [evolve(data_file("gone"), extra_files=("gone.index",))])
+    committed, gone = message(table, ["kept"]), message(table, [evolve(data_file("gone"), extra_files=("gone.index",))])
     for name in ("kept", "gone", "gone.index"):
         engine.files.replace(f"{table.location}/bucket-0/{name}", b"")
-    put(engine, table, kept)
-    assert abort(engine, table, [kept, gone], "u") == (
-        f"{table.location}/bucket-0/gone", f"{table.location}/bucket-0/gone.index",
+    put(engine, table, committed)
+    assert abort(TableContext(engine, table), [committed, gone], "u") == (
+        f"{table.location}/bucket-0/gone",
+        f"{table.location}/bucket-0/gone.index",
     )
-    put(engine, table, message(table, ["x"]), identifier=4)
-    assert abort(engine, table, [message(table, ["y"])], "u", identifier=4) == ()
+    put(engine, table, message(table, ["x"]), commit_identifier=4)
+    assert abort(TableContext(engine, table), [message(table, ["y"])], "u", commit_identifier=4) == ()
     assert engine.files.status(f"{table.location}/bucket-0/kept") is not None
 
 
 def always_beaten(options: dict[str, str]) -> tuple[Engine, TableDefinition, MemoryFiles]:
-    """An engine whose every put comes too late: another commit takes the id just before."""
+    """An engine whose every put fails: another commit publishes the id just before."""
     memory = MemoryFiles()
     table = table_at("/lake/t", options=options)
-    calm = engine_on(memory)
-    create(calm, table)
+    faultless = engine_on(memory)
+    create(faultless, table)
     beaten = iter(range(10**6))
 
-    def beat(operation: str, path: str) -> Fault | None:
+    def publish_first(operation: str, path: str) -> Fault | None:
         if operation == "put_if_absent" and "/snapshot-" in path:
-            put(calm, table, message(table, [f"other{next(beaten)}"]), user="other")
+            put(faultless, table, message(table, [f"other{next(beaten)}"]), user="other")
         return None
 
-    return engine_on(FaultyFiles(memory, beat), TurnClock(Turns())), table, memory
+    return engine_on(FaultyFiles(memory, publish_first), SimulatedClock(Interleaving())), table, memory
 
 
 @pytest.mark.parametrize(
@@ -464,12 +469,12 @@ def always_beaten(options: dict[str, str]) -> tuple[Engine, TableDefinition, Mem
         ({"commit.max-retries": "0"}, 1),
     ],
 )
-def test_a_race_lost_too_often_is_a_conflict_that_leaves_nothing(options: dict[str, str], lost: int) -> None:
+def test_too_many_lost_races_are_a_conflict_that_leaves_no_files(options: dict[str, str], lost: int) -> None:
     engine, table, memory = always_beaten(options)
-    with pytest.raises(CommitConflict, match=f"{lost} times"):
+    with pytest.raises(CommitConflict, match=f"{lost} concurrent"):
         put(engine, table, message(table, ["mine"]))
-    calm = engine_on(memory)
-    assert live_names(calm, table) == [f"other{i}" for i in range(lost)]
+    faultless = engine_on(memory)
+    assert live_names(faultless, table) == [f"other{i}" for i in range(lost)]
     manifests = [p for p in memory.contents if "/manifest/" in p]
     assert len(manifests) == 3 * lost  # a manifest and two lists of each commit of the other
 
@@ -477,37 +482,37 @@ def test_a_race_lost_too_often_is_a_conflict_that_leaves_nothing(options: dict[s
 def test_a_retry_writes_its_delta_once() -> None:
     memory = MemoryFiles()
     table = table_at("/lake/t")
-    calm = engine_on(memory)
-    create(calm, table)
+    faultless = engine_on(memory)
+    create(faultless, table)
     made: list[str] = []
 
-    def beat(operation: str, path: str) -> Fault | None:
+    def publish_first(operation: str, path: str) -> Fault | None:
         if operation == "create" and "/manifest/manifest-" in path:
             made.append("list" if "manifest-list" in path else "manifest")
         if operation == "put_if_absent" and len(made) < 8:
-            put(calm, table, message(table, [f"other{len(made)}"]), user="other")
+            put(faultless, table, message(table, [f"other{len(made)}"]), user="other")
         return None
 
-    result = put(engine_on(FaultyFiles(memory, beat)), table, message(table, ["mine"]))
+    result = put(engine_on(FaultyFiles(memory, publish_first)), table, message(table, ["mine"]))
     assert result.retries > 0
     assert made.count("manifest") == 1
-    assert made.count("list") == 1 + (result.retries + 1)  # the base list is made anew
+    assert made.count("list") == 1 + (result.retries + 1)  # the base list is written again
 
 
-def test_an_attempt_whose_base_expired_under_it_leaves_nothing_that_the_next_one_counts_on() -> None:
+def test_an_attempt_with_an_expired_base_leaves_no_files_for_the_next_attempt() -> None:
     memory = MemoryFiles()
     table = table_at("/lake/t")
-    calm = engine_on(memory)
-    create(calm, table)
-    put(calm, table, message(table, ["base"]))
-    first = newest(calm, table)
+    faultless = engine_on(memory)
+    create(faultless, table)
+    put(faultless, table, message(table, ["base"]))
+    first = newest(faultless, table)
     gone = [table.paths.manifest(n) for n in (first.base_manifest_list, first.delta_manifest_list)]
     expired: list[str] = []
 
     def expire(operation: str, path: str) -> Fault | None:
         if operation == "read" and path in gone and not expired:
             expired.append(path)
-            put(calm, table, message(table, ["other"]))
+            put(faultless, table, message(table, ["other"]))
             memory.delete([table.paths.snapshot(1), *gone])
         return None
 
@@ -533,7 +538,7 @@ def test_rows_of_row_tracking_tables_get_ids() -> None:
     files = [evolve(data_file(n), file_source=FileSource.APPEND) for n in ("a", "b")]
     put(engine, table, message(table, files[:1]))
     put(engine, table, message(table, files[1:]))
-    live = CommitBase(engine, table, newest(engine, table)).live(lambda _: True)
-    told = {e.file.file_name: (e.file.first_row_id, e.file.max_sequence_number) for e in live}
-    assert told == {"a": (0, 1), "b": (10, 2)}
+    live = CommitBase(TableContext(engine, table), newest(engine, table)).read_live_files(lambda _: True)
+    row_ids = {e.file.file_name: (e.file.first_row_id, e.file.max_sequence_number) for e in live}
+    assert row_ids == {"a": (0, 1), "b": (10, 2)}
     assert newest(engine, table).next_row_id == 20

@@ -1,41 +1,42 @@
-"""Committers on one table, step by step in any order, with an expiry beside them, faults, and processes that die."""
+"""Committers on one table in any order of steps, with concurrent expiry, faults, and processes that die."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from commit_world import ROWS, create, engine_on, live_names, message, table_at
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.commit_tables import ROWS, create, engine_on, live_names, message, table_at
 
 from paimon.domain.errors import CommitConflict, CommitUncertain, PaimonError, StorageError
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
-from paimon.operations.read.manifests import read_manifest, read_manifest_list
-from paimon.operations.read.snapshots import latest_snapshot, snapshot_ids, snapshots
+from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
+from paimon.operations.metadata.snapshots import latest_snapshot, snapshot_ids, snapshots
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.testing.faulty_files import Fault, FaultyFiles, ProcessDied
+from paimon.testing.interleaving import ConstantRandom, Interleaving, SequentialIds, SimulatedClock
 from paimon.testing.memory_files import MemoryFiles
-from paimon.testing.turns import CountedIds, NoChance, TurnClock, Turns
 
 WRITERS = ("a", "b", "c")
 COMMITS = 2
 ANY_FAULT = [*Fault]
 
 
-class World:
-    """Writers, and an expirer where `expires`, on one memory; `order` and `faults` come from the test."""
+class CommitSimulation:
+    """Writers, and an expirer if `expires`, on one memory. The test supplies `order` and `faults`."""
 
     def __init__(self, order: Sequence[int], faults: Sequence[tuple[int, Fault]], expires: bool, target: str) -> None:
-        self.turns = Turns()
+        self.interleaving = Interleaving()
         self.memory = MemoryFiles()
-        self.ids = CountedIds()
+        self.ids = SequentialIds()
         self.table = table_at(
-            "/lake/t", options={"commit.max-retries": "50", "manifest.target-file-size": target,
-                                "manifest.merge-min-count": "3"},
+            "/lake/t",
+            options={"commit.max-retries": "50", "manifest.target-file-size": target, "manifest.merge-min-count": "3"},
         )
         self._order = list(order)
         self._faults = dict(faults)
@@ -44,13 +45,13 @@ class World:
         create(engine_on(self.memory), self.table)
 
     def plan(self, operation: str, path: str) -> Fault | None:
-        """Every operation is a turn, and may fail."""
-        self.turns.pause()
+        """Let another actor run before each operation, and return its fault."""
+        self.interleaving.pause()
         self._operations += 1
         return self._faults.get(self._operations)
 
     def choose(self, names: Sequence[str]) -> str:
-        """The next in the drawn order; by turns when that is used up."""
+        """Choose the next actor in the drawn order, which repeats at its end."""
         self._order.append(self._order.pop(0) if self._order else 0)
         return names[self._order[-1] % len(names)]
 
@@ -59,58 +60,60 @@ class World:
         actors: dict[str, Callable[[], object]] = {name: self._writer(name) for name in WRITERS}
         if self._expires:
             actors["expirer"] = self._expirer
-        return self.turns.run(actors, self.choose)
+        return self.interleaving.run(actors, self.choose)
 
     def _engine(self) -> Engine:
-        return engine_on(FaultyFiles(self.memory, self.plan), TurnClock(self.turns), self.ids, NoChance())
+        return engine_on(
+            FaultyFiles(self.memory, self.plan), SimulatedClock(self.interleaving), self.ids, ConstantRandom()
+        )
 
     def _writer(self, name: str) -> Callable[[], object]:
         def work() -> list[tuple[str, object]]:
             engine = self._engine()
-            told: list[tuple[str, object]] = self.told.setdefault(name, [])
+            results: list[tuple[str, object]] = self.results.setdefault(name, [])
             for number in range(COMMITS):
                 file = f"{name}{number}"
-                request = CommitRequest((message(self.table, [file]),), name, identifier=number)
+                request = CommitRequest((message(self.table, [file]),), name, commit_identifier=number)
                 try:
-                    told.append((file, commit(engine, self.table, request)))
+                    results.append((file, commit(TableContext(engine, self.table), request)))
                 except PaimonError as error:
-                    told.append((file, error))
-            return told
+                    results.append((file, error))
+            return results
 
         return work
 
     def _expirer(self) -> None:
-        """Keeps only the newest snapshot, upwards, snapshot files only; reads the true state, so that it never errs."""
+        """Expire all snapshots except the newest, in ascending order, snapshot files only. It reads without faults."""
         for _ in range(3):
-            self.turns.pause()
-            ids = snapshot_ids(self.calm, self.table.paths)
+            self.interleaving.pause()
+            ids = snapshot_ids(TableContext(self.faultless, self.table))
             for old in ids[:-1]:
-                self.turns.pause()
+                self.interleaving.pause()
                 self.memory.delete([self.table.paths.snapshot(old)])
 
     @property
-    def calm(self) -> Engine:
+    def faultless(self) -> Engine:
         """An engine that neither fails nor waits."""
         return engine_on(self.memory)
 
-    told: dict[str, list[tuple[str, object]]]
+    results: dict[str, list[tuple[str, object]]]
 
 
 def check_table(engine: Engine, table: TableDefinition) -> Snapshot | None:
-    """The table is whole: ids without gaps, counts that add up, every manifest readable."""
-    ids = snapshot_ids(engine, table.paths)
+    """The table is consistent: ids without gaps, correct counts, every manifest readable."""
+    ids = snapshot_ids(TableContext(engine, table))
     assert list(ids) == list(range(ids[0], ids[-1] + 1)) if ids else True
-    for snapshot in snapshots(engine, table.paths):
-        live = CommitBase(engine, table, snapshot).live(lambda _: True)
+    for snapshot in snapshots(TableContext(engine, table)):
+        live = CommitBase(TableContext(engine, table), snapshot).read_live_files(lambda _: True)
         assert snapshot.total_record_count == ROWS * len(live)
-    return latest_snapshot(engine, table.paths)
+    return latest_snapshot(TableContext(engine, table))
 
 
-def check_promises(world: World, told: Sequence[tuple[str, object]], died: bool) -> None:
-    """What was acknowledged is there once; what was refused is not; what is uncertain may be."""
-    counts = Counter(live_names(world.calm, world.table))
+def check_outcomes(simulation: CommitSimulation, results: Sequence[tuple[str, object]], died: bool) -> None:
+    """Acknowledged rows exist once, refused rows do not exist, and uncertain rows may exist."""
+    counts = Counter(live_names(simulation.faultless, simulation.table))
     assert all(count == 1 for count in counts.values())
-    for file, outcome in told:
+    for file, outcome in results:
         if isinstance(outcome, CommitResult):
             assert counts[file] == 1, f"{file} was acknowledged and is lost"
         elif isinstance(outcome, CommitUncertain):
@@ -120,7 +123,7 @@ def check_promises(world: World, told: Sequence[tuple[str, object]], died: bool)
         else:
             raise AssertionError(f"{file}: {outcome!r}")
     if not died:
-        assert set(counts) <= {file for file, _ in told}
+        assert set(counts) <= {file for file, _ in results}
 
 
 orders = st.lists(st.integers(0, 3), max_size=60)
@@ -133,35 +136,35 @@ targets = st.sampled_from(["8 mb", "1 b", "5 kb"])
 def test_no_commit_is_lost_or_doubled(
     order: list[int], faults: list[tuple[int, Fault]], expires: bool, target: str
 ) -> None:
-    world = World(order, faults, expires, target)
-    world.told = {}
-    outcomes = world.run()
+    simulation = CommitSimulation(order, faults, expires, target)
+    simulation.results = {}
+    outcomes = simulation.run()
     died = any(isinstance(o, ProcessDied) for o in outcomes.values())
-    check_table(world.calm, world.table)
-    check_promises(world, [t for told in world.told.values() for t in told], died)
+    check_table(simulation.faultless, simulation.table)
+    check_outcomes(simulation, [t for results in simulation.results.values() for t in results], died)
 
 
 @settings(max_examples=60, deadline=None)
 @given(orders, targets)
-def test_without_faults_all_commits_succeed_and_leave_nothing_behind(order: list[int], target: str) -> None:
-    world = World(order, [], False, target)
-    world.told = {}
-    world.run()
-    newest = check_table(world.calm, world.table)
+def test_without_faults_all_commits_succeed_and_leave_no_files(order: list[int], target: str) -> None:
+    simulation = CommitSimulation(order, [], False, target)
+    simulation.results = {}
+    simulation.run()
+    newest = check_table(simulation.faultless, simulation.table)
     assert newest is not None
     assert newest.id == len(WRITERS) * COMMITS
-    assert all(isinstance(o, CommitResult) for told in world.told.values() for _, o in told)
-    check_promises(world, [t for told in world.told.values() for t in told], False)
-    assert set(world.memory.contents) == referenced(world.calm, world.table)
+    assert all(isinstance(o, CommitResult) for results in simulation.results.values() for _, o in results)
+    check_outcomes(simulation, [t for results in simulation.results.values() for t in results], False)
+    assert set(simulation.memory.contents) == list_referenced_files(simulation.faultless, simulation.table)
 
 
-def referenced(engine: Engine, table: TableDefinition) -> set[str]:
-    """Paths of all files that the snapshots that stand need."""
+def list_referenced_files(engine: Engine, table: TableDefinition) -> set[str]:
+    """Paths of all files that the existing snapshots reference."""
     paths = {table.paths.schema(0), table.paths.latest_hint}
-    for snapshot in snapshots(engine, table.paths):
+    for snapshot in snapshots(TableContext(engine, table)):
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        metas = [m for name in lists for m in read_manifest_list(engine, table, name)]
+        metas = [m for name in lists for m in read_manifest_list(TableContext(engine, table), name)]
         paths |= {table.paths.snapshot(snapshot.id), *(table.paths.manifest(n) for n in lists)}
         paths |= {table.paths.manifest(m.file_name) for m in metas}
-        assert all(read_manifest(engine, table, m.file_name) for m in metas)
+        assert all(read_manifest(TableContext(engine, table), m.file_name) for m in metas)
     return paths

@@ -1,16 +1,17 @@
-"""How often, how long and with which waits a commit that loses races is tried again: told by a clock of the test."""
+"""How often, how long and with which waits a commit is retried, measured with a simulated clock."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 import pytest
-from commit_world import create, data_file, engine_on, live_names, message, table_at
+from support.commit_tables import create, data_file, engine_on, live_names, message, table_at
 
 from paimon.domain.commit.message import CompactIncrement
 from paimon.domain.errors import CommitConflict
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.commit import CommitRequest, CommitResult, commit
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.testing.faulty_files import Fault, FaultyFiles
 from paimon.testing.memory_files import MemoryFiles
@@ -20,7 +21,7 @@ ATTEMPT_MILLIS = 3
 
 
 class HandClock:
-    """Stands still but for sleeps and what the test adds."""
+    """A clock that advances by sleeps and by the test only."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000_000
@@ -38,60 +39,60 @@ class HandClock:
 
 
 class Half:
-    """Chance that always falls in the middle."""
+    """Randomness that always returns the middle of the range."""
 
     def uniform(self) -> float:
         return 0.5
 
 
-def beaten(
+def create_losing_engine(
     times: int | Collection[int], options: dict[str, str], keyed: bool = False
 ) -> tuple[Engine, TableDefinition, HandClock]:
-    """An engine whose first puts (or those of these numbers) come too late: another commit takes the id just before."""
+    """An engine whose first puts (or the puts of these numbers) fail: another commit publishes the id before."""
     memory = MemoryFiles()
     table = table_at("/lake/t", options=options, keyed=keyed)
     late = range(1, times + 1) if isinstance(times, int) else times
-    calm = engine_on(memory)
-    create(calm, table)
+    faultless = engine_on(memory)
+    create(faultless, table)
     clock = HandClock()
     puts: list[str] = []
 
-    def beat(operation: str, path: str) -> Fault | None:
+    def publish_first(operation: str, path: str) -> Fault | None:
         if operation == "put_if_absent":
             puts.append(path)
             if len(puts) in late:
                 clock.now += ATTEMPT_MILLIS
-                commit(calm, table, CommitRequest((message(table, [f"other{len(puts)}"]),), "other"))
+                commit(TableContext(faultless, table), CommitRequest((message(table, [f"other{len(puts)}"]),), "other"))
         return None
 
-    return engine_on(FaultyFiles(memory, beat), clock, random=Half()), table, clock
+    return engine_on(FaultyFiles(memory, publish_first), clock, random=Half()), table, clock
 
 
 def mine(engine: Engine, table: TableDefinition) -> CommitResult:
-    return commit(engine, table, CommitRequest((message(table, ["mine"]),), "me"))
+    return commit(TableContext(engine, table), CommitRequest((message(table, ["mine"]),), "me"))
 
 
-def test_waits_double_from_the_shortest_to_the_longest_with_a_fifth_of_chance() -> None:
+def test_waits_double_between_the_limits_with_random_fifths() -> None:
     options = {"commit.min-retry-wait": "10 ms", "commit.max-retry-wait": "50 ms"}
-    engine, table, clock = beaten(5, options)
+    engine, table, clock = create_losing_engine(5, options)
     done = mine(engine, table)
     assert clock.slept == [11.0, 22.0, 44.0, 55.0, 55.0]
     assert (done.retries, done.snapshot_ids) == (5, (6,))
 
 
 def test_by_default_ten_retries_without_a_bound_in_time() -> None:
-    engine, table, clock = beaten(10**6, {})
-    with pytest.raises(CommitConflict, match="lost the race for the next snapshot 11 times"):
+    engine, table, clock = create_losing_engine(10**6, {})
+    with pytest.raises(CommitConflict, match="11 concurrent commits were published first"):
         mine(engine, table)
     assert clock.slept == [11.0 * 2**i for i in range(10)]
-    engine, table, _ = beaten(10, {})
+    engine, table, _ = create_losing_engine(10, {})
     assert mine(engine, table).retries == 10
 
 
 @pytest.mark.parametrize(("retries", "waits"), [("0", []), ("1", [11.0]), ("3", [11.0, 22.0, 44.0])])
-def test_so_many_retries_as_the_option_says(retries: str, waits: list[float]) -> None:
-    engine, table, clock = beaten(10**6, {"commit.max-retries": retries})
-    with pytest.raises(CommitConflict, match=f"{len(waits) + 1} times"):
+def test_the_option_limits_the_retries(retries: str, waits: list[float]) -> None:
+    engine, table, clock = create_losing_engine(10**6, {"commit.max-retries": retries})
+    with pytest.raises(CommitConflict, match=f"{len(waits) + 1} concurrent"):
         mine(engine, table)
     assert clock.slept == waits
     assert "mine" not in live_names(engine, table)
@@ -99,16 +100,16 @@ def test_so_many_retries_as_the_option_says(retries: str, waits: list[float]) ->
 
 def test_no_retry_begins_after_the_timeout() -> None:
     options = {"commit.timeout": "100 ms", "commit.max-retries": "1000"}
-    engine, table, clock = beaten(10**6, options)
-    with pytest.raises(CommitConflict, match="5 times in 180 ms"):
+    engine, table, clock = create_losing_engine(10**6, options)
+    with pytest.raises(CommitConflict, match=r"5 concurrent commits were published first \(180 ms\)"):
         mine(engine, table)
     assert clock.slept == [11.0, 22.0, 44.0, 88.0]  # lost at 3, 17, 42, 89 and 180 ms
 
 
 def test_each_part_of_a_commit_has_its_own_retries() -> None:
-    """As in Java: what was compacted starts counting anew."""
-    engine, table, clock = beaten({1, 3}, {"commit.max-retries": "1"}, keyed=True)
+    """As in Java: the COMPACT snapshot of a commit has its own count of retries."""
+    engine, table, clock = create_losing_engine({1, 3}, {"commit.max-retries": "1"}, keyed=True)
     compacted = CompactIncrement((data_file("mine"),), (data_file("mine", 5),))
-    done = commit(engine, table, CommitRequest((message(table, ["mine"], compact=compacted),), "me"))
+    done = commit(TableContext(engine, table), CommitRequest((message(table, ["mine"], compact=compacted),), "me"))
     assert (done.retries, done.snapshot_ids, done.lost_compaction) == (2, (2, 4), None)
     assert clock.slept == [11.0, 11.0]

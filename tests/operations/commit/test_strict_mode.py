@@ -1,10 +1,10 @@
-"""`commit.strict-mode.last-safe-snapshot`: what others did since the safe snapshot refuses a commit, rule by rule."""
+"""`commit.strict-mode.last-safe-snapshot`: which commits since the safe snapshot refuse a commit, rule by rule."""
 
 from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from commit_world import data_file, engine_on, live_names, memory_table, message, partition
+from support.commit_tables import data_file, engine_on, live_names, memory_table, message, partition
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.errors import CommitConflict
@@ -12,6 +12,7 @@ from paimon.domain.manifest.entries import DeletionVectorRange, FileKind, IndexM
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot, commit
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.testing.faulty_files import Fault, FaultyFiles
 from paimon.testing.memory_files import MemoryFiles
@@ -21,7 +22,7 @@ def put(
     engine: Engine, table: TableDefinition, *messages: CommitMessage, user: str = "u", safe: SafeSnapshot | None = None,
     **request: object,
 ) -> CommitResult:  # fmt: skip
-    return commit(engine, table, CommitRequest(messages, user, **request), safe)  # type: ignore[arg-type]
+    return commit(TableContext(engine, table), CommitRequest(messages, user, **request), safe)  # type: ignore[arg-type]
 
 
 def strict(table: TableDefinition, safe: int) -> TableDefinition:
@@ -41,20 +42,20 @@ def vector(table: TableDefinition, name: str, file: str, part: int) -> CommitMes
     return message(table, part=part, data=DataIncrement(new_index_files=(entry,)))
 
 
-def test_it_sees_what_others_did_since_the_safe_snapshot() -> None:
+def test_it_checks_the_commits_of_others_since_the_safe_snapshot() -> None:
     engine, table = three_partitions()
     put(engine, table, overwrite={"p": 1}, user="other")
     put(engine, table, message(table, ["more"], part=3), user="other")
-    with pytest.raises(CommitConflict, match=r"snapshot 2 \(OVERWRITE\) of user 'other'") as refused:
+    with pytest.raises(CommitConflict, match=r"Snapshot 2 \(OVERWRITE\) of user 'other'") as refused:
         put(engine, strict(table, 1), message(table, ["a"], part=1))
     assert refused.value.files == ("f1",)
-    with pytest.raises(CommitConflict, match="snapshot 3"):
+    with pytest.raises(CommitConflict, match="Snapshot 3"):
         put(engine, strict(table, 1), overwrite={"p": 3})
     put(engine, strict(table, 1), message(table, ["b"], part=2))
     put(engine, strict(table, 2), message(table, ["a"], part=1))
 
 
-def test_own_snapshots_and_plain_appends_refuse_nothing() -> None:
+def test_own_snapshots_and_plain_appends_cause_no_conflict() -> None:
     engine, table = three_partitions()
     put(engine, table, overwrite={"p": 1})
     put(engine, table, message(table, ["more"], part=1), user="other")
@@ -73,16 +74,16 @@ def test_a_compaction_of_others_refuses_an_append() -> None:
 
 
 def test_rows_that_others_marked_as_deleted_count_as_an_overwrite() -> None:
-    """Such a snapshot has an empty delta: only its index manifest tells."""
+    """Such a snapshot has an empty delta. Only its index manifest shows the change."""
     engine, table = three_partitions(bucket="-1")
     put(engine, table, vector(table, "index-1", "f1", 1), user="other")
-    with pytest.raises(CommitConflict, match="snapshot 2") as refused:
+    with pytest.raises(CommitConflict, match="Snapshot 2") as refused:
         put(engine, strict(table, 1), message(table, ["a"], part=1))
     assert refused.value.files == ("index-1",)
     put(engine, strict(table, 1), message(table, ["b"], part=2))
 
 
-def test_vectors_that_stood_before_refuse_nothing() -> None:
+def test_older_vectors_are_no_conflict() -> None:
     engine, table = three_partitions(bucket="-1")
     put(engine, table, vector(table, "index-1", "f1", 1), user="other")
     put(engine, table, overwrite={"p": 3}, user="other")
@@ -95,26 +96,26 @@ def test_others_rows_without_a_bucket_do_not_refuse_an_overwrite() -> None:
     put(engine, strict(table, 1), overwrite={"p": 3})
 
 
-def test_what_has_expired_since_cannot_be_judged() -> None:
+def test_expired_snapshots_cannot_be_checked() -> None:
     engine, table = three_partitions()
     for name in ("a", "b"):
         put(engine, table, message(table, [name], part=2), user="other")
     engine.files.delete([table.paths.snapshot(1), table.paths.snapshot(2)])
-    with pytest.raises(CommitConflict, match="snapshot 2 has expired"):
+    with pytest.raises(CommitConflict, match="Snapshot 2 has expired"):
         put(engine, strict(table, 1), message(table, ["c"], part=1))
     put(engine, strict(table, 3), message(table, ["c"], part=1))
 
 
-def test_a_committer_that_lives_on_looks_at_each_snapshot_once() -> None:
+def test_a_reused_committer_checks_each_snapshot_once() -> None:
     engine, table = three_partitions()
     safe = SafeSnapshot()
     put(engine, strict(table, 1), message(table, ["a"], part=1), safe=safe)
     put(engine, table, overwrite={"p": 2}, user="other")
     put(engine, strict(table, 1), message(table, ["b"], part=1), safe=safe)
     engine.files.delete([table.paths.snapshot(i) for i in (1, 2, 3)])
-    put(engine, strict(table, 1), message(table, ["c"], part=2), safe=safe)  # 3 was looked at with the commit before
+    put(engine, strict(table, 1), message(table, ["c"], part=2), safe=safe)  # the previous commit checked snapshot 3
     put(engine, table, overwrite={"p": 2}, user="other")
-    with pytest.raises(CommitConflict, match="snapshot 6"):
+    with pytest.raises(CommitConflict, match="Snapshot 6"):
         put(engine, strict(table, 1), message(table, ["d"], part=2), safe=safe)
 
 
@@ -124,25 +125,25 @@ def test_minus_one_spares_the_first_commit() -> None:
     safe = SafeSnapshot()
     put(engine, strict(table, -1), message(table, ["a"], part=1), safe=safe)
     put(engine, table, overwrite={"p": 1}, user="other")
-    with pytest.raises(CommitConflict, match="snapshot 4"):
+    with pytest.raises(CommitConflict, match="Snapshot 4"):
         put(engine, strict(table, -1), message(table, ["b"], part=1), safe=safe)
 
 
-def test_what_comes_between_two_attempts_is_looked_at() -> None:
+def test_commits_between_two_attempts_are_checked() -> None:
     memory = MemoryFiles()
     engine, table = engine_on(memory), memory_table(partitioned=True)[1]
     put(engine, table, message(table, ["f1"], part=1))
 
-    def beat(operation: str, path: str) -> Fault | None:
+    def publish_first(operation: str, path: str) -> Fault | None:
         if operation == "put_if_absent" and path == table.paths.snapshot(2) and path not in memory.contents:
             put(engine, table, overwrite={"p": 1}, user="other")
         return None
 
-    with pytest.raises(CommitConflict, match=r"snapshot 2 \(OVERWRITE\)"):
-        put(engine_on(FaultyFiles(memory, beat)), strict(table, 1), message(table, ["a"], part=1))
+    with pytest.raises(CommitConflict, match=r"Snapshot 2 \(OVERWRITE\)"):
+        put(engine_on(FaultyFiles(memory, publish_first)), strict(table, 1), message(table, ["a"], part=1))
 
 
-def test_without_the_option_nothing_is_read_for_it() -> None:
+def test_without_the_option_no_snapshot_is_read() -> None:
     memory = MemoryFiles()
     table = memory_table(partitioned=True)[1]
     for i in range(5):

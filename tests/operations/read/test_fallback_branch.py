@@ -1,4 +1,4 @@
-"""Partitions that main lacks are read from the fallback branch."""
+"""Partitions that the main branch lacks are read from the fallback branch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from golden_tables import golden_directory
+from support.golden_tables import golden_directory
 
 import paimon
 from paimon.domain.errors import InvalidRequest, NotFound
@@ -50,7 +50,7 @@ def test_the_golden_table_reads_as_java_reads_it() -> None:
     assert table.scan(where="p = 'b' AND k < 5").count() == 0
 
 
-def test_each_partition_comes_from_one_branch(table: paimon.Table) -> None:
+def test_each_partition_is_read_from_one_branch(table: paimon.Table) -> None:
     mine, theirs = [("a", 7, "new")], [("b", 1, "old 1"), ("b", 2, "older b")]
     assert rows(table) == mine + theirs
     assert rows(table, where="k < 5") == theirs
@@ -59,23 +59,23 @@ def test_each_partition_comes_from_one_branch(table: paimon.Table) -> None:
     assert "splits of branch old: 2 -> 1" in table.scan().explain()
 
 
-def test_splits_of_the_branch_travel(table: paimon.Table) -> None:
+def test_splits_of_the_branch_are_picklable(table: paimon.Table) -> None:
     builder = table.new_read_builder()
     splits = pickle.loads(pickle.dumps(builder.new_scan().plan().splits()))
     assert builder.new_read().to_arrow(splits).num_rows == 3
 
 
-def test_without_the_option_main_stands_alone(table: paimon.Table) -> None:
+def test_without_the_option_only_main_is_read(table: paimon.Table) -> None:
     options = dict(table.options)
     del options["scan.fallback-branch"]
     schema = Path(table.location, "schema", "schema-0")
     schema.write_text(
         schema.read_text().replace("scan.fallback-branch", "scan.plan-sort-partition").replace('"old"', '"true"')
     )
-    alone = paimon.open_table(table.location)
-    assert isinstance(alone, paimon.Table)
-    assert rows(alone) == [("a", 7, "new")]
-    assert rows(alone.with_options({"scan.fallback-branch": "old"})) == rows(table)
+    main_branch = paimon.open_table(table.location)
+    assert isinstance(main_branch, paimon.Table)
+    assert rows(main_branch) == [("a", 7, "new")]
+    assert rows(main_branch.with_options({"scan.fallback-branch": "old"})) == rows(table)
 
 
 def test_an_older_read_takes_the_branch_as_it_was(table: paimon.Table) -> None:

@@ -1,4 +1,4 @@
-"""Plans of the golden tables: the live files that Java names, manifests merged as Java did, hints that mislead."""
+"""Plans of the golden tables: the live files of Java, manifests merged as Java merges them, and wrong hints."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_entries import as_java_tells
-from golden_tables import golden_directory
+from support.golden_entries import to_java_entry
+from support.golden_tables import golden_directory
 
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound
@@ -20,17 +20,21 @@ from paimon.domain.manifest.merge import merge_entries
 from paimon.domain.manifest.merge_plan import (
     MergeLimits,
     entries_after_full_merge,
-    full_merge,
-    full_merge_is_due,
+    is_full_merge_due,
     manifests_with_deletes,
-    minor_merge,
     must_change,
+    plan_full_merge,
+    plan_minor_merge,
 )
-from paimon.domain.scan.plan import ScanRequest
-from paimon.operations.read.deletion.vectors import read_vector
-from paimon.operations.read.manifests import data_manifests, live_entries, read_manifest, read_manifest_list
-from paimon.operations.read.plan import plan
-from paimon.operations.read.snapshots import (
+from paimon.domain.scan.scan_plan import ScanRequest
+from paimon.operations.data_files.deletion_vectors import read_vector
+from paimon.operations.metadata.manifests import (
+    read_data_manifests,
+    read_live_entries,
+    read_manifest,
+    read_manifest_list,
+)
+from paimon.operations.metadata.snapshots import (
     earliest_snapshot_id,
     latest_snapshot,
     load_snapshot,
@@ -39,13 +43,14 @@ from paimon.operations.read.snapshots import (
     snapshot_ids,
     snapshots,
 )
+from paimon.operations.read.plan import plan_scan
 from paimon.table import Table
 
 HOME = golden_directory()
 CASES = sorted(p.parents[1].name for p in HOME.glob("*/expected/meta.jsonl"))
 
 
-def opened(path: Path) -> Table:
+def open_table(path: Path) -> Table:
     table = paimon.open_table(path)
     assert isinstance(table, Table)
     return table
@@ -53,63 +58,65 @@ def opened(path: Path) -> Table:
 
 @pytest.mark.parametrize("case", CASES)
 def test_live_files_and_their_plan_are_those_that_java_names(case: str) -> None:
-    table = opened(HOME / case / "table")
-    engine, definition = table.engine, table.definition
-    snapshot = latest_snapshot(engine, definition.paths)
+    table = open_table(HOME / case / "table")
+    context = table.context
+    snapshot = latest_snapshot(context)
     lines = [json.loads(line) for line in (HOME / case / "expected/meta.jsonl").read_text("utf8").splitlines()]
-    told = [{k: v for k, v in e.items() if k not in ("entry", "creationTime")} for e in lines if e["entry"] == "data"]
+    recorded = [
+        {k: v for k, v in e.items() if k not in ("entry", "creationTime")} for e in lines if e["entry"] == "data"
+    ]
     assert snapshot is not None
-    entries = live_entries(engine, definition, data_manifests(engine, definition, snapshot))
-    found = [as_java_tells(e) for e in entries]
-    assert sorted(map(json.dumps, _ordered(found))) == sorted(map(json.dumps, _ordered(told)))
-    planned = plan(engine, definition, ScanRequest(snapshot))
+    entries = read_live_entries(context, read_data_manifests(context, snapshot))
+    found = [to_java_entry(e) for e in entries]
+    assert sorted(map(json.dumps, _sort_members(found))) == sorted(map(json.dumps, _sort_members(recorded)))
+    planned = plan_scan(context, ScanRequest(snapshot))
     hidden = any(step.name == "levels" for step in planned.steps)
-    visible = [e["fileName"] for e in told if e["bucket"] >= 0 and (e["level"] > 0 or not hidden)]
+    visible = [e["fileName"] for e in recorded if e["bucket"] >= 0 and (e["level"] > 0 or not hidden)]
     assert Counter(f.file_name for s in planned.splits for f in s.files) == Counter(visible)
     for split in planned.splits:
         for file, vector in zip(split.files, split.deletion_files, strict=False):
             if vector is not None:
-                assert 0 < read_vector(engine, vector).mask(0, file.row_count).sum() <= file.row_count
+                assert 0 < read_vector(context.engine, vector).mask(0, file.row_count).sum() <= file.row_count
 
 
-def _ordered(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sort_members(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [dict(sorted(e.items())) for e in entries]
 
 
 @pytest.mark.parametrize("case", sorted(p.name for p in HOME.glob("manifest_merge*")))
 def test_manifests_are_merged_as_java_merged_them(case: str) -> None:
-    table = opened(HOME / case / "table")
-    engine, definition = table.engine, table.definition
-    options = definition.options
+    table = open_table(HOME / case / "table")
+    context = table.context
+    options = context.options
     limits = MergeLimits(
         options.manifest_target_size_bytes, options.manifest_full_compaction_bytes, options.manifest_merge_min_count
     )
-    types = [f.type for f in definition.schema.partition_fields]
+    types = [f.type for f in context.schema.partition_fields]
 
     def read(manifest: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
-        return read_manifest(engine, definition, manifest.file_name)
+        return read_manifest(context, manifest.file_name)
 
-    def merged(manifests: tuple[ManifestFileMeta, ...]) -> tuple[set[str], list[ManifestEntry]]:
-        if full_merge_is_due(manifests, limits):
+    def merge_manifests(manifests: tuple[ManifestFileMeta, ...]) -> tuple[set[str], list[ManifestEntry]]:
+        if is_full_merge_due(manifests, limits):
             deletes = [e for m in manifests_with_deletes(manifests) for e in read(m) if e.kind is FileKind.DELETE]
-            chosen = full_merge(manifests, {e.partition for e in deletes}, types, limits)
+            chosen = plan_full_merge(manifests, {e.partition for e in deletes}, types, limits)
             if chosen is not None:
                 gone = {e.identity for e in deletes}
                 left = {m: entries_after_full_merge(read(m), gone, must_change(m, limits)) for m in chosen.read}
-                kept = {m.file_name for m in (*chosen.kept, *(m for m, rest in left.items() if rest is None))}
-                return kept, [e for rest in left.values() for e in rest or ()]
-        groups = minor_merge(manifests, limits)
+                unchanged = {m.file_name for m in (*chosen.kept, *(m for m, rest in left.items() if rest is None))}
+                return unchanged, [e for rest in left.values() for e in rest or ()]
+        groups = plan_minor_merge(manifests, limits)
         fresh = [e for group in groups if len(group) > 1 for e in merge_entries(e for m in group for e in read(m))]
         return {group[0].file_name for group in groups if len(group) == 1}, fresh
 
-    held = snapshots(engine, definition.paths)
-    assert len(held) > 10
-    for before, after in pairwise(held):
-        manifests = data_manifests(engine, definition, before)
-        java = read_manifest_list(engine, definition, after.base_manifest_list)
+    all_snapshots = snapshots(context)
+    assert len(all_snapshots) > 10
+    for before, after in pairwise(all_snapshots):
+        manifests = read_data_manifests(context, before)
+        java = read_manifest_list(context, after.base_manifest_list)
         known = {m.file_name for m in manifests}
-        kept, fresh = merged(manifests)
-        assert kept == {m.file_name for m in java} & known, after.id
+        unchanged, fresh = merge_manifests(manifests)
+        assert unchanged == {m.file_name for m in java} & known, after.id
         made = [e for m in java if m.file_name not in known for e in read(m)]
         assert Counter((e.kind, e.identity) for e in made) == Counter((e.kind, e.identity) for e in fresh), after.id
 
@@ -120,58 +127,58 @@ def copied(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("hint", [None, b"1", b"99999", b"-8", b"nonsense", b"", b"3\n"])
-def test_hints_only_cost_time(copied: Path, hint: bytes | None) -> None:
-    table = opened(copied)
-    ids = snapshot_ids(table.engine, table.definition.paths)
+def test_wrong_hints_do_not_change_reads(copied: Path, hint: bytes | None) -> None:
+    table = open_table(copied)
+    ids = snapshot_ids(table.context)
     for name in ("LATEST", "EARLIEST"):
         (copied / "snapshot" / name).unlink(missing_ok=True)
         if hint is not None:
             (copied / "snapshot" / name).write_bytes(hint)
-    latest = latest_snapshot(table.engine, table.definition.paths)
+    latest = latest_snapshot(table.context)
     assert latest is not None and latest.id == ids[-1]
     if hint != b"3\n":
-        assert earliest_snapshot_id(table.engine, table.definition.paths) == ids[0]
+        assert earliest_snapshot_id(table.context) == ids[0]
 
 
-def test_a_gap_is_walked_around(copied: Path) -> None:
-    table = opened(copied)
-    engine, paths = table.engine, table.definition.paths
-    ids = snapshot_ids(engine, paths)
+def test_reads_skip_a_gap(copied: Path) -> None:
+    table = open_table(copied)
+    context = table.context
+    ids = snapshot_ids(context)
     (copied / "snapshot" / f"snapshot-{ids[1]}").unlink()
-    assert [s.id for s in snapshots(engine, paths)] == [i for i in ids if i != ids[1]]
-    times = {s.id: s.time_millis for s in snapshots(engine, paths)}
+    assert [s.id for s in snapshots(context)] == [i for i in ids if i != ids[1]]
+    times = {s.id: s.time_millis for s in snapshots(context)}
     for snapshot_id, millis in times.items():
-        found = snapshot_before(engine, paths, millis)
+        found = snapshot_before(context, millis)
         assert found is not None and found.time_millis == millis and found.id >= snapshot_id
-    assert snapshot_before(engine, paths, min(times.values()) - 1) is None
+    assert snapshot_before(context, min(times.values()) - 1) is None
     with pytest.raises(NotFound, match=f"{ids[0]} to {ids[-1]}"):
-        load_snapshot(engine, paths, ids[1])
-    with pytest.raises(NotFound, match="tag"):
-        load_tag(engine, paths, "nothing")
+        load_snapshot(context, ids[1])
+    with pytest.raises(NotFound, match=r"Tag .nothing."):
+        load_tag(context, "nothing")
     with pytest.raises(InvalidRequest):
-        load_tag(engine, paths, "../x")
+        load_tag(context, "../x")
 
 
 def test_damage_names_the_file(copied: Path) -> None:
-    table = opened(copied)
-    engine, definition = table.engine, table.definition
-    snapshot = latest_snapshot(engine, definition.paths)
+    table = open_table(copied)
+    context = table.context
+    snapshot = latest_snapshot(context)
     assert snapshot is not None
-    manifest = data_manifests(engine, definition, snapshot)[0].file_name
+    manifest = read_data_manifests(context, snapshot)[0].file_name
     path = copied / "manifest" / manifest
     whole = path.read_bytes()
     for damaged in (whole[:-20], whole[: len(whole) // 2], b"", b"PAR1" + whole[4:]):
         path.write_bytes(damaged)
         with pytest.raises(CorruptTable, match=manifest):
-            plan(opened(copied).engine, definition, ScanRequest(snapshot))
+            plan_scan(open_table(copied).context, ScanRequest(snapshot))
     path.unlink()
     with pytest.raises(CorruptTable, match=manifest):
-        plan(opened(copied).engine, definition, ScanRequest(snapshot))
+        plan_scan(open_table(copied).context, ScanRequest(snapshot))
 
 
 def test_a_table_without_snapshots_has_an_empty_plan(copied: Path) -> None:
     for file in (copied / "snapshot").iterdir():
         file.unlink()
-    table = opened(copied)
-    assert latest_snapshot(table.engine, table.definition.paths) is None
-    assert plan(table.engine, table.definition, ScanRequest(None)).splits == ()
+    table = open_table(copied)
+    assert latest_snapshot(table.context) is None
+    assert plan_scan(table.context, ScanRequest(None)).splits == ()

@@ -1,4 +1,4 @@
-"""How many rows a table has, where its metadata say so, and what a plan counts at each step."""
+"""Row counts from metadata, where they are known, and what a plan counts at each step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import paimon
-from paimon.operations.read.row_count import known_row_count
+from paimon.operations.read.row_count import count_rows_from_metadata
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def catalog(tmp_path: Path) -> paimon.Catalog:
     return made
 
 
-def known(table: paimon.Table) -> int | None:
-    return known_row_count(table.engine, table.definition, table.snapshot())
+def count_known_rows(table: paimon.Table) -> int | None:
+    return count_rows_from_metadata(table.context, table.snapshot())
 
 
 def rows(ids: Iterable[int], **more: Any) -> list[dict[str, Any]]:
@@ -29,32 +29,32 @@ def rows(ids: Iterable[int], **more: Any) -> list[dict[str, Any]]:
 
 def test_an_append_table_knows_its_rows(catalog: paimon.Catalog) -> None:
     table = catalog.create_table("db.t", "id INT, day STRING", partition_keys=["day"])
-    assert known(table) is None, "there is no snapshot"
+    assert count_known_rows(table) is None, "there is no snapshot"
     table.write(rows(range(5), day="mon"))
     table.write(rows(range(3), day="tue"))
-    assert known(table) == table.scan().count() == 8
+    assert count_known_rows(table) == table.scan().count() == 8
     table.delete("id = 1")
-    assert known(table) == table.scan().count() == 6
+    assert count_known_rows(table) == table.scan().count() == 6
 
 
-def test_deletion_vectors_are_taken_off(catalog: paimon.Catalog) -> None:
+def test_deleted_rows_are_subtracted(catalog: paimon.Catalog) -> None:
     table = catalog.create_table("db.t", "id INT", options={"deletion-vectors.enabled": True})
     table.write(rows(range(5)))
     table.delete("id < 2")
-    assert known(table) == table.scan().count() == 3
+    assert count_known_rows(table) == table.scan().count() == 3
 
 
-def test_a_primary_key_table_knows_its_rows_when_nothing_is_to_be_merged(catalog: paimon.Catalog) -> None:
+def test_a_primary_key_table_has_a_row_count_if_no_files_overlap(catalog: paimon.Catalog) -> None:
     options = {"bucket": 1, "write-only": True}
     table = catalog.create_table("db.t", "id INT NOT NULL", primary_keys=["id"], options=options)
     table.write(rows(range(5)))
-    assert known(table) == 5
+    assert count_known_rows(table) == 5
     table.write(rows(range(3)))
-    assert known(table) is None
+    assert count_known_rows(table) is None
     table.with_options({"write-only": False}).compact(full=True)
-    assert known(table) == table.scan().count() == 5
+    assert count_known_rows(table) == table.scan().count() == 5
     table.write([{"id": 9, "op": "-D"}], kind_column="op")
-    assert known(table) is None, "a file holds a delete"
+    assert count_known_rows(table) is None, "a file holds a delete"
 
 
 def test_a_primary_key_table_with_deletion_vectors(catalog: paimon.Catalog) -> None:
@@ -62,14 +62,14 @@ def test_a_primary_key_table_with_deletion_vectors(catalog: paimon.Catalog) -> N
     table = catalog.create_table("db.t", "id INT NOT NULL, v INT", primary_keys=["id"], options=options)
     for version in range(3):
         table.write(rows(range(version, 5), v=version))
-    assert known(table) == table.scan().count() == 5
+    assert count_known_rows(table) == table.scan().count() == 5
 
 
-def test_columns_that_lie_side_by_side_are_not_counted_twice(catalog: paimon.Catalog) -> None:
+def test_data_evolution_rows_are_counted_once(catalog: paimon.Catalog) -> None:
     options = {"row-tracking.enabled": True, "data-evolution.enabled": True}
     table = catalog.create_table("db.t", "id INT, v INT", options=options)
     table.write(rows(range(4), v=1))
-    counted = known(table)
+    counted = count_known_rows(table)
     assert counted in (None, 4)
     assert table.scan().count() == 4
 
@@ -80,7 +80,7 @@ def test_rows_of_a_fallback_branch_count(catalog: paimon.Catalog) -> None:
     catalog.table("db.t$branch_stream").write(rows(range(3), day="old"))
     table.write(rows(range(2), day="new"))
     both = table.with_options({"scan.fallback-branch": "stream"})
-    assert known(both) == both.scan().count() == 5
+    assert count_known_rows(both) == both.scan().count() == 5
 
 
 def test_a_plan_counts_partitions_buckets_and_files_not_entries(catalog: paimon.Catalog) -> None:
@@ -104,7 +104,7 @@ def test_a_plan_counts_partitions_buckets_and_files_not_entries(catalog: paimon.
     assert "20 stored records" in text
 
 
-def test_a_partition_whose_files_are_gone_is_not_counted(catalog: paimon.Catalog) -> None:
+def test_a_partition_without_files_is_not_counted(catalog: paimon.Catalog) -> None:
     table = catalog.create_table("db.t", "id INT, day STRING", partition_keys=["day"])
     table.write([row for day in ("mon", "tue") for row in rows(range(2), day=day)])
     table.delete("day = 'tue' OR id = 0")

@@ -33,7 +33,7 @@ def test_compacted_full_reads_the_newest_compaction(orders: paimon.Table) -> Non
     assert [s.commit_kind for s in orders.snapshots()][2:] == [CommitKind.COMPACT, CommitKind.APPEND]
     assert keys(orders, {"scan.mode": "compacted-full"}) == [1, 2]
     assert keys(orders, {"scan.mode": "latest-full"}) == [1, 2, 3]
-    # where full compactions are made at intervals, one by hand counts as one, too
+    # if full compactions run at intervals, a manual full compaction counts too
     assert keys(orders, {"scan.mode": "compacted-full", "full-compaction.delta-commits": 7}) == [1, 2]
 
 
@@ -46,7 +46,7 @@ def test_compacted_full_of_a_table_never_compacted_is_the_latest(tmp_path: Path)
     assert keys(table, {"scan.mode": "compacted-full"}) == [1]
 
 
-def test_files_made_since_a_time(orders: paimon.Table) -> None:
+def test_files_created_since_a_time(orders: paimon.Table) -> None:
     last = orders.snapshots()[-1].time_millis
     made = "scan.file-creation-time-millis"
     assert keys(orders, {made: 1}) == [1, 2, 3]
@@ -54,7 +54,7 @@ def test_files_made_since_a_time(orders: paimon.Table) -> None:
     assert "ages: 2 -> 0" in orders.with_options({made: last + 3_600_000}).scan().explain()
 
 
-def test_the_first_state_since_a_time_else_the_files_made_since(orders: paimon.Table) -> None:
+def test_the_first_state_since_a_time_or_the_files_created_since(orders: paimon.Table) -> None:
     times = [s.time_millis for s in orders.snapshots()]
     made = "scan.creation-time-millis"
     assert keys(orders, {made: times[0] + 1}) == keys(orders, {"scan.timestamp-millis": times[1]})
@@ -73,6 +73,6 @@ def test_the_first_state_since_a_time_else_the_files_made_since(orders: paimon.T
     ],
     ids=lambda options: "+".join(options),
 )
-def test_modes_want_their_options_and_no_others(orders: paimon.Table, options: Mapping[str, object]) -> None:
+def test_modes_require_their_options_and_no_others(orders: paimon.Table, options: Mapping[str, object]) -> None:
     with pytest.raises(InvalidRequest, match="scan"):
         keys(orders, options)

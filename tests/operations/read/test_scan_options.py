@@ -1,4 +1,4 @@
-"""Options that change which rows a read returns: each is followed as Java follows it, or refused by name."""
+"""Options that change which rows a read returns: each has the effect that Java gives it, or is refused by name."""
 
 from __future__ import annotations
 
@@ -35,6 +35,37 @@ def keyed(catalog: paimon.Catalog) -> paimon.Table:
 
 def keys(table: paimon.Table, options: Mapping[str, object] | None = None) -> list[int]:
     return sorted(table.with_options(options or {}).scan().to_arrow()["k"].to_pylist())
+
+
+# source.split.*
+
+
+@pytest.fixture
+def many_files(catalog: paimon.Catalog) -> paimon.Table:
+    table = catalog.create_table("d.files", "k INT, v INT")
+    for k in range(6):
+        table.write([{"k": k, "v": 0}])
+    return table
+
+
+def count_splits(table: paimon.Table, options: Mapping[str, object]) -> int:
+    scan = table.with_options(options).scan()
+    assert sorted(scan.to_arrow()["k"].to_pylist()) == list(range(6))
+    return len(scan.plan().splits)
+
+
+def test_small_splits_are_more_splits(many_files: paimon.Table) -> None:
+    cheap = {"source.split.open-file-cost": "1 b"}
+    assert count_splits(many_files, {}) == 1
+    assert count_splits(many_files, {"source.split.target-size": "1 b", **cheap}) == 6
+    assert count_splits(many_files, {"source.split.target-size": "8 mb", **cheap}) == 1
+
+
+def test_a_file_counts_at_least_as_much_as_it_costs_to_open(many_files: paimon.Table) -> None:
+    target = {"source.split.target-size": "8 mb"}
+    assert count_splits(many_files, target) == 3
+    assert count_splits(many_files, {**target, "source.split.open-file-cost": "1 mb"}) == 1
+    assert count_splits(many_files, {**target, "source.split.open-file-cost": "8 mb"}) == 6
 
 
 # scan.bucket
@@ -94,7 +125,7 @@ def test_scan_bucket_does_not_restrict_changes_of_rows(keyed: paimon.Table) -> N
 # scan.mode = latest-delta
 
 
-def test_latest_delta_reads_what_the_latest_snapshot_appended(keyed: paimon.Table) -> None:
+def test_latest_delta_reads_the_delta_of_the_latest_snapshot(keyed: paimon.Table) -> None:
     delta = {"scan.mode": "latest-delta"}
     assert keys(keyed, delta) == list(range(20))
     keyed.compact(full=True)
@@ -114,7 +145,7 @@ def test_latest_delta_of_an_empty_table_and_of_tables_with_vectors(catalog: paim
     assert keys(table) == [1]
 
 
-def test_latest_delta_goes_with_no_time_travel_and_no_stream(keyed: paimon.Table) -> None:
+def test_latest_delta_excludes_time_travel_and_streams(keyed: paimon.Table) -> None:
     table = keyed.with_options({"scan.mode": "latest-delta"})
     with pytest.raises(InvalidRequest, match="latest-delta"):
         table.scan(snapshot=1).to_arrow()
@@ -146,9 +177,7 @@ def first_file(table: paimon.Table) -> tuple[Path, int]:
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("damage", ["lost", "corrupt"])
-def test_files_are_left_out_only_where_the_option_says_so(
-    catalog: paimon.Catalog, file_format: str, damage: str
-) -> None:
+def test_files_are_skipped_only_with_the_option(catalog: paimon.Catalog, file_format: str, damage: str) -> None:
     table = catalog.create_table("d.a", "k INT, v STRING", options={"file.format": file_format, "write-only": True})
     for start in (0, 10):
         table.write([{"k": k, "v": "x"} for k in range(start, start + 10)])
@@ -171,7 +200,7 @@ def test_files_are_left_out_only_where_the_option_says_so(
         assert tolerant.scan(where="k >= 0 AND v = 'x'").to_arrow().num_rows == 10
 
 
-def test_a_merge_goes_on_without_the_lost_file(keyed: paimon.Table) -> None:
+def test_a_merge_continues_without_the_lost_file(keyed: paimon.Table) -> None:
     split = next(s for s in keyed.scan().plan().splits if len(s.files) == 2)
     newest = max(split.files, key=lambda f: f.max_sequence_number)
     Path(split.bucket_path, newest.file_name).unlink()
@@ -226,7 +255,7 @@ def rows(table: paimon.Table, **arguments: Any) -> list[tuple[str, int, str]]:
     return sorted((r["p"], r["k"], r["v"]) for r in table.scan(**arguments).to_arrow().to_pylist())
 
 
-def test_the_primary_branch_comes_first(branched: paimon.Table) -> None:
+def test_the_primary_branch_is_read_first(branched: paimon.Table) -> None:
     table = branched.with_options({"scan.primary-branch": "p"})
     mine = [("a", k, "main") for k in range(3)]
     theirs = [(p, k, "primary") for p in "bc" for k in (7, 8)]
@@ -239,7 +268,7 @@ def test_the_primary_branch_comes_first(branched: paimon.Table) -> None:
     assert rows(table) == mine + theirs and ("b", 1, "again") in rows(branched)
 
 
-def test_a_primary_branch_stands_alone_and_must_exist(branched: paimon.Table) -> None:
+def test_a_primary_branch_is_exclusive_and_must_exist(branched: paimon.Table) -> None:
     both = {"scan.primary-branch": "p", "scan.fallback-branch": "p"}
     with pytest.raises(InvalidRequest, match=r"scan\.primary-branch"):
         rows(branched.with_options(both))

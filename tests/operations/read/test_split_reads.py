@@ -1,4 +1,4 @@
-"""A merge-on-read equals the reference merge of all that was written, whatever the windows, columns and filters."""
+"""A merge-on-read equals the reference merge of all written rows, for any windows, columns and filters."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paimon
-from paimon.domain.merge.reference.merge import merge as reference_merge
-from paimon.domain.merge.reference.record import Record
-from paimon.domain.merge.spec import MergeSpec
+from paimon.domain.merge.merge_reference import merge as reference_merge
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.record import Record
 from paimon.domain.types.data_types import BigIntType, DataField, IntType, VarCharType
 
 KINDS = ("+I", "-U", "+U", "-D")
-ROW = st.fixed_dictionaries({
-    "k": st.integers(0, 12), "name": st.sampled_from(["a", "b", "", "ü"]), "s": st.none() | st.integers(-2, 2),
-    "v": st.none() | st.text("xyz", max_size=3), "op": st.sampled_from(KINDS[:1] * 5 + KINDS),
-})
+ROW = st.fixed_dictionaries(
+    {
+        "k": st.integers(0, 12),
+        "name": st.sampled_from(["a", "b", "", "ü"]),
+        "s": st.none() | st.integers(-2, 2),
+        "v": st.none() | st.text("xyz", max_size=3),
+        "op": st.sampled_from(KINDS[:1] * 5 + KINDS),
+    }
+)
 HISTORY = st.lists(st.lists(ROW, min_size=1, max_size=20), min_size=1, max_size=5)
 OPTIONS: list[dict[str, str]] = [
     {},
@@ -28,16 +33,24 @@ OPTIONS: list[dict[str, str]] = [
     {"changelog-producer": "input", "file.format": "avro"},
     {"file.format": "orc"},
 ]
-SCHEMA = pa.schema([
-    pa.field("k", pa.int64(), nullable=False), pa.field("name", pa.string(), nullable=False),
-    pa.field("s", pa.int32()), pa.field("v", pa.string()),
-])
-FIELDS = (DataField(0, "k", BigIntType()), DataField(1, "name", VarCharType()), DataField(2, "s", IntType()),
-          DataField(3, "v", VarCharType()))
+SCHEMA = pa.schema(
+    [
+        pa.field("k", pa.int64(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("s", pa.int32()),
+        pa.field("v", pa.string()),
+    ]
+)
+FIELDS = (
+    DataField(0, "k", BigIntType()),
+    DataField(1, "name", VarCharType()),
+    DataField(2, "s", IntType()),
+    DataField(3, "v", VarCharType()),
+)
 
 
-def expected(history: list[list[dict[str, Any]]], options: dict[str, str]) -> list[dict[str, Any]]:
-    """What is left: each commit merged as it was flushed, then all of them together."""
+def merge_by_reference(history: list[list[dict[str, Any]]], options: dict[str, str]) -> list[dict[str, Any]]:
+    """The remaining rows: each commit merged as it was flushed, then all of them together."""
     spec = MergeSpec(FIELDS[:2], FIELDS[2:], tuple(filter(None, [options.get("sequence.field")])))
     ignores = "ignore-delete" in options
     number = 0
@@ -66,12 +79,14 @@ def test_a_read_equals_the_reference_merge(
         catalog = paimon.connect(home)
         catalog.create_database("db")
         table = catalog.create_table(
-            "db.t", SCHEMA, primary_keys=["k", "name"],
+            "db.t",
+            SCHEMA,
+            primary_keys=["k", "name"],
             options={"bucket": str(buckets), "write-only": "true", **options},
         )
         for rows in history:
             table.write(pa.Table.from_pylist(rows, SCHEMA.append(pa.field("op", pa.string()))), kind_column="op")
-        whole = expected(history, options)
+        whole = merge_by_reference(history, options)
         assert by_key(table.scan().to_arrow().to_pylist()) == by_key(whole)
         small = paimon.connect(home, memory_budget="1 b").table("db.t")
         assert isinstance(small, paimon.Table)

@@ -1,4 +1,4 @@
-"""System tables show what Java's show, column by column, and open by name and by path."""
+"""System tables have the columns and rows of Java, and are opened by name and by path."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from datetime import date, datetime, time
 from pathlib import Path
 
 import pytest
-from golden_tables import golden_directory
-from system_golden import expected_tables, normal, shown
+from support.golden_system_tables import expected_tables, normalize_rows, render_rows
+from support.golden_tables import golden_directory
 
 import paimon
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.types.arrow import fields_from_arrow
-from paimon.operations.read.system.registry import SYSTEM_TABLES
 from paimon.operations.read.system.views import DATA_VIEWS
 from paimon.scan import Scan
+from paimon.system_table import SYSTEM_TABLES
 
 HOME = golden_directory()
 EXPECTED = expected_tables()
 
 
-def opened(path: Path | str, **options: object) -> paimon.SystemTable:
+def open_system_table(path: Path | str, **options: object) -> paimon.SystemTable:
     table = paimon.open_table(path, options)
     assert isinstance(table, paimon.SystemTable)
     return table
 
 
 @pytest.mark.parametrize(("case", "name"), sorted(k for k in EXPECTED if k[1] in SYSTEM_TABLES), ids="-".join)
-def test_metadata_is_shown_as_java_shows_it(case: str, name: str) -> None:
-    rows = opened(HOME / case / f"table${name}").scan().to_arrow()
-    answer = shown(rows, fields_from_arrow(rows.schema), HOME / case / "table")
-    assert answer == normal(EXPECTED[case, name])
+def test_metadata_rows_equal_those_of_java(case: str, name: str) -> None:
+    rows = open_system_table(HOME / case / f"table${name}").scan().to_arrow()
+    rendered = render_rows(rows, fields_from_arrow(rows.schema), HOME / case / "table")
+    assert rendered == normalize_rows(EXPECTED[case, name])
 
 
 @pytest.mark.parametrize(("case", "name"), sorted(k for k in EXPECTED if k[1] in DATA_VIEWS), ids="-".join)
 def test_views_show_the_rows_that_java_shows(case: str, name: str) -> None:
-    scan = opened(HOME / case / f"table${name}").scan()
+    scan = open_system_table(HOME / case / f"table${name}").scan()
     assert isinstance(scan, Scan)
-    assert shown(scan.to_arrow(), scan.fields, HOME / case / "table") == normal(EXPECTED[case, name])
+    assert render_rows(scan.to_arrow(), scan.fields, HOME / case / "table") == normalize_rows(EXPECTED[case, name])
 
 
 def test_every_system_table_is_compared() -> None:
@@ -58,8 +58,8 @@ def keyed(tmp_path: Path) -> paimon.Table:
     return table
 
 
-def test_keys_are_shown_as_files_hold_them(tmp_path: Path) -> None:
-    """Java's own list: a DATE is a number of days, a TIME one of milliseconds, a TIMESTAMP has a T."""
+def test_keys_are_printed_as_stored(tmp_path: Path) -> None:
+    """Java's own list: a DATE is a number of days, a TIME is a number of milliseconds, a TIMESTAMP has a T."""
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")
     columns = "d DATE NOT NULL, t TIME(3) NOT NULL, at TIMESTAMP(3) NOT NULL, n DECIMAL(30, 2) NOT NULL"
@@ -67,8 +67,8 @@ def test_keys_are_shown_as_files_hold_them(tmp_path: Path) -> None:
     row = {"d": date(2024, 11, 27), "t": time(0, 0, 2), "at": datetime(2500, 12, 6, 20, 28, 29), "n": "1.50"}
     table.write([row])
     for name in ("files", "file_key_ranges"):
-        (shown_row,) = table.system_table(name).scan().to_arrow().to_pylist()
-        assert shown_row["min_key"] == shown_row["max_key"] == "[20054, 2000, 2500-12-06T20:28:29, 1.50]"
+        (row_of_file,) = table.system_table(name).scan().to_arrow().to_pylist()
+        assert row_of_file["min_key"] == row_of_file["max_key"] == "[20054, 2000, 2500-12-06T20:28:29, 1.50]"
 
 
 def test_an_update_that_left_no_file_behind_is_an_update(tmp_path: Path) -> None:
@@ -76,13 +76,13 @@ def test_an_update_that_left_no_file_behind_is_an_update(tmp_path: Path) -> None
     catalog.create_database("db")
     table = catalog.create_table("db.t", "k INT")
     table.write([{"k": 1}])
-    (kept,) = table.system_table("files").scan().to_arrow()["creation_time"].to_pylist()
+    (created,) = table.system_table("files").scan().to_arrow()["creation_time"].to_pylist()
     table.write([{"k": 2}])
     table.delete(where="k = 2")
     for name in ("buckets", "partitions"):
         (found,) = table.system_table(name).scan().to_arrow().to_pylist()
         assert (found["record_count"], found["file_count"]) == (1, 1)
-        assert found["last_update_time"] > kept
+        assert found["last_update_time"] > created
 
 
 @pytest.mark.parametrize("name", sorted(SYSTEM_TABLES.keys() | DATA_VIEWS.keys()))
@@ -90,7 +90,7 @@ def test_opens_by_name_and_by_path_and_on_an_empty_table(tmp_path: Path, name: s
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")
     catalog.create_table("db.t", "k INT NOT NULL, p STRING NOT NULL", partition_keys=["p"])
-    by_name, by_path = catalog.open(f"db.t${name}"), opened(tmp_path / "db.db" / f"t${name}")
+    by_name, by_path = catalog.open(f"db.t${name}"), open_system_table(tmp_path / "db.db" / f"t${name}")
     assert by_name.name == by_path.name == f"db.t${name}"
     rows = by_name.scan().to_arrow()
     assert rows.equals(by_path.scan().to_arrow())
@@ -98,7 +98,7 @@ def test_opens_by_name_and_by_path_and_on_an_empty_table(tmp_path: Path, name: s
     assert rows.num_columns > 0
 
 
-def test_the_audit_log_keeps_retracts_and_filters_by_kind(keyed: paimon.Table) -> None:
+def test_the_audit_log_returns_retracts_and_filters_by_kind(keyed: paimon.Table) -> None:
     log = keyed.system_table("audit_log")
     kinds = {(r["k"], r["rowkind"]) for r in log.scan().to_arrow().to_pylist()}
     assert kinds == {(1, "+I"), (2, "-D"), (3, "+U")}
@@ -118,11 +118,17 @@ def test_the_binlog_shows_columns_as_lists_and_updates_as_pairs(tmp_path: Path) 
     table.write([dict(zip(("k", "v", "op"), row, strict=True)) for row in changed], kind_column="op")
     log = table.system_table("binlog").scan()
     assert [tuple(row.values()) for row in log.to_arrow().to_pylist()] == [
-        ("+U", [1], ["b"]), ("-D", [2], ["none"]), ("-U", [3], ["x"]), ("+U", [4], ["y"]),
+        ("+U", [1], ["b"]),
+        ("-D", [2], ["none"]),
+        ("-U", [3], ["x"]),
+        ("+U", [4], ["y"]),
     ]
     between = table.with_options({"incremental-between": "1,2"}).system_table("binlog")
     assert [tuple(row.values()) for row in between.scan().to_arrow().to_pylist()] == [
-        ("+U", [1, 1], ["a", "b"]), ("-D", [2], ["none"]), ("-U", [3], ["x"]), ("+U", [4], ["y"]),
+        ("+U", [1, 1], ["a", "b"]),
+        ("-D", [2], ["none"]),
+        ("-U", [3], ["x"]),
+        ("+U", [4], ["y"]),
     ]
     only = between.scan(columns=["v"], where="rowkind <> '-D'", limit=1)
     assert only.to_arrow().to_pylist() == [{"v": ["a", "b"]}]
@@ -151,7 +157,7 @@ def test_the_audit_log_and_the_binlog_may_show_sequence_numbers(tmp_path: Path, 
         table.compact(full=True)
 
 
-def test_the_read_optimised_view_sees_what_was_compacted_only(keyed: paimon.Table) -> None:
+def test_the_read_optimised_view_returns_only_compacted_rows(keyed: paimon.Table) -> None:
     assert keyed.system_table("ro").scan().count() == 0
 
 
@@ -170,15 +176,15 @@ def test_system_tables_take_columns_filters_limits_and_snapshots(keyed: paimon.T
 
 
 def test_an_unknown_system_table_names_the_nearest(keyed: paimon.Table) -> None:
-    with pytest.raises(InvalidRequest, match="did you mean 'snapshots'"):
+    with pytest.raises(InvalidRequest, match="Did you mean 'snapshots'"):
         paimon.open_table(f"{keyed.location}$snapshot")
 
 
 def test_a_branch_has_system_tables_of_its_own() -> None:
-    branch = opened(HOME / "branches" / "table$branch_b1$snapshots").scan().to_arrow()
+    branch = open_system_table(HOME / "branches" / "table$branch_b1$snapshots").scan().to_arrow()
     assert branch.num_rows > 0
-    assert opened(HOME / "branches" / "table$snapshots", branch="b1").scan().to_arrow().equals(branch)
-    main = opened(HOME / "branches" / "table$snapshots").scan().to_arrow()
+    assert open_system_table(HOME / "branches" / "table$snapshots", branch="b1").scan().to_arrow().equals(branch)
+    main = open_system_table(HOME / "branches" / "table$snapshots").scan().to_arrow()
     assert not main.equals(branch)
 
 
@@ -188,8 +194,8 @@ def test_damaged_side_files_are_named(tmp_path: Path) -> None:
     consumer = next((table / "consumer").iterdir())
     consumer.write_text(json.dumps({"nextSnapshot": "soon"}))
     with pytest.raises(CorruptTable, match=consumer.name):
-        opened(f"{table}$consumers").scan().to_arrow()
+        open_system_table(f"{table}$consumers").scan().to_arrow()
     shutil.copytree(HOME / "statistics" / "table", tmp_path / "analysed")
     next((tmp_path / "analysed" / "statistics").iterdir()).unlink()
     with pytest.raises(CorruptTable, match="does not exist"):
-        opened(f"{tmp_path}/analysed$statistics").scan().to_arrow()
+        open_system_table(f"{tmp_path}/analysed$statistics").scan().to_arrow()

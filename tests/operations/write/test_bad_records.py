@@ -1,7 +1,7 @@
-"""Records that are hard to merge, on every way that they take: a write, a read of several runs, a compaction.
+"""Records that are hard to merge, on every path: a write, a read of several runs, a compaction.
 
-Each is merged right, or refused by an error that names column and option; what is refused while writing leaves no
-snapshot, and what is refused later leaves the table as it was.
+Each is merged correctly, or refused by an error that names column and option. A refused write creates no
+snapshot, and a refusal after the write leaves the table unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENGINES: dict[str, dict[str, str]] = {
 }
 
 
-def created(home: Path | str, ddl: str, keys: tuple[str, ...] = ("k",), **options: str) -> paimon.Table:
+def create_table(home: Path | str, ddl: str, keys: tuple[str, ...] = ("k",), **options: str) -> paimon.Table:
     catalog = paimon.connect(home)
     catalog.create_database("d", exist_ok=True)
     given = {"bucket": "1", "write-only": "true", **{k.replace("__", "."): v for k, v in options.items()}}
@@ -39,8 +39,8 @@ def files(table: paimon.Table) -> set[str]:
     return {p.name for p in Path(table.location).rglob("*") if p.is_file() and "schema" not in p.parts}
 
 
-def refused(table: paimon.Table, rows: list[dict[str, Any]], *named: str) -> None:
-    """Refused in one write, by a read after two, and by a compaction, with these words; nothing changes."""
+def check_refused(table: paimon.Table, rows: list[dict[str, Any]], *named: str) -> None:
+    """Refused in one write, by a read after two, and by a compaction, with this message. The table does not change."""
     before = files(table)
     with pytest.raises(InvalidRequest) as caught:
         table.write(rows, kind_column="op")
@@ -49,13 +49,13 @@ def refused(table: paimon.Table, rows: list[dict[str, Any]], *named: str) -> Non
     assert table.snapshot() is None and files(table) == before
     for row in rows:
         table.write([row], kind_column="op")
-    count, kept = len(table.snapshots()), files(table)
+    count, names = len(table.snapshots()), files(table)
     for attempt in (lambda: table.scan().to_arrow(), lambda: table.compact(full=True)):
         with pytest.raises(InvalidRequest) as caught:
             attempt()
         for word in named:
             assert word in str(caught.value)
-    assert len(table.snapshots()) == count and files(table) == kept
+    assert len(table.snapshots()) == count and files(table) == names
 
 
 LARGEST = {
@@ -67,7 +67,7 @@ LARGEST = {
 @pytest.mark.parametrize("function", ["sum", "product"])
 @pytest.mark.parametrize("kind", LARGEST)
 def test_results_that_leave_their_type_are_refused(tmp_path: Path, kind: str, function: str) -> None:
-    table = created(
+    table = create_table(
         tmp_path,
         f"k INT NOT NULL, v {kind}",
         **{
@@ -76,16 +76,16 @@ def test_results_that_leave_their_type_are_refused(tmp_path: Path, kind: str, fu
         },
     )
     rows = [{"k": 1, "v": v, "op": "+I"} for v in (LARGEST[kind], LARGEST[kind])]
-    refused(table, rows, "'v'", "fields.v.aggregate-function")
+    check_refused(table, rows, "'v'", "fields.v.aggregate-function")
 
 
-@pytest.mark.parametrize("telling", [{}, {"changelog-producer": "lookup"}, {"deletion-vectors.enabled": "true"}])
+@pytest.mark.parametrize("changelog", [{}, {"changelog-producer": "lookup"}, {"deletion-vectors.enabled": "true"}])
 @pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
 def test_an_overflow_that_the_writers_own_compaction_meets_is_refused_with_the_write(
-    tmp_path: Path, engine: str, telling: dict[str, str]
+    tmp_path: Path, engine: str, changelog: dict[str, str]
 ) -> None:
-    """A sum over two commits, each within its type: the second write is taken back whole, and later ones go on."""
-    table = created(tmp_path, "k INT NOT NULL, s INT, v INT", **telling, **{
+    """A sum over two commits, each in the range of its type: the second write is rolled back, later ones succeed."""
+    table = create_table(tmp_path, "k INT NOT NULL, s INT, v INT", **changelog, **{
         "merge-engine": engine, "fields__v__aggregate-function": "sum", "write-only": "false",
         "num-sorted-run.compaction-trigger": "1", "compaction.size-ratio": "1000",
         **({"fields.s.sequence-group": "v"} if engine == "partial-update" else {}),
@@ -100,7 +100,7 @@ def test_an_overflow_that_the_writers_own_compaction_meets_is_refused_with_the_w
 
 
 def test_floats_never_leave_their_type(tmp_path: Path) -> None:
-    table = created(
+    table = create_table(
         tmp_path,
         "k INT NOT NULL, v DOUBLE",
         **{
@@ -124,21 +124,21 @@ def test_floats_never_leave_their_type(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["-U", "-D"])
-def test_retracts_are_refused_where_nothing_takes_them(
+def test_retracts_are_refused_where_no_option_accepts_them(
     tmp_path: Path, options: dict[str, str], named: str, kind: str
 ) -> None:
-    table = created(tmp_path, "k INT NOT NULL, v INT", **options)
+    table = create_table(tmp_path, "k INT NOT NULL, v INT", **options)
     rows = [{"k": 1, "v": 1, "op": "+I"}, {"k": 1, "v": 1, "op": kind}]
-    if options["merge-engine"] == "first-row":  # what lies on level 0 is not read
+    if options["merge-engine"] == "first-row":  # level 0 is not read
         with pytest.raises(InvalidRequest, match=named):
             table.write(rows, kind_column="op")
         assert table.snapshot() is None
         return
-    refused(table, rows, named)
+    check_refused(table, rows, named)
 
 
 def test_a_row_without_a_needed_value_is_refused(tmp_path: Path) -> None:
-    table = created(tmp_path, "k INT NOT NULL, v INT NOT NULL", **{"merge-engine": "partial-update"})
+    table = create_table(tmp_path, "k INT NOT NULL, v INT NOT NULL", **{"merge-engine": "partial-update"})
     with pytest.raises(InvalidRequest, match="'v'"):
         table.write([{"k": 1, "v": None}])
     assert table.snapshot() is None
@@ -146,14 +146,14 @@ def test_a_row_without_a_needed_value_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["by sequence", "groups"])
 def test_a_null_sequence_loses(tmp_path: Path, engine: str) -> None:
-    table = created(tmp_path, "k INT NOT NULL, s INT, v INT, t STRING", **ENGINES[engine])
-    table.write([{"k": 1, "s": 1, "v": 1, "t": "first"}, {"k": 2, "s": None, "v": 5, "t": "lone"}])
+    table = create_table(tmp_path, "k INT NOT NULL, s INT, v INT, t STRING", **ENGINES[engine])
+    table.write([{"k": 1, "s": 1, "v": 1, "t": "first"}, {"k": 2, "s": None, "v": 5, "t": "singleton"}])
     table.write([{"k": 1, "s": None, "v": 9, "t": "late"}, {"k": 2, "s": None, "v": 6, "t": "again"}])
-    lone = {"by sequence": (None, 6, "again"), "groups": (None, None, None)}[engine]
+    singleton = {"by sequence": (None, 6, "again"), "groups": (None, None, None)}[engine]
     for _ in range(2):
         found = [tuple(row.values()) for row in table.scan().to_arrow().to_pylist()]
         assert found[0] == (1, 1, 1, "first")
-        assert found[1] == (2, *lone)
+        assert found[1] == (2, *singleton)
         table.compact(full=True)
 
 
@@ -165,9 +165,9 @@ EDGES = [math.nan, -0.0, 0.0, math.inf, -math.inf, 1.5]
 def test_floats_are_keys(tmp_path: Path, kind: str, data_format: str) -> None:
     """-0.0 and 0.0 are two keys, all NaN are one."""
     floating = {"primary-key.allow-floating": "true"}
-    table = created(tmp_path, f"k {kind} NOT NULL, v INT", file__format=data_format, **floating)
-    for turn in range(3):
-        table.write([{"k": k, "v": 10 * turn + i} for i, k in enumerate(EDGES)])
+    table = create_table(tmp_path, f"k {kind} NOT NULL, v INT", file__format=data_format, **floating)
+    for step in range(3):
+        table.write([{"k": k, "v": 10 * step + i} for i, k in enumerate(EDGES)])
     table.write([{"k": 1.5, "v": None, "op": "-D"}, {"k": math.nan, "v": 99, "op": "+U"}], kind_column="op")
     expected = [("-inf", 24), ("-0.0", 21), ("0.0", 22), ("inf", 23), ("nan", 99)]
     for _ in range(2):
@@ -178,8 +178,8 @@ def test_floats_are_keys(tmp_path: Path, kind: str, data_format: str) -> None:
 
 
 def test_floats_are_orders(tmp_path: Path) -> None:
-    """Infinities order, zeros are equal, and a NaN is beaten by none that came before it."""
-    table = created(tmp_path, "k INT NOT NULL, s DOUBLE, v STRING", sequence__field="s")
+    """Infinities are ordered, zeros are equal, and no earlier value wins over a NaN."""
+    table = create_table(tmp_path, "k INT NOT NULL, s DOUBLE, v STRING", sequence__field="s")
     for k, (first, second) in enumerate([(-math.inf, math.inf), (math.inf, 1.0), (0.0, -0.0), (1.0, math.nan)]):
         table.write([{"k": k, "s": first, "v": "first"}])
         table.write([{"k": k, "s": second, "v": "second"}])
@@ -191,8 +191,8 @@ def test_floats_are_orders(tmp_path: Path) -> None:
 @pytest.mark.parametrize("buffer", ["256 mb", "1 b"])
 @pytest.mark.parametrize("key", ["INT", "STRING"])
 def test_floats_order_the_rows_of_one_flush(tmp_path: Path, key: str, buffer: str) -> None:
-    """Where a sort key holds them, as they order keys; behind a text NaN equals what came before it."""
-    table = created(
+    """As sort keys, the values have the order of keys. After a text, NaN equals the previous value."""
+    table = create_table(
         tmp_path,
         f"k {key} NOT NULL, s DOUBLE, v STRING",
         **{
@@ -204,8 +204,8 @@ def test_floats_order_the_rows_of_one_flush(tmp_path: Path, key: str, buffer: st
     pairs = [(1.0, math.nan), (math.nan, 1.0), (0.0, -0.0), (-0.0, 0.0), (math.inf, math.nan), (None, math.nan)]
     keys = [k if key == "INT" else f"{k}" for k in range(len(pairs))]
     table.write([
-        {"k": k, "s": pair[turn], "v": ("first", "second")[turn]}
-        for turn in (0, 1) for k, pair in zip(keys, pairs, strict=True)
+        {"k": k, "s": pair[step], "v": ("first", "second")[step]}
+        for step in (0, 1) for k, pair in zip(keys, pairs, strict=True)
     ])  # fmt: skip
     found = [row["v"] for row in table.scan().to_arrow().to_pylist()]
     assert (
@@ -231,8 +231,8 @@ def batches(rows: list[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("buffer", ["256 mb", "1 kb"])
 def test_ten_thousand_versions_of_one_key_split_over_batches(tmp_path: Path, engine: str, buffer: str) -> None:
-    """Through one flush (spilled where the buffer is small), through four runs, and through a compaction."""
-    table = created(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
+    """Through one flush (spilled if the buffer is small), through four runs, and through a compaction."""
+    table = create_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
                     **{"write-buffer-size": buffer, "read__batch-size": "16"})  # fmt: skip
     versions = [(7, i, (i * 7919) % 10_007, f"t{i}" if i % 3 else None) for i in range(10_000)]
     others = [(k, 0, k, "x") for k in (6, 8)]
@@ -247,8 +247,8 @@ def test_ten_thousand_versions_of_one_key_split_over_batches(tmp_path: Path, eng
         table.compact(full=True)
 
 
-def test_nothing_but_empty_batches_is_no_commit_worth_files(tmp_path: Path) -> None:
-    table = created(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING")
+def test_empty_batches_write_no_files(tmp_path: Path) -> None:
+    table = create_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING")
     table.write(pa.RecordBatchReader.from_batches(SCHEMA, [next(batches([(1, 1, 1, "")], 1))] * 3))
     assert table.scan().count() == 0
     assert not list(Path(table.location).rglob("data-*"))
@@ -256,7 +256,7 @@ def test_nothing_but_empty_batches_is_no_commit_worth_files(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
 def test_one_value_of_fifty_megabytes(tmp_path: Path, engine: str) -> None:
-    table = created(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
+    table = create_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
                     **{"write-buffer-size": "1 mb", "target-file-size": "1 mb"})  # fmt: skip
     large = "x" * 50_000_000
     started = time.monotonic()
@@ -271,10 +271,10 @@ def test_one_value_of_fifty_megabytes(tmp_path: Path, engine: str) -> None:
     assert time.monotonic() - started < 60
 
 
-def test_a_broken_stream_leaves_nothing(tmp_path: Path) -> None:
-    table = created(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **{"write-buffer-size": "1 kb"})
+def test_a_broken_stream_leaves_no_files(tmp_path: Path) -> None:
+    table = create_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **{"write-buffer-size": "1 kb"})
 
-    def breaking() -> Iterator[pa.RecordBatch]:
+    def read_then_fail() -> Iterator[pa.RecordBatch]:
         yield from batches([(i, i, i, "x" * 100) for i in range(1_000)], 100)
         yield pa.RecordBatch.from_arrays(
             [pa.array([None], pa.int32()), *(pa.nulls(1, f.type) for f in list(SCHEMA)[1:])], schema=SCHEMA
@@ -282,5 +282,5 @@ def test_a_broken_stream_leaves_nothing(tmp_path: Path) -> None:
 
     before = files(table)
     with pytest.raises(PaimonError, match="'k'"):
-        table.write(pa.RecordBatchReader.from_batches(SCHEMA, breaking()))
+        table.write(pa.RecordBatchReader.from_batches(SCHEMA, read_then_fail()))
     assert table.snapshot() is None and files(table) == before

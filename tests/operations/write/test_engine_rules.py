@@ -1,9 +1,9 @@
-"""What tables of every merge engine are refused for, in words that say what to change; nothing is left of them."""
+"""Which tables of each merge engine are refused, with an error that names what to change; no file of them remains."""
 
 from __future__ import annotations
 
 import pytest
-from engine_rules import RULES
+from support.engine_rules import RULES
 
 import paimon
 from paimon.domain.errors import InvalidRequest
@@ -18,14 +18,14 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> paimon.Catalog:
     return made
 
 
-def test_changes_are_held_to_the_same_rules(catalog: paimon.Catalog) -> None:
+def test_alterations_obey_the_same_rules(catalog: paimon.Catalog) -> None:
     options = {"bucket": "1", "merge-engine": "aggregation"}
     table = catalog.create_table("d.changed", "k INT NOT NULL, a INT, b STRING", primary_keys=["k"], options=options)
     for key, value, words in (
         ("fields.b.aggregate-function", "sum", "STRING"),
-        ("fields.default-aggregate-function", "max_by", "no aggregate function"),
+        ("fields.default-aggregate-function", "max_by", "not an aggregate function"),
         ("fields.a.default-value", "x", "INT"),
-        ("sequence.field", "c", "no column"),
+        ("sequence.field", "c", "does not exist"),
     ):
         with pytest.raises(InvalidRequest) as refused:
             table.alter(SetOption(key, value))
@@ -36,7 +36,7 @@ def test_changes_are_held_to_the_same_rules(catalog: paimon.Catalog) -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_table_is_made_or_refused(catalog: paimon.Catalog, name: str) -> None:
+def test_a_table_is_created_or_refused(catalog: paimon.Catalog, name: str) -> None:
     rule, table = RULES[name], f"d.{''.join(c for c in name if c.isalpha())}"
     options = {"bucket": "1", **rule.options}
     keys = {"primary_keys": list(rule.primary_keys), "partition_keys": list(rule.partition_keys)}

@@ -1,5 +1,5 @@
-"""Compaction inline in writing: whatever is compacted when, the rows are those of the reference merge; others lose
-nothing; what is refused leaves nothing."""
+"""Inline compaction during writes: at any time the rows equal the reference merge, other writers lose no rows, and
+refused writes leave no files."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
 from paimon.operations.commit.base import CommitBase
-from paimon.operations.read.snapshots import latest_snapshot
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.table_context import TableContext
 
 DDL = "k INT NOT NULL, p STRING NOT NULL, s INT, v STRING"
 FORCED = {"compaction.force-up-level-0": "true"}
 """Options under which every flush is compacted."""
 
 
-def created(home: Path | str, name: str = "t", **more: Any) -> paimon.Table:
+def create_table(home: Path | str, name: str = "t", **more: Any) -> paimon.Table:
     catalog = paimon.connect(home)
     catalog.create_database("db", exist_ok=True)
     return catalog.create_table(f"db.{name}", DDL, **more)
 
 
-def keyed(home: Path | str, name: str = "t", **options: str) -> paimon.Table:
-    return created(home, name, primary_keys=["k", "p"], partition_keys=["p"], options={"bucket": "1", **options})
+def create_keyed_table(home: Path | str, name: str = "t", **options: str) -> paimon.Table:
+    return create_table(home, name, primary_keys=["k", "p"], partition_keys=["p"], options={"bucket": "1", **options})
 
 
 def arrow(table: paimon.Table, rows: Iterable[dict[str, Any]]) -> pa.Table:
@@ -47,7 +48,7 @@ def arrow(table: paimon.Table, rows: Iterable[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([{"op": "+I", "p": "a", **row} for row in rows], schema)
 
 
-def wrote(table: paimon.Table, rows: Iterable[dict[str, Any]]) -> Any:
+def write_rows(table: paimon.Table, rows: Iterable[dict[str, Any]]) -> Any:
     return table.write(arrow(table, rows), kind_column="op")
 
 
@@ -56,9 +57,7 @@ def rows_of(table: paimon.Table) -> list[str]:
 
 
 def live(table: paimon.Table) -> list[ManifestEntry]:
-    return CommitBase(table.engine, table.definition, latest_snapshot(table.engine, table.definition.paths)).live(
-        lambda _: True
-    )
+    return CommitBase(table.context, latest_snapshot(table.context)).read_live_files(lambda _: True)
 
 
 def levels(table: paimon.Table) -> list[int]:
@@ -74,8 +73,8 @@ def data_files(table: paimon.Table) -> set[str]:
 
 
 def test_a_write_that_makes_too_many_runs_compacts_them_in_a_second_snapshot(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
-    results = [wrote(table, [{"k": 1, "v": str(turn)}]) for turn in range(3)]
+    table = create_keyed_table(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
+    results = [write_rows(table, [{"k": 1, "v": str(step)}]) for step in range(3)]
     assert [r.snapshot_ids for r in results] == [(1,), (2,), (3, 4)]
     assert kinds(table) == ["APPEND", "APPEND", "APPEND", "COMPACT"]
     assert levels(table) == [3] and rows_of(table) == ["{'k': 1, 'p': 'a', 's': None, 'v': '2'}"]
@@ -84,46 +83,46 @@ def test_a_write_that_makes_too_many_runs_compacts_them_in_a_second_snapshot(tmp
 
 @pytest.mark.parametrize("option", ["write-only", "write.compaction-skip"])
 def test_a_table_that_is_only_written_is_not_compacted(tmp_path: Path, option: str) -> None:
-    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "1", option: "true"})
-    for turn in range(4):
-        wrote(table, [{"k": 1, "v": str(turn)}])
+    table = create_keyed_table(tmp_path, **{"num-sorted-run.compaction-trigger": "1", option: "true"})
+    for step in range(4):
+        write_rows(table, [{"k": 1, "v": str(step)}])
     assert levels(table) == [0, 0, 0, 0]
     writer = table.new_batch_write_builder().new_write()
     writer.compact({"p": "a"}, 0)
-    with pytest.raises(InvalidRequest, match="do not compact"):
+    with pytest.raises(InvalidRequest, match="is not compacted by its writers"):
         writer.compact({"p": "a"}, 0, full=True)
 
 
-def test_a_stream_keeps_its_files_in_mind_over_many_commits(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "2"})
+def test_a_stream_caches_its_files_over_many_commits(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **{"num-sorted-run.compaction-trigger": "2"})
     builder = table.new_stream_write_builder("stream")
     commit = builder.new_commit()
     with builder.new_write() as writer:
-        for turn in range(7):
-            writer.write(arrow(table, [{"k": turn % 3, "v": str(turn)}]), "op")
-            commit.commit(turn, writer.prepare_commit(turn))
+        for step in range(7):
+            writer.write(arrow(table, [{"k": step % 3, "v": str(step)}]), "op")
+            commit.commit(step, writer.prepare_commit(step))
             assert len(levels(table)) <= 2
     assert [r.count("'v'") for r in rows_of(table)] == [1, 1, 1]
     assert "COMPACT" in kinds(table)
 
 
 def test_messages_that_wait_for_their_commit_count_as_files(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
+    table = create_keyed_table(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
     builder = table.new_stream_write_builder("stream")
     commit = builder.new_commit()
     with builder.new_write() as writer:
         prepared = []
-        for turn in range(5):
-            writer.write(arrow(table, [{"k": turn % 2, "v": str(turn), "op": "-D" if turn == 4 else "+I"}]), "op")
-            prepared.append(writer.prepare_commit(turn))
+        for step in range(5):
+            writer.write(arrow(table, [{"k": step % 2, "v": str(step), "op": "-D" if step == 4 else "+I"}]), "op")
+            prepared.append(writer.prepare_commit(step))
         assert any(m.compact.compact_before for messages in prepared for m in messages)
-        for turn, messages in enumerate(prepared):
-            assert commit.commit(turn, messages).lost_compaction is None
+        for step, messages in enumerate(prepared):
+            assert commit.commit(step, messages).lost_compaction is None
     assert rows_of(table) == ["{'k': 1, 'p': 'a', 's': None, 'v': '3'}"]
 
 
 def lost_race(table: paimon.Table, writer: TableWrite) -> Any:
-    """A writer's compaction is overtaken by a compaction apart."""
+    """Another compaction conflicts with the compaction of a writer."""
     builder = table.new_batch_write_builder("me")
     writer.write(arrow(table, [{"k": 1, "v": "new"}]), "op")
     messages = writer.prepare_commit(7)
@@ -132,37 +131,37 @@ def lost_race(table: paimon.Table, writer: TableWrite) -> Any:
     return builder.new_commit().commit(messages)
 
 
-def test_a_compaction_that_was_overtaken_is_lost_alone_and_the_stream_goes_on(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
-    for turn in range(2):
-        wrote(table, [{"k": turn, "v": str(turn)}])
+def test_an_overtaken_compaction_is_discarded_and_the_stream_continues(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **{"num-sorted-run.compaction-trigger": "3"})
+    for step in range(2):
+        write_rows(table, [{"k": step, "v": str(step)}])
     with table.new_stream_write_builder("me").new_write() as writer:
         done = lost_race(table, writer)
         assert done.lost_compaction is not None and len(done.snapshot_ids) == 1
         assert levels(table) == [0, 3] and len(data_files(table)) == 4, "the lost file is gone"
-        for turn in range(2):
-            writer.write(arrow(table, [{"k": 5 + turn, "v": "later"}]), "op")
-            done = table.new_batch_write_builder("me").new_commit().commit(writer.prepare_commit(8 + turn))
+        for step in range(2):
+            writer.write(arrow(table, [{"k": 5 + step, "v": "later"}]), "op")
+            done = table.new_batch_write_builder("me").new_commit().commit(writer.prepare_commit(8 + step))
             assert done.lost_compaction is None
-            assert levels(table) == [[3], [0, 3]][turn]
+            assert levels(table) == [[3], [0, 3]][step]
     assert len(rows_of(table)) == 4
 
 
 def test_another_writers_rows_are_seen_before_deletes_are_dropped(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **FORCED)
+    table = create_keyed_table(tmp_path, **FORCED)
     with table.new_stream_write_builder("one").new_write() as writer:
         writer.write(arrow(table, [{"k": 1, "v": "first"}]), "op")
         commit = table.new_stream_write_builder("one").new_commit()
         commit.commit(1, writer.prepare_commit(1))
         other = table.with_options({"write-only": True})
-        wrote(other, [{"k": 2, "v": "theirs"}])
+        write_rows(other, [{"k": 2, "v": "theirs"}])
         writer.write(arrow(table, [{"k": 2, "op": "-D"}]), "op")
         commit.commit(2, writer.prepare_commit(2))
     assert rows_of(table) == ["{'k': 1, 'p': 'a', 's': None, 'v': 'first'}"]
 
 
-def test_deletes_are_not_dropped_before_rows_of_others_that_came_meanwhile(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **FORCED)
+def test_deletes_are_not_dropped_before_concurrent_rows_of_others(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **FORCED)
     other = table.with_options({"write-only": True}).new_batch_write_builder("other")
     with other.new_write() as late:
         late.write(arrow(table, [{"k": 2, "v": "theirs"}]), "op")
@@ -176,50 +175,50 @@ def test_deletes_are_not_dropped_before_rows_of_others_that_came_meanwhile(tmp_p
     assert [row.split(",")[0] for row in rows_of(table)] == ["{'k': 1"]
 
 
-def test_full_compactions_come_with_every_nth_identifier(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{"full-compaction.delta-commits": "3"})
+def test_a_full_compaction_runs_with_every_nth_identifier(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **{"full-compaction.delta-commits": "3"})
     builder = table.new_stream_write_builder("stream")
     commit = builder.new_commit()
     found = []
     with builder.new_write() as writer:
-        for turn in range(1, 8):
-            if turn != 6:
-                writer.write(arrow(table, [{"k": turn, "p": "ab"[turn % 2]}]), "op")
-            commit.commit(turn, writer.prepare_commit(turn))
+        for step in range(1, 8):
+            if step != 6:
+                writer.write(arrow(table, [{"k": step, "p": "ab"[step % 2]}]), "op")
+            commit.commit(step, writer.prepare_commit(step))
             found.append(levels(table))
         writer.write(arrow(table, [{"k": 9}]), "op")
         with pytest.raises(InvalidRequest, match="counts commit identifiers"):
             writer.prepare_commit()
     assert found == [[0], [0, 0], [5, 5], [0, 5, 5], [0, 0, 5, 5], [5, 5], [0, 5, 5]]
-    wrote(table, [{"k": 1}])
+    write_rows(table, [{"k": 1}])
     assert 0 not in {e.file.level for e in live(table) if e.partition == live(table)[-1].partition}
 
 
 def test_a_batch_write_compacts_in_full_where_commits_are_counted(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{"full-compaction.delta-commits": "4"})
+    table = create_keyed_table(tmp_path, **{"full-compaction.delta-commits": "4"})
     for k in range(3):
-        wrote(table, [{"k": k}])
+        write_rows(table, [{"k": k}])
         assert levels(table) == [5]
 
 
-def test_one_bucket_compacts_where_it_is_told_to(tmp_path: Path) -> None:
-    table = keyed(tmp_path)
+def test_one_bucket_is_compacted_on_request(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path)
     for p in ("a", "b"):
         for k in range(2):
-            wrote(table, [{"k": k, "p": p}])
+            write_rows(table, [{"k": k, "p": p}])
     builder = table.new_batch_write_builder()
     with builder.new_write() as writer:
         writer.compact({"p": "b"}, 0, full=True)
         messages = writer.prepare_commit()
         builder.new_commit().commit(messages)
-        with pytest.raises(InvalidRequest, match="lacks a value of 'p'"):
+        with pytest.raises(InvalidRequest, match="has no value for 'p'"):
             writer.compact({}, 0)
     assert levels(table) == [0, 0, 5] and kinds(table)[-1] == "COMPACT"
 
 
-def test_what_is_given_up_leaves_nothing(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
-    wrote(table, [{"k": 1}])
+def test_aborted_compactions_leave_no_files(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
+    write_rows(table, [{"k": 1}])
     before = data_files(table)
     builder = table.new_batch_write_builder()
     with builder.new_write() as writer:
@@ -230,50 +229,50 @@ def test_what_is_given_up_leaves_nothing(tmp_path: Path) -> None:
     assert data_files(table) == before
 
 
-def test_a_stream_goes_on_after_a_commit_that_was_given_up(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
+def test_a_stream_continues_after_an_abandoned_commit(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
     builder = table.new_stream_write_builder("stream")
     commit = builder.new_commit()
     with builder.new_write() as writer:
-        for turn in range(5):
-            writer.write(arrow(table, [{"k": turn}, {"k": 9, "v": str(turn)}]), "op")
-            messages = writer.prepare_commit(turn)
-            if turn == 2:
+        for step in range(5):
+            writer.write(arrow(table, [{"k": step}, {"k": 9, "v": str(step)}]), "op")
+            messages = writer.prepare_commit(step)
+            if step == 2:
                 commit.inner.abort(messages)
             else:
-                commit.commit(turn, messages)
+                commit.commit(step, messages)
     assert [row.split(",")[0] for row in rows_of(table)] == [f"{{'k': {k}" for k in (0, 1, 3, 4, 9)]
     assert levels(table) == [5] and data_files(table) >= {e.file.file_name for e in live(table)}
 
 
-def test_a_file_that_is_gone_is_no_reason_to_go_on(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
-    wrote(table, [{"k": 1}])
+def test_a_missing_file_stops_the_compaction(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
+    write_rows(table, [{"k": 1}])
     for path in Path(table.location).rglob("data-*"):
         path.unlink()
     with pytest.raises(CorruptTable):
-        wrote(table, [{"k": 1}])
+        write_rows(table, [{"k": 1}])
     assert len(table.snapshots()) == 2 and not data_files(table)
 
 
-def test_no_column_is_lost_by_those_who_do_not_know_it(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
-    wrote(table, [{"k": 1}])
+def test_writers_with_an_older_schema_lose_no_column(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
+    write_rows(table, [{"k": 1}])
     new = table.alter(AddColumn("added", IntType()))
     new.write([{"k": 2, "p": "a", "added": 7}])
     with pytest.raises(InvalidRequest, match="newer schema"):
         table.with_options({"compaction.force-rewrite-all-files": True}).compact(full=True)
-    with pytest.warns(RuntimeWarning, match="newer schema since this writer was opened"):
-        wrote(table, [{"k": 3}])
+    with pytest.warns(RuntimeWarning, match="newer schema than this writer"):
+        write_rows(table, [{"k": 3}])
     assert sorted(levels(new)) == [0, 5]
-    wrote(new, [{"k": 4}])
+    write_rows(new, [{"k": 4}])
     assert levels(new) == [5]
     assert {row["k"]: row["added"] for row in new.scan().to_arrow().to_pylist()} == {1: None, 2: 7, 3: None, 4: None}
 
 
-def test_overwrites_compact_their_own_files_alone(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **FORCED)
-    wrote(table, [{"k": 1}, {"k": 2}])
+def test_overwrites_compact_only_their_own_files(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **FORCED)
+    write_rows(table, [{"k": 1}, {"k": 2}])
     table.overwrite([{"k": 3, "p": "a"}])
     assert levels(table) == [5] and len(rows_of(table)) == 1
     assert kinds(table)[-2:] == ["OVERWRITE", "COMPACT"]
@@ -285,11 +284,11 @@ table, name, streaming = paimon.open_table(sys.argv[1]), sys.argv[2], sys.argv[3
 lost = 0
 stream = table.new_stream_write_builder(name)
 writer = stream.new_write()
-for turn in range(9):
-    rows = [{"k": k, "p": "a", "s": 1, "v": None} for k in (0, turn % 3, 10 + len(name))]
+for step in range(9):
+    rows = [{"k": k, "p": "a", "s": 1, "v": None} for k in (0, step % 3, 10 + len(name))]
     if streaming:
         writer.write(rows)
-        lost += stream.new_commit().commit(turn, writer.prepare_commit(turn)).lost_compaction is not None
+        lost += stream.new_commit().commit(step, writer.prepare_commit(step)).lost_compaction is not None
     else:
         lost += table.write(rows).lost_compaction is not None
 print(lost)
@@ -297,7 +296,7 @@ print(lost)
 
 
 def test_processes_that_write_and_compact_one_table_count_right(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{"num-sorted-run.compaction-trigger": "2", "merge-engine": "aggregation",
+    table = create_keyed_table(tmp_path, **{"num-sorted-run.compaction-trigger": "2", "merge-engine": "aggregation",
                                "fields.s.aggregate-function": "sum", "commit.max-retries": "100"})  # fmt: skip
     jobs = [("me", "streaming"), ("you", "batch")]
     command = [sys.executable, "-c", _COUNTING, table.location]
@@ -312,12 +311,12 @@ def test_processes_that_write_and_compact_one_table_count_right(tmp_path: Path) 
     assert {row["k"]: row["s"] for row in table.scan().to_arrow().to_pylist()} == counted
 
 
-def appending(home: Path, **options: str) -> paimon.Table:
-    return created(home, options={"bucket": "1", "bucket-key": "k", "compaction.min.file-num": "3", **options})
+def create_append_table(home: Path, **options: str) -> paimon.Table:
+    return create_table(home, options={"bucket": "1", "bucket-key": "k", "compaction.min.file-num": "3", **options})
 
 
 def test_neighbours_of_append_buckets_are_put_together_in_their_order(tmp_path: Path) -> None:
-    table = appending(tmp_path)
+    table = create_append_table(tmp_path)
     found = []
     for k in range(8):
         table.write([{"k": 1, "p": "a", "s": k}])
@@ -328,20 +327,20 @@ def test_neighbours_of_append_buckets_are_put_together_in_their_order(tmp_path: 
     assert numbers == [(0, 6), (7, 7)]
 
 
-def test_an_append_stream_numbers_its_rows_on_and_looks_at_each_file_once(tmp_path: Path) -> None:
-    table = appending(tmp_path, **{"target-file-size": "1 b"})
+def test_an_append_stream_continues_its_numbers_and_considers_each_file_once(tmp_path: Path) -> None:
+    table = create_append_table(tmp_path, **{"target-file-size": "1 b"})
     builder = table.new_stream_write_builder("stream")
     commit = builder.new_commit()
     with builder.new_write() as writer:
-        for turn in range(6):
-            writer.write([{"k": 1, "p": "a", "s": turn}])
-            commit.commit(turn, writer.prepare_commit(turn))
-    assert kinds(table) == ["APPEND"] * 6, "files of the target size are left alone"
+        for step in range(6):
+            writer.write([{"k": 1, "p": "a", "s": step}])
+            commit.commit(step, writer.prepare_commit(step))
+    assert kinds(table) == ["APPEND"] * 6, "files of the target size are not compacted"
     assert sorted(e.file.min_sequence_number for e in live(table)) == list(range(6))
 
 
 def test_append_tables_without_buckets_are_not_compacted_inline(tmp_path: Path) -> None:
-    table = created(tmp_path, options={"bucket": "-1", "compaction.min.file-num": "2"})
+    table = create_table(tmp_path, options={"bucket": "-1", "compaction.min.file-num": "2"})
     for k in range(4):
         table.write([{"k": k, "p": "a"}])
     assert kinds(table) == ["APPEND"] * 4
@@ -358,7 +357,7 @@ TRIGGERS = st.fixed_dictionaries({
     "compaction.force-up-level-0": st.sampled_from(["true", "false"]),
     "num-levels": st.sampled_from(["2", "3", "6"]),
 })  # fmt: skip
-# A sequence field that goes back behind a dropped delete brings its row back, in Java as here.
+# A sequence field that decreases after a dropped delete makes its row visible again, in Java too.
 MERGES: list[dict[str, str]] = [
     {},
     {"sequence.field": "s", "ignore-delete": "true"},
@@ -366,8 +365,12 @@ MERGES: list[dict[str, str]] = [
     {"merge-engine": "aggregation", "ignore-delete": "true", "fields.s.aggregate-function": "sum"},
     {"changelog-producer": "lookup"},
     {"deletion-vectors.enabled": "true"},
-    {"merge-engine": "aggregation", "ignore-delete": "true", "fields.s.aggregate-function": "sum",
-     "changelog-producer": "full-compaction"},
+    {
+        "merge-engine": "aggregation",
+        "ignore-delete": "true",
+        "fields.s.aggregate-function": "sum",
+        "changelog-producer": "full-compaction",
+    },
 ]
 LOOKING_UP = ("changelog-producer", "deletion-vectors.enabled")
 
@@ -378,19 +381,19 @@ def test_after_any_history_the_rows_are_those_of_a_table_that_was_never_compacte
     writes: list[list[dict[str, Any]]], triggers: dict[str, str], merging: dict[str, str], streaming: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
-        table = keyed(home, **triggers, **merging)
-        merges_alone = {key: value for key, value in merging.items() if key not in LOOKING_UP}
-        plain = keyed(home, "plain", **{"write-only": "true"}, **merges_alone)
+        table = create_keyed_table(home, **triggers, **merging)
+        merge_options = {key: value for key, value in merging.items() if key not in LOOKING_UP}
+        plain = create_keyed_table(home, "plain", **{"write-only": "true"}, **merge_options)
         builder = table.new_stream_write_builder("stream")
         writer = builder.new_write()
-        for turn, rows in enumerate(writes):
-            wrote(plain, rows)
+        for step, rows in enumerate(writes):
+            write_rows(plain, rows)
             if streaming:
                 writer.write(arrow(table, rows), "op")
-                done = builder.new_commit().commit(turn, writer.prepare_commit(turn))
+                done = builder.new_commit().commit(step, writer.prepare_commit(step))
                 assert done.lost_compaction is None
             else:
-                wrote(table, rows)
+                write_rows(table, rows)
         assert rows_of(table) == rows_of(plain)
 
 
@@ -402,7 +405,7 @@ COUNTED = {"merge-engine": "aggregation", "fields.s.aggregate-function": "sum", 
 @settings(max_examples=15, deadline=None)
 @given(steps=st.lists(STEP, min_size=6, max_size=24), triggers=TRIGGERS, rows=st.lists(ROW, min_size=24, max_size=24),
        counting=st.booleans(), looking=st.sampled_from(LOOKING))  # fmt: skip
-def test_writers_whose_commits_interleave_lose_and_double_nothing(
+def test_interleaved_commits_of_writers_lose_and_duplicate_no_rows(
     steps: list[tuple[int, str]],
     triggers: dict[str, str],
     rows: list[dict[str, Any]],
@@ -410,20 +413,20 @@ def test_writers_whose_commits_interleave_lose_and_double_nothing(
     looking: dict[str, str],
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
-        table = keyed(home, **triggers, **(COUNTED if counting else {}), **looking)
+        table = create_keyed_table(home, **triggers, **(COUNTED if counting else {}), **looking)
         builders = [table.new_stream_write_builder(str(i)) for i in range(2)]
         writers = [builder.new_write() for builder in builders]
         waiting: list[list[tuple[int, Any, list[dict[str, Any]]]]] = [[], []]
         buffered: list[list[dict[str, Any]]] = [[], []]
         counted: dict[tuple[int, str], int] = {}
         end = [(i, action) for i in range(2) for action in ("prepare", *["commit"] * (len(steps) + 1))]
-        for turn, (i, action) in enumerate([*steps, *end]):
+        for step, (i, action) in enumerate([*steps, *end]):
             if action == "write":
-                row = {**rows[turn], "s": 1, "op": "+I"} if counting else rows[turn]
+                row = {**rows[step], "s": 1, "op": "+I"} if counting else rows[step]
                 writers[i].write(arrow(table, [row]), "op")
                 buffered[i].append(row)
             elif action == "prepare":
-                waiting[i].append((turn, writers[i].prepare_commit(turn), buffered[i]))
+                waiting[i].append((step, writers[i].prepare_commit(step), buffered[i]))
                 buffered[i] = []
             elif action == "commit" and waiting[i]:
                 identifier, messages, written = waiting[i].pop(0)
@@ -442,11 +445,11 @@ def test_writers_whose_commits_interleave_lose_and_double_nothing(
             table.compact(full=True)
             assert {(r["k"], r["p"]): r["s"] for r in table.scan().to_arrow().to_pylist()} == counted
         if counting and "changelog-producer" in looking:
-            told: dict[tuple[int, str], int] = {}
+            counted_changes: dict[tuple[int, str], int] = {}
             for r in table.changes().to_arrow().to_pylist():
                 sign = 1 if r["_row_kind"] in ("+I", "+U") else -1
-                told[r["k"], r["p"]] = told.get((r["k"], r["p"]), 0) + sign * r["s"]
-            assert told == counted
+                counted_changes[r["k"], r["p"]] = counted_changes.get((r["k"], r["p"]), 0) + sign * r["s"]
+            assert counted_changes == counted
 
 
 class CountingReads:
@@ -466,14 +469,14 @@ class CountingReads:
 
 
 @pytest.mark.parametrize("write_only", [True, False])
-def test_a_writer_reads_the_manifests_of_its_partitions_alone(tmp_path: Path, write_only: bool) -> None:
-    table = keyed(tmp_path, **{"write-only": str(write_only).lower()})
+def test_a_writer_reads_only_the_manifests_of_its_partitions(tmp_path: Path, write_only: bool) -> None:
+    table = create_keyed_table(tmp_path, **{"write-only": str(write_only).lower()})
     for p in "abcdefgh":
-        wrote(table, [{"k": 1, "p": p}])
+        write_rows(table, [{"k": 1, "p": p}])
     again = paimon.open_table(table.location)
     assert isinstance(again, paimon.Table)
     files = CountingReads(again.engine.files)
-    with TableWrite(evolve(again.engine, files=files), again.definition, "me") as writer:
+    with TableWrite(TableContext(evolve(again.engine, files=files), again.definition), "me") as writer:
         writer.write(arrow(table, [{"k": 1, "p": "c"}]), "op")
         (message,) = writer.prepare_commit()
     assert message.data.new_files[0].min_sequence_number == 1
@@ -481,10 +484,10 @@ def test_a_writer_reads_the_manifests_of_its_partitions_alone(tmp_path: Path, wr
 
 
 @pytest.mark.parametrize("met", [1, 12])
-def test_partitions_that_are_met_one_by_one_go_on_with_their_numbers(tmp_path: Path, met: int) -> None:
-    table = keyed(tmp_path)
+def test_partitions_continue_their_sequence_numbers(tmp_path: Path, met: int) -> None:
+    table = create_keyed_table(tmp_path)
     parts = [f"p{i}" for i in range(12)]
-    wrote(table, [{"k": k, "p": p} for i, p in enumerate(parts) for k in range(i + 1)])
+    write_rows(table, [{"k": k, "p": p} for i, p in enumerate(parts) for k in range(i + 1)])
     with table.new_batch_write_builder().new_write() as writer:
         for i in range(0, 12, 12 // met):
             writer.write(arrow(table, [{"k": 0, "p": p} for p in parts[i : i + 12 // met]]), "op")
@@ -492,14 +495,14 @@ def test_partitions_that_are_met_one_by_one_go_on_with_their_numbers(tmp_path: P
     assert firsts == list(range(1, 13))
 
 
-def test_what_compaction_writes_is_as_its_level_says(tmp_path: Path) -> None:
-    table = keyed(tmp_path, **{
+def test_compaction_output_has_the_settings_of_its_level(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path, **{
         "num-sorted-run.compaction-trigger": "2", "num-levels": "2", "file.format.per.level": "0:avro,1:parquet",
         "file.compression.per.level": "0:none,1:zstd", "metadata.stats-mode.per.level": "0:none,1:full",
     })  # fmt: skip
     found = []
     for k in range(2):
-        wrote(table, [{"k": k, "v": "x"}])
+        write_rows(table, [{"k": k, "v": "x"}])
         found += [(e.file.level, e.file.file_name.split(".")[1], e.file.value_stats_cols == ()) for e in live(table)]
     assert found == [(0, "avro", True), (1, "parquet", False)]
     (path,) = Path(table.location).rglob("*.parquet")

@@ -1,4 +1,4 @@
-"""The documentation's examples of merge engines on real files: written, read, compacted and read again."""
+"""The documentation's examples of merge engines on real files: write, read, compact and read again."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ class Shop:
         found = self.table.scan(columns=list(columns) if columns else None).to_arrow().to_pylist()
         return [tuple(row.values()) for row in found]
 
-    def compacted(self) -> list[tuple[Any, ...]]:
+    def compact_and_read(self) -> list[tuple[Any, ...]]:
         self.table.compact(full=True)
         return self.rows()
 
 
 GROUPS = {
-    "merge-engine": "partial-update", "write-only": "true",
-    "fields.g_1.sequence-group": "a,b", "fields.g_2.sequence-group": "c,d",
+    "merge-engine": "partial-update",
+    "write-only": "true",
+    "fields.g_1.sequence-group": "a,b",
+    "fields.g_2.sequence-group": "c,d",
 }
 
 
@@ -48,7 +50,7 @@ def test_partial_update(tmp_path: Path) -> None:
     shop.insert((1, 23.0, 10, None))
     shop.insert((1, None, None, "This is a book"))
     shop.insert((1, 25.2, None, None))
-    assert shop.rows() == shop.compacted() == [(1, 25.2, 10, "This is a book")]
+    assert shop.rows() == shop.compact_and_read() == [(1, 25.2, 10, "This is a book")]
 
 
 def test_sequence_groups(tmp_path: Path) -> None:
@@ -61,14 +63,14 @@ def test_sequence_groups(tmp_path: Path) -> None:
     assert shop.rows(["b"]) == [(2,)]
     assert shop.rows(["d"]) == [(3,)]
     assert shop.table.scan(where="d = 3 AND a = 2").count() == 1
-    assert shop.compacted() == [(1, 2, 2, 2, 3, 3, 3)]
+    assert shop.compact_and_read() == [(1, 2, 2, 2, 3, 3, 3)]
 
 
 def test_sequence_groups_take_retracts(tmp_path: Path) -> None:
     shop = Shop(tmp_path, "k INT NOT NULL, a INT, b INT, g_1 INT, c INT, d INT, g_2 INT", GROUPS)
     shop.insert((1, 1, 1, 1, 1, 1, 1))
     shop.insert((1, 9, 9, 2, 9, 9, None), kind="-D")
-    assert shop.rows() == shop.compacted() == [(1, None, None, 2, 1, 1, 1)]
+    assert shop.rows() == shop.compact_and_read() == [(1, None, None, 2, 1, 1, 1)]
 
 
 def test_a_group_may_remove_the_row(tmp_path: Path) -> None:
@@ -79,13 +81,13 @@ def test_a_group_may_remove_the_row(tmp_path: Path) -> None:
     assert shop.rows() == [(2, None, None, 5, 1, 1, 1)]
     assert shop.rows(["a"]) == [(None,)]
     shop.insert((1, 7, 7, 1, None, None, None))
-    # As in Java, what follows is laid over the delete itself: its own g_2 stays.
+    # As in Java, later rows merge into the delete record itself: its own g_2 stays.
     assert shop.rows() == [(1, 7, 7, 1, None, None, 2), (2, None, None, 5, 1, 1, 1)]
-    assert shop.compacted() == [(1, 7, 7, 1, None, None, 2), (2, None, None, 5, 1, 1, 1)]
+    assert shop.compact_and_read() == [(1, 7, 7, 1, None, None, 2), (2, None, None, 5, 1, 1, 1)]
 
 
 @pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
-def test_a_delete_that_removes_the_row_is_what_later_rows_are_merged_with(tmp_path: Path, engine: str) -> None:
+def test_later_rows_merge_with_a_delete_that_removes_the_row(tmp_path: Path, engine: str) -> None:
     options = {"merge-engine": engine, f"{engine}.remove-record-on-delete": "true", "write-only": "true"}
     options |= {"fields.a.aggregate-function": "sum"} if engine == "aggregation" else {}
     shop = Shop(tmp_path, "k INT NOT NULL, a INT, b INT", options)
@@ -95,41 +97,54 @@ def test_a_delete_that_removes_the_row_is_what_later_rows_are_merged_with(tmp_pa
     log = shop.table.system_table("audit_log").scan().to_arrow().to_pylist()
     assert log == [{"rowkind": "-D", "k": 1, "a": 1, "b": 2}]
     shop.insert((1, 7, None))
-    assert shop.rows() == shop.compacted() == [(1, 8 if engine == "aggregation" else 7, 2)]
+    assert shop.rows() == shop.compact_and_read() == [(1, 8 if engine == "aggregation" else 7, 2)]
 
 
 def test_aggregates_inside_groups(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, "k INT NOT NULL, a INT, b INT, c INT, d INT", {
-        "merge-engine": "partial-update", "write-only": "true",
-        "fields.a.sequence-group": "b", "fields.b.aggregate-function": "first_value",
-        "fields.c.sequence-group": "d", "fields.d.aggregate-function": "sum",
-    })
+    shop = Shop(
+        tmp_path,
+        "k INT NOT NULL, a INT, b INT, c INT, d INT",
+        {
+            "merge-engine": "partial-update",
+            "write-only": "true",
+            "fields.a.sequence-group": "b",
+            "fields.b.aggregate-function": "first_value",
+            "fields.c.sequence-group": "d",
+            "fields.d.aggregate-function": "sum",
+        },
+    )
     for row in [(1, 1, 1, None, None), (1, None, None, 1, 1), (1, 2, 2, None, None), (1, None, None, 2, 2)]:
         shop.insert(row)
-    assert shop.rows() == shop.compacted() == [(1, 2, 1, 2, 3)]
+    assert shop.rows() == shop.compact_and_read() == [(1, 2, 1, 2, 3)]
 
 
 def test_default_values(tmp_path: Path) -> None:
     plain = Shop(tmp_path, "k INT NOT NULL, a INT, b INT, c INT", {"merge-engine": "partial-update"})
-    shown = Shop(tmp_path / "shown", "k INT NOT NULL, a INT, b INT, c INT", {
-        "merge-engine": "partial-update", "fields.b.default-value": "0", "write-only": "true",
-    })
-    for shop, b in ((plain, None), (shown, 0)):
+    with_default = Shop(
+        tmp_path / "shown",
+        "k INT NOT NULL, a INT, b INT, c INT",
+        {
+            "merge-engine": "partial-update",
+            "fields.b.default-value": "0",
+            "write-only": "true",
+        },
+    )
+    for shop, b in ((plain, None), (with_default, 0)):
         shop.insert((1, 1, None, None))
         shop.insert((1, None, None, 1))
-        assert shop.rows() == shop.compacted() == [(1, 1, b, 1)]
-    table = shown.table
+        assert shop.rows() == shop.compact_and_read() == [(1, 1, b, 1)]
+    table = with_default.table
     assert table.scan(where="b = 0").count() == table.scan(where="b IS NOT NULL").count() == 1
     assert table.scan(where="NOT b > 0 AND k = 1", columns=["c", "b"]).to_arrow().to_pylist() == [{"c": 1, "b": 0}]
     assert table.scan(where="b IS NULL").count() == table.scan(where="b < 0 OR b > 0").count() == 0
     changes = table.changes(where="b = 0").to_arrow().to_pylist()
     assert [(row["_snapshot_id"], row["a"], row["b"]) for row in changes] == [(1, 1, 0), (2, None, 0)]
-    shown.insert((1, None, 7, None))
-    assert shown.rows() == [(1, 1, 7, 1)]
+    with_default.insert((1, None, 7, None))
+    assert with_default.rows() == [(1, 1, 7, 1)]
     assert table.with_options({"fields.b.default-value": "5"}).scan(snapshot=1).to_arrow()["b"].to_pylist() == [5]
 
 
-def test_a_default_prunes_what_it_cannot_be(tmp_path: Path) -> None:
+def test_filters_prune_files_by_the_default_value(tmp_path: Path) -> None:
     shop = Shop(tmp_path, "k INT NOT NULL, v INT", {"fields.v.default-value": "7", "write-only": "true"})
     shop.insert((1, None), (2, 3))
     shop.insert((3, 50), (4, 60))
@@ -139,16 +154,16 @@ def test_a_default_prunes_what_it_cannot_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("option", "value", "message"),
     [
         ("fields.k.default-value", "0", "primary-key column"),
-        ("fields.v.default-value", "x", "no INT"),
+        ("fields.v.default-value", "x", "not a valid INT"),
         ("fields.a.default-value", "[1]", "ARRAY"),
-        ("fields.w.default-value", "0", "no column"),
+        ("fields.w.default-value", "0", "w"),
     ],
 )
-def test_defaults_that_cannot_be(tmp_path: Path, option: str, value: str, said: str) -> None:
-    with pytest.raises(InvalidRequest, match=said) as caught:
+def test_defaults_that_cannot_be(tmp_path: Path, option: str, value: str, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message) as caught:
         Shop(tmp_path, "k INT NOT NULL, v INT, a ARRAY<INT>", {option: value})
     assert caught.value.subject == option
 
@@ -160,7 +175,7 @@ PADDED = {"merge-engine": "deduplicate", "sequence.field": "ts", "write-only": "
     "padding", ["row-kind-flag", "second-to-micro,row-kind-flag", "millis-to-micro, row-kind-flag"]
 )
 @pytest.mark.parametrize("together", [True, False])
-def test_of_equal_sequences_an_add_outlives_a_retract(tmp_path: Path, padding: str, together: bool) -> None:
+def test_an_add_precedes_a_retract_of_equal_sequence(tmp_path: Path, padding: str, together: bool) -> None:
     shop = Shop(tmp_path, "k INT NOT NULL, v STRING, ts TIMESTAMP(0)", PADDED | {"sequence.auto-padding": padding})
     late = [
         {"k": 1, "v": "new", "ts": "2026-01-01 00:00:05", "op": "+U"},
@@ -170,17 +185,17 @@ def test_of_equal_sequences_an_add_outlives_a_retract(tmp_path: Path, padding: s
     ]
     for rows in [late] if together else [[row] for row in late]:
         shop.table.write(rows, kind_column="op")
-    assert [row[:2] for row in shop.rows()] == [row[:2] for row in shop.compacted()] == [(1, "new")]
+    assert [row[:2] for row in shop.rows()] == [row[:2] for row in shop.compact_and_read()] == [(1, "new")]
 
 
 @pytest.mark.parametrize("padding", ["second-to-micro", "millis-to-micro", None])
-def test_a_rough_sequence_is_made_finer_by_arrival(tmp_path: Path, padding: str | None) -> None:
+def test_sequence_padding_orders_equal_values_by_arrival_order(tmp_path: Path, padding: str | None) -> None:
     options = PADDED | ({} if padding is None else {"sequence.auto-padding": padding})
     shop = Shop(tmp_path, "k INT NOT NULL, v STRING, ts BIGINT", options)
     shop.insert((1, "b", 5), (1, "a", 4), (2, "x", 7))
     shop.insert((1, "c", 5))
     shop.insert((2, "x", 7), kind="-D")
-    assert shop.rows() == shop.compacted() == [(1, "c", 5)]
+    assert shop.rows() == shop.compact_and_read() == [(1, "c", 5)]
 
 
 def test_an_unknown_padding_is_refused(tmp_path: Path) -> None:
@@ -189,20 +204,32 @@ def test_an_unknown_padding_is_refused(tmp_path: Path) -> None:
 
 
 def test_aggregation(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, "k BIGINT NOT NULL, price DOUBLE, sales BIGINT", {
-        "merge-engine": "aggregation", "write-only": "true",
-        "fields.price.aggregate-function": "max", "fields.sales.aggregate-function": "sum",
-    })
+    shop = Shop(
+        tmp_path,
+        "k BIGINT NOT NULL, price DOUBLE, sales BIGINT",
+        {
+            "merge-engine": "aggregation",
+            "write-only": "true",
+            "fields.price.aggregate-function": "max",
+            "fields.sales.aggregate-function": "sum",
+        },
+    )
     shop.insert((1, 23.0, 15))
     shop.insert((1, 30.2, 20))
-    assert shop.rows() == shop.compacted() == [(1, 30.2, 35)]
+    assert shop.rows() == shop.compact_and_read() == [(1, 30.2, 35)]
 
 
 def test_nested_update(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, ORDERS, {
-        "merge-engine": "aggregation", "write-only": "true",
-        "fields.subs.aggregate-function": "nested-update", "fields.subs.nested-key": "id",
-    })
+    shop = Shop(
+        tmp_path,
+        ORDERS,
+        {
+            "merge-engine": "aggregation",
+            "write-only": "true",
+            "fields.subs.aggregate-function": "nested-update",
+            "fields.subs.nested-key": "id",
+        },
+    )
     shop.insert((1, "Ann", None), (2, "Bob", None))
     shop.insert((1, None, [{"id": 1, "product": "pen", "price": 3}]))
     shop.insert((1, None, [{"id": 2, "product": "ink", "price": 9}]))
@@ -211,14 +238,17 @@ def test_nested_update(tmp_path: Path) -> None:
     subs = sorted(first[2], key=lambda sub: int(sub["id"]))
     assert first[:2] == (1, "Ann") and second == (2, "Bob", None)
     assert subs == [{"id": 1, "product": "pen", "price": 4}, {"id": 2, "product": "ink", "price": 9}]
-    assert shop.compacted() == [first, second]
+    assert shop.compact_and_read() == [first, second]
 
 
 @pytest.mark.parametrize("buffer", ["256 mb", "1 kb"])
 def test_a_flush_and_a_read_merge_alike(tmp_path: Path, buffer: str) -> None:
     options = {
-        "merge-engine": "aggregation", "write-only": "true", "fields.s.aggregate-function": "sum",
-        "fields.l.aggregate-function": "listagg", "write-buffer-size": buffer,
+        "merge-engine": "aggregation",
+        "write-only": "true",
+        "fields.s.aggregate-function": "sum",
+        "fields.l.aggregate-function": "listagg",
+        "write-buffer-size": buffer,
     }
     shop = Shop(tmp_path, "k INT NOT NULL, s BIGINT, l STRING", options)
     rows = [(i % 7, i, chr(97 + i % 26)) for i in range(300)]
@@ -228,36 +258,54 @@ def test_a_flush_and_a_read_merge_alike(tmp_path: Path, buffer: str) -> None:
         (k, sum(s for key, s, _ in rows if key == k), ",".join(text for key, _, text in rows if key == k))
         for k in range(7)
     ]
-    assert sorted(shop.rows()) == sorted(shop.compacted()) == wanted
+    assert sorted(shop.rows()) == sorted(shop.compact_and_read()) == wanted
 
 
-def test_an_overflow_leaves_nothing_committed(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, "k INT NOT NULL, s TINYINT", {
-        "merge-engine": "aggregation", "fields.s.aggregate-function": "sum",
-    })
+def test_an_overflow_commits_no_rows(tmp_path: Path) -> None:
+    shop = Shop(
+        tmp_path,
+        "k INT NOT NULL, s TINYINT",
+        {
+            "merge-engine": "aggregation",
+            "fields.s.aggregate-function": "sum",
+        },
+    )
     with pytest.raises(InvalidRequest, match="'s'"):
         shop.insert((1, 100), (1, 100))
     assert shop.table.snapshot() is None
 
 
 def test_functions_refuse_other_types_and_retracts(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, "k INT NOT NULL, s INT", {
-        "merge-engine": "aggregation", "fields.s.aggregate-function": "max",
-    })
+    shop = Shop(
+        tmp_path,
+        "k INT NOT NULL, s INT",
+        {
+            "merge-engine": "aggregation",
+            "fields.s.aggregate-function": "max",
+        },
+    )
     shop.insert((1, 1))
     with pytest.raises(InvalidRequest, match="ignore-retract"):
         shop.table.write([{"k": 1, "s": 1, "op": "+I"}, {"k": 1, "s": 1, "op": "-D"}], kind_column="op")
     with pytest.raises(InvalidRequest, match="bool_and"):
-        Shop(tmp_path / "other", "k INT NOT NULL, s INT", {
-            "merge-engine": "aggregation", "fields.s.aggregate-function": "bool_and",
-        }).insert((1, 1))
+        Shop(
+            tmp_path / "other",
+            "k INT NOT NULL, s INT",
+            {
+                "merge-engine": "aggregation",
+                "fields.s.aggregate-function": "bool_and",
+            },
+        ).insert((1, 1))
 
 
-def test_partition_columns_are_neither_aggregated_nor_taken_back(tmp_path: Path) -> None:
+def test_partition_columns_are_neither_aggregated_nor_retracted(tmp_path: Path) -> None:
     catalog = paimon.connect(tmp_path)
     catalog.create_database("db")
     options = {
-        "bucket": "1", "write-only": "true", "merge-engine": "aggregation", "fields.s.aggregate-function": "sum",
+        "bucket": "1",
+        "write-only": "true",
+        "merge-engine": "aggregation",
+        "fields.s.aggregate-function": "sum",
         "fields.default-aggregate-function": "sum",
     }
     table = catalog.create_table(

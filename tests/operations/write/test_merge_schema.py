@@ -1,4 +1,4 @@
-"""write(merge_schema=True): new columns come with the rows that need them, or not at all."""
+"""write(merge_schema=True): new columns are added together with the rows that need them, or not at all."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def two_batches() -> Iterator[pa.Table]:
     yield good.set_column(0, "id", pa.array(["no number"]))
 
 
-def failing() -> Iterator[pa.Table]:
+def read_then_fail() -> Iterator[pa.Table]:
     yield pa.table({"id": [1], "must": [1], "extra": ["x"]})
     raise OSError("the source broke off")
 
@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
         {},
     ),
     "a later batch of a reader": (batch_reader, {}),
-    "a source that breaks off": (failing, {}),
+    "a source that breaks off": (read_then_fail, {}),
     "a column that no type fits": (lambda: pa.table({"id": [1], "must": [1], "extra": pa.nulls(1)}), {}),
     "one good and one bad new column": (
         lambda: pa.table({"id": [1], "must": [1], "extra": [1], "bad": pa.nulls(1)}), {},
@@ -131,7 +131,7 @@ def test_deletes_of_an_append_table_add_no_columns(appended: Table) -> None:
 
 
 def test_rows_that_cannot_be_merged_add_no_columns(catalog: paimon.Catalog) -> None:
-    """What is only seen when the buffer is merged: an aggregate that runs over."""
+    """Errors that are raised only when the buffer is merged: an aggregate that overflows."""
     options = {"bucket": 1, "merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
     table = catalog.create_table("d.sums", "id INT NOT NULL, v DECIMAL(3, 0)", primary_keys=["id"], options=options)
     rows = [{"id": 1, "v": "999", "extra": "a"}, {"id": 1, "v": "999", "extra": "b"}]
@@ -143,8 +143,8 @@ def test_rows_that_cannot_be_merged_add_no_columns(catalog: paimon.Catalog) -> N
         assert newest(table).scan().count() == 1
 
 
-def test_a_table_that_takes_no_commits_keeps_its_columns(catalog: paimon.Catalog) -> None:
-    table = catalog.create_table("d.told", COLUMNS, options={"commit.callbacks": "org.example.Notify"})
+def test_a_table_that_refuses_commits_gets_no_new_columns(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.notified", COLUMNS, options={"commit.callbacks": "org.example.Notify"})
     with pytest.raises(Unsupported, match="Notify"):
         table.write([{**GOOD, "extra": 1}], merge_schema=True)
     assert newest(table).table_schema == table.table_schema
@@ -158,7 +158,7 @@ def test_the_kind_column_is_not_added(keyed: Table) -> None:
     assert newest(keyed).scan().count() == 0
 
 
-def test_no_rows_and_nothing_new_change_nothing(appended: Table) -> None:
+def test_writes_without_rows_and_new_columns_have_no_effect(appended: Table) -> None:
     appended.write([GOOD], merge_schema=True)
     appended.write([], merge_schema=True)
     assert newest(appended).table_schema == appended.table_schema
@@ -186,7 +186,7 @@ class Racing:
 @pytest.mark.parametrize(
     "race", [(AddColumn("theirs", "INT"),), (SetOption("snapshot.num-retained.max", "99"),), (DropColumn("day"),)]
 )
-def test_a_schema_change_of_another_writer_meanwhile(keyed: Table, race: tuple[Any, ...]) -> None:
+def test_a_concurrent_schema_change_of_another_writer(keyed: Table, race: tuple[Any, ...]) -> None:
     other = newest(keyed)
     keyed.write(Racing(lambda: other.alter(*race)), merge_schema=True)
     assert newest(keyed).scan(columns=["id", "extra"]).to_arrow().to_pylist() == [{"id": 1, "extra": "x"}]
@@ -194,14 +194,14 @@ def test_a_schema_change_of_another_writer_meanwhile(keyed: Table, race: tuple[A
     assert len(files_of(keyed)) == 1
 
 
-def test_the_same_column_by_another_writer_meanwhile(keyed: Table) -> None:
+def test_the_same_column_added_concurrently_by_another_writer(keyed: Table) -> None:
     other = newest(keyed)
     keyed.write(Racing(lambda: other.alter(AddColumn("extra", "STRING"))), merge_schema=True)
     assert newest(keyed).table_schema.id == 1
     assert newest(keyed).scan(columns=["id", "extra"]).to_arrow().to_pylist() == [{"id": 1, "extra": "x"}]
 
 
-def test_a_stream_that_cannot_be_read_again_loses_the_race_whole(keyed: Table) -> None:
+def test_a_source_that_cannot_be_read_twice_fails_completely(keyed: Table) -> None:
     other = newest(keyed)
     with pytest.raises(CommitConflict, match="schema"):
         keyed.write(iter(Racing(lambda: other.alter(AddColumn("theirs", "INT")))), merge_schema=True)

@@ -1,4 +1,4 @@
-"""Tables whose rows this library would store in another form than Java: every way to write them is refused by name."""
+"""Tables whose rows this library would store in another form than Java: every write to them is refused by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from golden_tables import golden_directory
+from support.golden_tables import golden_directory
 
 import paimon
 from paimon.domain.errors import InvalidRequest, Unsupported
@@ -92,7 +92,7 @@ FOREIGN = ("format-table", "object-table", "lance-table", "iceberg-table")
 
 
 @pytest.mark.parametrize("kind", [*FOREIGN, "materialized-table", "Format-Table"])
-def test_tables_of_other_types_are_not_made(catalog: paimon.Catalog, kind: str) -> None:
+def test_tables_of_other_types_are_not_created(catalog: paimon.Catalog, kind: str) -> None:
     with pytest.raises(Unsupported, match=f"type '{kind.lower()}'"):
         catalog.create_table("d.t", "id INT", options={"type": kind})
     assert catalog.tables("d") == []
@@ -116,7 +116,7 @@ def test_tables_of_other_types_are_neither_opened_nor_written(catalog: paimon.Ca
         lambda: catalog.table("d.t"),
         lambda: paimon.open_table(table.location),
         lambda: paimon.open_table(f"{table.location}$files"),
-        lambda: TableWriter(table.engine, pickle.loads(pickled), "u"),
+        lambda: TableWriter(table.context.with_table(pickle.loads(pickled)), "u"),
         lambda: table.alter(SetOption("num-levels", "3")),
         lambda: paimon.open_table(table.location, {"branch": "main"}),
     ]
@@ -165,17 +165,17 @@ def test_floating_primary_keys_are_refused(catalog: paimon.Catalog, ddl: str) ->
     assert catalog.tables("d") == []
 
 
-def test_floating_primary_keys_are_made_where_the_option_says_so(catalog: paimon.Catalog) -> None:
+def test_floating_primary_keys_are_allowed_by_an_option(catalog: paimon.Catalog) -> None:
     options = {"bucket": 1, "primary-key.allow-floating": True}
     table = catalog.create_table("d.t", "a INT, k DOUBLE, v INT", primary_keys=["a", "k"], options=options)
     keys = [float("nan"), -0.0, 0.0, 1.5]
-    for turn in range(2):
-        table.write([{"a": 1, "k": k, "v": 10 * turn + n} for n, k in enumerate(keys)])
+    for step in range(2):
+        table.write([{"a": 1, "k": k, "v": 10 * step + n} for n, k in enumerate(keys)])
     table.compact(full=True)
     assert sorted(table.scan().to_arrow()["v"].to_pylist()) == [10, 11, 12, 13]
 
 
-def test_tables_with_floating_keys_that_exist_are_left_alone(catalog: paimon.Catalog) -> None:
+def test_existing_tables_with_floating_keys_are_accepted(catalog: paimon.Catalog) -> None:
     options = {"bucket": 1, "primary-key.allow-floating": True}
     made = catalog.create_table("d.t", "k FLOAT, v INT", primary_keys=["k"], options=options)
     schema = Path(made.location, "schema", "schema-0")

@@ -1,4 +1,4 @@
-"""What a writer buffers comes out as it went in, and is held once while it is copied."""
+"""The write buffer returns the rows that it received, and has only one copy in memory while they are combined."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import paimon
+from paimon.domain.merge.merge_engines import MERGE_ENGINES
 from paimon.operations.write import merge_tree
-from paimon.operations.write.buffer import WriteBuffer, taken
+from paimon.operations.write.buffer import WriteBuffer, take_rows
 
 
-def test_rows_leave_in_one_piece_in_the_order_in_which_they_came() -> None:
+def test_rows_leave_the_buffer_in_one_piece_and_in_order() -> None:
     buffer = WriteBuffer(100)
     assert buffer.drain() is None
     tables = [pa.table({"a": [n, n + 1], "b": [str(n), None]}) for n in range(0, 6, 2)]
@@ -33,15 +34,15 @@ def test_rows_leave_in_one_piece_in_the_order_in_which_they_came() -> None:
 
 def test_columns_that_are_copied_are_freed_one_by_one() -> None:
     columns = [pa.chunked_array([[n, n + 1, n + 2]]) for n in range(3)]
-    held = [weakref.ref(column) for column in columns]
-    chosen = taken(columns, np.array([2, 0]))
+    references = [weakref.ref(column) for column in columns]
+    chosen = take_rows(columns, np.array([2, 0]))
     assert [column.to_pylist() for column in chosen] == [[2, 0], [3, 1], [4, 2]]
     assert not columns
-    assert [ref() for ref in held] == [None, None, None]
+    assert [ref() for ref in references] == [None, None, None]
 
 
 @pytest.mark.parametrize("limit", [1, 40, 100, 1_000])
-def test_rows_leave_in_parts_of_about_the_size_asked_for(limit: int) -> None:
+def test_rows_are_drained_in_parts_of_about_the_requested_size(limit: int) -> None:
     buffer = WriteBuffer(1)
     tables = [pa.table({"a": list(range(start, start + size))}) for start, size in ((0, 3), (3, 40), (43, 1), (44, 6))]
     for table in tables:
@@ -57,18 +58,18 @@ def test_rows_leave_in_parts_of_about_the_size_asked_for(limit: int) -> None:
     assert len(parts) <= 1 + 2 * row * 50 // limit or limit < row
 
 
-def test_what_is_cleared_is_forgotten() -> None:
+def test_a_cleared_buffer_is_empty() -> None:
     buffer = WriteBuffer(1)
     buffer.add(pa.table({"a": [1]}), np.zeros(1, np.int64))
     buffer.clear()
     assert (buffer.drain(), buffer.held_bytes, buffer.is_full) == (None, 0, False)
 
 
-@pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation", "first-row"])
+@pytest.mark.parametrize("engine", MERGE_ENGINES)
 def test_files_are_the_same_however_small_the_parts_that_were_spilled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    monkeypatch.setattr(merge_tree, "_LEAST_PART_BYTES", 1)
+    monkeypatch.setattr(merge_tree, "_MIN_PART_BYTES", 1)
     draw = np.random.default_rng(7)
     rows = pa.table({
         "k": draw.integers(0, 700, 2_000),

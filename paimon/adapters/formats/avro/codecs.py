@@ -1,7 +1,7 @@
-"""Block codecs of Avro files, by the names that Avro gives them, decompressing within a bound.
+"""Block codecs of Avro files, by Avro's names, decompressing within a limit.
 
-Law: `decompress(codec, compress(codec, data), len(data)) == data`, and it never makes more than its limit.
-Source: Avro specification, "Required Codecs" and "Optional Codecs".
+Invariant: `decompress(codec, compress(codec, data, level), len(data)) == data`, and `decompress` never returns more
+bytes than its limit. Source: Avro specification, "Required Codecs" and "Optional Codecs".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import zlib
 
 import pyarrow as pa
 
-from paimon.adapters.formats.bounded import checked, inflate, unbzip2, unsnappy, unxz, unzstd
+from paimon.adapters.formats.guards.decompression import check_size, inflate, unbzip2, unsnappy, unxz, unzstd
 from paimon.domain.errors import InvalidRequest, Unsupported
 
 AVRO_CODECS = {
@@ -26,15 +26,21 @@ AVRO_CODECS = {
     "bzip2": "bzip2",
     "xz": "xz",
 }
-"""Codec names of table options, and what Avro calls them."""
+"""Avro's codec names, by the names of table options."""
 
 
 def avro_codec(compression: str) -> str:
-    """Avro's name of a codec named as in table options."""
+    """Return Avro's name of a codec of table options.
+
+    Raises
+    ------
+    InvalidRequest
+        Avro files have no such codec.
+    """
     name = AVRO_CODECS.get(compression.lower())
     if name is None:
         raise InvalidRequest(
-            f"Avro files cannot be compressed with {compression!r}",
+            f"Codec {compression!r} does not exist for Avro files",
             subject=compression,
             hint="use zstd, snappy, deflate, bzip2, xz or null",
         )
@@ -42,19 +48,33 @@ def avro_codec(compression: str) -> str:
 
 
 def decompress(codec: str, block: bytes, limit: int) -> bytes:
-    """The bytes of one block.
+    """Decompress one block.
+
+    Parameters
+    ----------
+    codec : str
+        Avro's name of the codec.
+    block : bytes
+        The stored block.
+    limit : int
+        Most bytes to return.
+
+    Returns
+    -------
+    bytes
+        The decompressed block.
 
     Raises
     ------
     TooLarge
-        The block stands for more than `limit` bytes.
+        The block decompresses to more than `limit` bytes.
     Unsupported
-        The codec is not known.
+        The codec is unknown.
     ValueError, OSError, zlib.error, lzma.LZMAError
         The block is damaged.
     """
     if codec == "null":
-        return checked(block, limit)
+        return check_size(block, limit)
     if codec == "zstandard":
         return unzstd(block, limit)
     if codec == "snappy":
@@ -69,7 +89,22 @@ def decompress(codec: str, block: bytes, limit: int) -> bytes:
 
 
 def compress(codec: str, block: bytes, level: int) -> bytes:
-    """One block, compressed; `level` is for zstandard."""
+    """Compress one block.
+
+    Parameters
+    ----------
+    codec : str
+        Avro's name of the codec.
+    block : bytes
+        The encoded records.
+    level : int
+        The compression level, for zstandard only.
+
+    Returns
+    -------
+    bytes
+        The block as stored.
+    """
     if codec == "zstandard":
         return bytes(pa.Codec("zstd", compression_level=level).compress(block, asbytes=True))
     if codec == "snappy":
@@ -85,11 +120,10 @@ def compress(codec: str, block: bytes, level: int) -> bytes:
 
 
 def _unsnappy(block: bytes, limit: int) -> bytes:
-    """Avro's snappy block: raw snappy, then a CRC of the decoded bytes."""
+    """Decompress Avro's snappy block: raw snappy, followed by a CRC of the decompressed bytes."""
     if len(block) < 5:
         raise ValueError("a snappy block is too short")
     data = unsnappy(block[:-4], limit)
     if zlib.crc32(data) != int.from_bytes(block[-4:], "big"):
         raise ValueError("the checksum of a snappy block does not match")
     return data
-

@@ -1,7 +1,7 @@
-"""Avro object container files: header, blocks, sync markers.
+"""Read and write Avro object container files: header, blocks, sync markers.
 
-Law: a block is handed on only when its size, its record count, its decompressed size and its sync marker are plausible;
-what is not raises CorruptTable naming the file. Source: Avro specification, "Object Container Files".
+Invariant: a block is returned only if its size, record count, decompressed size and sync marker are plausible. Anything
+else raises CorruptTable with the path. Source: Avro specification, "Object Container Files".
 """
 
 from __future__ import annotations
@@ -15,18 +15,11 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.adapters.formats.avro.codecs import compress, decompress
+from paimon.adapters.formats.guards.avro_blocks import MAX_HEADER_BYTES, has_too_many_records, max_block_bytes
 from paimon.domain.errors import CorruptTable, Unsupported
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
-_MAX_HEADER_BYTES = 16 * 1024 * 1024
-_SLACK_BYTES = 4 * 1024 * 1024
-_MAX_RATIO = 200
-"""A block of more than the slack, 60 times of what writers make, may not be packed tighter than this."""
-_LARGE_BYTES = 64 * 1024 * 1024
-_LARGE_RATIO = 16
-"""A block beyond so many bytes may not be packed tighter than this: writers make blocks of 64 KB, or of one record."""
-_MAX_BLOCK_RECORDS = 1 << 20
 
 
 @frozen
@@ -38,7 +31,7 @@ class Block:
 
 
 class BlockData:
-    """The data of the blocks of some files behind each other, with the ends and counts of blocks."""
+    """The data of the blocks of several files in one buffer, with the end offset and record count of each block."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -58,14 +51,14 @@ class BlockData:
 
 @frozen
 class Header:
-    """What stands before the first block."""
+    """The metadata and sync marker before the first block."""
 
     metadata: Mapping[str, bytes] = field(factory=dict)
     sync: bytes = bytes(SYNC_BYTES)
 
     @property
     def schema(self) -> str:
-        """The writer's schema, as JSON text."""
+        """The writer's schema as JSON text."""
         return self.metadata["avro.schema"].decode()
 
     @property
@@ -75,66 +68,111 @@ class Header:
 
 
 def read_header(source: pa.NativeFile, path: str) -> Header:
-    """The header; leaves `source` at the first block."""
+    """Read the header, and leave `source` at the first block.
+
+    Raises
+    ------
+    CorruptTable
+        The file is not an Avro file, or its header is damaged.
+    """
     if source.read(len(MAGIC)) != MAGIC:
         raise CorruptTable(path, "is not an Avro file: its magic bytes are wrong")
     metadata: dict[str, bytes] = {}
-    while count := _long(source, path):
+    while count := _read_long(source, path):
         if count < 0:
-            _long(source, path)
+            _read_long(source, path)
         for _ in range(abs(count)):
-            key = _text(source, path)
-            metadata[key.decode("utf-8", "replace")] = _text(source, path)
+            key = _read_text(source, path)
+            metadata[key.decode("utf-8", "replace")] = _read_text(source, path)
     try:
         metadata["avro.schema"].decode()
     except (KeyError, UnicodeDecodeError) as error:
         raise CorruptTable(path, "has an Avro header without a readable schema") from error
-    return Header(metadata, _exactly(source, SYNC_BYTES, path))
+    return Header(metadata, _read_bytes(source, SYNC_BYTES, path))
 
 
 def read_blocks(source: pa.NativeFile, header: Header, path: str, limit: int) -> Iterator[Block]:
-    """The blocks after the header, each decompressed to at most `limit` bytes, and to less where it is small."""
+    """Read and decompress the blocks after the header.
+
+    Parameters
+    ----------
+    source : pyarrow.NativeFile
+        The file, at the first block.
+    header : Header
+        Its header.
+    path : str
+        Its path, for messages.
+    limit : int
+        Most bytes of a decompressed block; blocks of few stored bytes have a smaller limit.
+
+    Yields
+    ------
+    Block
+        The blocks in order.
+
+    Raises
+    ------
+    CorruptTable
+        A block is damaged or exceeds a limit.
+    Unsupported
+        The codec is unknown.
+    """
     try:
         codec = header.codec
         while (first := source.read(1)) != b"":
-            count = _long(source, path, first)
-            size = _long(source, path)
+            count = _read_long(source, path, first)
+            size = _read_long(source, path)
             if count < 0 or size < 0:
                 raise CorruptTable(path, "has an Avro block of negative size")
-            packed = _exactly(source, size, path)
-            if _exactly(source, SYNC_BYTES, path) != header.sync:
+            packed = _read_bytes(source, size, path)
+            if _read_bytes(source, SYNC_BYTES, path) != header.sync:
                 raise CorruptTable(path, "has an Avro block without the file's sync marker")
-            data = decompress(codec, packed, min(limit, _most_bytes(size)))
-            if count > min(len(data), _MAX_BLOCK_RECORDS):
+            data = decompress(codec, packed, min(limit, max_block_bytes(size)))
+            if has_too_many_records(count, len(data)):
                 raise CorruptTable(path, f"has an Avro block of {count} records in {len(data)} bytes")
             yield Block(count, data)
     except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise CorruptTable(path, f"has a damaged or oversized Avro block: {error}") from error
+        raise CorruptTable(path, f"has a damaged or too large Avro block: {error}") from error
     except Unsupported as error:
         raise error.within(path) from None
 
 
-def _most_bytes(packed: int) -> int:
-    """What a block of so many bytes may decompress to."""
-    return min(_SLACK_BYTES + _MAX_RATIO * packed, max(_LARGE_BYTES, _LARGE_RATIO * packed))
+def encode_header(schema: str, codec: str) -> bytes:
+    """Return magic bytes, metadata and sync marker of a new file.
 
-
-def header_bytes(schema: str, codec: str) -> bytes:
-    """Magic, metadata and sync marker of a new file (the last 16 bytes are the marker, derived from the schema)."""
+    The last 16 bytes are the marker, which is derived from the schema.
+    """
     pairs = (("avro.schema", schema.encode()), ("avro.codec", codec.encode()))
-    body = b"".join(long_bytes(len(k)) + k.encode() + long_bytes(len(v)) + v for k, v in pairs)
+    body = b"".join(encode_long(len(k)) + k.encode() + encode_long(len(v)) + v for k, v in pairs)
     sync = hashlib.blake2b(body, digest_size=SYNC_BYTES).digest()
-    return MAGIC + long_bytes(len(pairs)) + body + long_bytes(0) + sync
+    return MAGIC + encode_long(len(pairs)) + body + encode_long(0) + sync
 
 
-def block_bytes(block: Block, codec: str, sync: bytes, zstd_level: int = 1) -> bytes:
-    """One block as it stands in a file."""
+def pack_block(block: Block, codec: str, sync: bytes, zstd_level: int = 1) -> bytes:
+    """Encode one block as it is stored.
+
+    Parameters
+    ----------
+    block : Block
+        The records.
+    codec : str
+        Avro's name of the codec.
+    sync : bytes
+        The sync marker of the file.
+    zstd_level : int
+        The compression level, for zstandard only.
+
+    Returns
+    -------
+    bytes
+        Record count, size, compressed records and marker.
+    """
     packed = compress(codec, block.data, zstd_level)
-    return b"".join((long_bytes(block.record_count), long_bytes(len(packed)), packed, sync))
+    return b"".join((encode_long(block.record_count), encode_long(len(packed)), packed, sync))
 
 
-def long_bytes(value: int) -> bytes:
-    """Avro's long: zigzag, then 7 bits a byte, low bits first."""
+def encode_long(value: int) -> bytes:
+    """Encode an Avro long: zigzag, then 7 bits per byte, low bits first."""
     rest = (value << 1) ^ (value >> 63)
     out = bytearray()
     while rest > 0x7F:
@@ -144,10 +182,10 @@ def long_bytes(value: int) -> bytes:
     return bytes(out)
 
 
-def _long(source: pa.NativeFile, path: str, first: bytes = b"") -> int:
+def _read_long(source: pa.NativeFile, path: str, first: bytes = b"") -> int:
     value = shift = 0
     while True:
-        byte = first or _exactly(source, 1, path)
+        byte = first or _read_bytes(source, 1, path)
         first = b""
         value |= (byte[0] & 0x7F) << shift
         shift += 7
@@ -157,18 +195,18 @@ def _long(source: pa.NativeFile, path: str, first: bytes = b"") -> int:
             raise CorruptTable(path, "has an Avro number of more than 64 bits")
 
 
-def _text(source: pa.NativeFile, path: str) -> bytes:
-    size = _long(source, path)
-    if not 0 <= size <= _MAX_HEADER_BYTES:
+def _read_text(source: pa.NativeFile, path: str) -> bytes:
+    size = _read_long(source, path)
+    if not 0 <= size <= MAX_HEADER_BYTES:
         raise CorruptTable(path, f"has an Avro header entry of {size} bytes")
-    return _exactly(source, size, path)
+    return _read_bytes(source, size, path)
 
 
-def _exactly(source: pa.NativeFile, size: int, path: str) -> bytes:
-    # Asking for more than there is would allocate it first: a mutated size may be huge.
-    if size > _MAX_HEADER_BYTES and size > source.size() - source.tell():
-        raise CorruptTable(path, "ends in the middle of an Avro block")
+def _read_bytes(source: pa.NativeFile, size: int, path: str) -> bytes:
+    # A read of more bytes than exist allocates all of them first, and a damaged size may be huge.
+    if size > MAX_HEADER_BYTES and size > source.size() - source.tell():
+        raise CorruptTable(path, "is truncated in the middle of an Avro block")
     data = bytes(source.read(size))
     if len(data) != size:
-        raise CorruptTable(path, "ends in the middle of an Avro block")
+        raise CorruptTable(path, "is truncated in the middle of an Avro block")
     return data

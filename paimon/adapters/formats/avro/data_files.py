@@ -1,13 +1,13 @@
 """AvroFormat: data files in Avro.
 
-Law: a file holds the records that Java's writer would write, in blocks of about 64 KB; statistics are collected while
-writing, for Avro stores none. Source: `AvroFileFormat`, `AvroBulkFormat`, `AvroBulkWriter`.
+Invariant: a file holds the records that Java's writer would write, in blocks of about 64 KB. Statistics are collected
+while writing, because Avro stores none. Source: `AvroFileFormat`, `AvroBulkFormat`, `AvroBulkWriter`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +17,17 @@ from paimon.adapters.formats.avro.codecs import avro_codec
 from paimon.adapters.formats.avro.container import (
     SYNC_BYTES,
     Block,
-    block_bytes,
-    header_bytes,
+    encode_header,
+    pack_block,
     read_blocks,
     read_header,
 )
 from paimon.adapters.formats.avro.decode import decode_plan
 from paimon.adapters.formats.avro.encode import encode_records
 from paimon.adapters.formats.avro.schema import avro_schema
-from paimon.domain.errors import InvalidRequest
-from paimon.domain.stats.collect import collect, combine
+from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.domain.options.parse import LARGEST_LONG
+from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest, WrittenFile
@@ -34,76 +35,89 @@ from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest, Writte
 _BLOCK_BYTES = 64_000
 _WRITE_ROWS = 65_536
 _MAX_BLOCK_BYTES = 256 * 1024 * 1024
+_GROUP_BYTES = 8 * 1024 * 1024
+"""The size of blocks that are decoded together; larger blocks are decoded alone."""
 
 
 @frozen
 class AvroFormat:
-    """See `paimon.ports.formats.FormatIO`."""
+    """`paimon.ports.formats.FormatIO` for Avro files."""
 
     @property
     def identifier(self) -> str:
-        """The format's name in options and file names."""
+        """The name of the format in options and file names."""
         return "avro"
 
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-        """Batches of at most a block; the predicate skips nothing, for Avro tells nothing about its blocks."""
+        """Read the rows of a file in batches of some blocks, or of a part of a large block.
+
+        The predicate skips nothing, because Avro has no statistics of blocks.
+        """
         header = read_header(source, request.path)
         plan = decode_plan(header.schema, request.fields, request.path)
-        start, end = request.row_range or (0, None)
-        row = 0
-        for block in read_blocks(source, header, request.path, _MAX_BLOCK_BYTES):
-            first, row = row, row + block.record_count
-            if row <= start:
-                continue
-            if end is not None and first >= end:
-                return
-            yield from _cut(plan.batch(block, request.path), max(start - first, 0), end and end - first, request)
+        start, end = request.row_range or (0, LARGEST_LONG)
+        for row, blocks in _group_blocks(
+            _select_blocks(read_blocks(source, header, request.path, _MAX_BLOCK_BYTES), start, end), request.batch_rows
+        ):
+            for batch in plan.decode(blocks, request.path):
+                first, last = max(start - row, 0), min(end - row, batch.num_rows)
+                for at in range(first, last, request.batch_rows):
+                    yield batch.slice(at, min(request.batch_rows, last - at))
+                row += batch.num_rows
 
     def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
-        """A writer of one file."""
+        """Return a writer of one file."""
         return AvroWriter(sink, request)
 
 
 class AvroWriter:
-    """The state of one file being written: rows and statistics so far."""
+    """`paimon.ports.formats.FormatWriter` for one Avro file.
+
+    Parameters
+    ----------
+    sink : OutputFile
+        The new file. `close` closes it, `abort` removes it.
+    request : WriteRequest
+        The columns and options.
+    """
 
     def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
         self._sink = sink
         self._request = request
         self._codec = avro_codec(request.compression)
-        header = header_bytes(json.dumps(avro_schema(request.fields), separators=(",", ":")), self._codec)
+        header = encode_header(json.dumps(avro_schema(request.fields), separators=(",", ":")), self._codec)
         self._sync = header[-SYNC_BYTES:]
         self._rows = 0
         self._stats: list[ColumnStats] | None = None
         sink.write(header)
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Encodes and writes the rows."""
+        """Encode and write rows in canonical Arrow types."""
         batches = [batch] if isinstance(batch, pa.RecordBatch) else batch.to_batches()
         for whole in batches:
             for start in range(0, whole.num_rows, _WRITE_ROWS):
                 self._write(whole.slice(start, _WRITE_ROWS))
 
     def estimated_bytes(self) -> int:
-        """Bytes in the sink: nothing is held back."""
+        """Return the bytes in the sink: no rows are held back."""
         return self._sink.tell()
 
     def held_bytes(self) -> int:
-        """Nothing is held: each call writes its blocks."""
+        """Return 0: each call of `write` writes its blocks."""
         return 0
 
     def flush(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no rows are held back."""
 
     def close(self) -> WrittenFile:
-        """Finishes the file."""
+        """Finish the file and return its size, row count and statistics."""
         unseen = [ColumnStats(null_count=0)] * len(self._request.fields)
         size = self._sink.tell()
         self._sink.close()
         return WrittenFile(size, self._rows, unseen if self._stats is None else self._stats)
 
     def abort(self) -> None:
-        """Leaves nothing."""
+        """Discard the file."""
         self._sink.abort()
 
     def _write(self, batch: pa.RecordBatch) -> None:
@@ -112,22 +126,26 @@ class AvroWriter:
         records = encode_records(columns, fields, batch.num_rows)
         if records.null_count:
             names = [f.name for f, c in zip(fields, columns, strict=True) if c.null_count and not f.type.nullable]
-            raise InvalidRequest(f"null in a column that must not be null: {', '.join(names) or 'a nested one'}")
+            raise InvalidRequest(
+                f"Column {', '.join(names) or '(a nested part)'} is NOT NULL, but a row has no value for it"
+            )
         self._collect(columns)
         self._rows += batch.num_rows
-        for block in _blocks(records):
-            self._sink.write(block_bytes(block, self._codec, self._sync, self._request.zstd_level))
+        for block in _make_blocks(records):
+            self._sink.write(pack_block(block, self._codec, self._sync, self._request.zstd_level))
 
     def _collect(self, columns: list[pa.Array]) -> None:
         types = [f.type for f in self._request.fields]
-        stats = [collect(column, kind) for column, kind in zip(columns, types, strict=True)]
+        stats = [collect_column_stats(column, kind) for column, kind in zip(columns, types, strict=True)]
         if self._stats is not None:
-            stats = [combine(old, new, kind) for old, new, kind in zip(self._stats, stats, types, strict=True)]
+            stats = [
+                combine_column_stats(old, new, kind) for old, new, kind in zip(self._stats, stats, types, strict=True)
+            ]
         self._stats = stats
 
 
-def _blocks(records: pa.BinaryArray) -> Iterator[Block]:
-    """The records in blocks of about `_BLOCK_BYTES`."""
+def _make_blocks(records: pa.BinaryArray) -> Iterator[Block]:
+    """Yield the records in blocks of about `_BLOCK_BYTES`."""
     offsets = np.frombuffer(records.buffers()[1], np.int32, len(records) + 1, records.offset * 4)
     data = memoryview(records.buffers()[2] or b"")
     start = 0
@@ -138,9 +156,40 @@ def _blocks(records: pa.BinaryArray) -> Iterator[Block]:
         start = end
 
 
-def _cut(batch: pa.RecordBatch, start: int, end: int | None, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-    stop = batch.num_rows if end is None else min(end, batch.num_rows)
-    for at in range(start, stop, request.batch_rows):
-        yield batch.slice(at, min(request.batch_rows, stop - at))
+def _select_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[tuple[int, Block]]:
+    """Yield the blocks with rows of a range, and the position of the first row of each."""
+    row = 0
+    for block in blocks:
+        first, row = row, row + block.record_count
+        if first >= end:
+            return
+        if row > start:
+            yield first, block
+        if row >= end:
+            return
 
 
+def _group_blocks(blocks: Iterator[tuple[int, Block]], batch_rows: int) -> Iterator[tuple[int, list[Block]]]:
+    """Yield blocks that are decoded together, about a batch, and the position of the first row.
+
+    Raises
+    ------
+    CorruptTable
+        A block is damaged; those before it have been yielded.
+    """
+    group: list[Block] = []
+    first = rows = size = 0
+    try:
+        for row, block in blocks:
+            if group and (rows + block.record_count > batch_rows or size + len(block.data) > _GROUP_BYTES):
+                yield first, group
+                group, rows, size = [], 0, 0
+            first = first if group else row
+            group.append(block)
+            rows, size = rows + block.record_count, size + len(block.data)
+    except CorruptTable:
+        if group:
+            yield first, group
+        raise
+    if group:
+        yield first, group

@@ -1,10 +1,12 @@
-"""Arrow columns as encoded Avro records, column by column.
+"""Encode Arrow columns as Avro records, column by column, without a step in Python for each row.
 
-Law: row i of the answer is Avro's binary encoding of row i under `avro_schema`; it is put together by joining encoded
-cells, so no Python runs per row. Source: Avro specification, "Binary Encoding".
+Invariant: row i of the result is Avro's binary encoding of row i under `avro_schema`. Encoded cells are joined to rows.
+Source: Avro specification, "Binary Encoding".
 """
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.adapters.formats.avro.schema import has_string_key
-from paimon.adapters.formats.nested import entries, whole
+from paimon.adapters.formats.nested import drop_offset, map_entries
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow_arrays import make_array
 from paimon.domain.types.data_types import DataField, DataType
@@ -23,97 +25,117 @@ _NUMBERS = (*dt.INTEGER_TYPES, dt.DateType, dt.TimeType)
 
 
 def encode_records(columns: list[pa.Array], fields: tuple[DataField, ...], rows: int) -> pa.BinaryArray:
-    """One encoded record a row; a row is null where a column that must not be null is."""
+    """Encode rows as Avro records.
+
+    Parameters
+    ----------
+    columns : list of pyarrow.Array
+        The columns, in canonical types.
+    fields : tuple of DataField
+        Their names and types.
+    rows : int
+        The number of rows, which matters if there are no columns.
+
+    Returns
+    -------
+    pyarrow.BinaryArray
+        One encoded record per row; null for a row with a null in a NOT NULL column.
+    """
     if not fields:
-        return _cells(np.zeros((rows, 0), np.uint8))
-    return _join(*(encode_column(c, f.type) for c, f in zip(columns, fields, strict=True)))
+        return _to_binary(np.zeros((rows, 0), np.uint8))
+    return _join(*itertools.chain(*(_encode_parts(c, f.type) for c, f in zip(columns, fields, strict=True))))
 
 
 def encode_column(array: pa.Array, data_type: DataType) -> pa.BinaryArray:
-    """One encoded cell a row, with the union's branch in front where the type is nullable."""
-    cells = _encode(array, data_type)
-    if not data_type.nullable:
-        return cells
-    return _join(_PRESENT, cells).fill_null(_END)
+    """Encode one cell per row, after the branch of the union if the type is nullable."""
+    parts = _encode_parts(array, data_type)
+    return parts[0] if len(parts) == 1 else _join(*parts)
+
+
+def _encode_parts(array: pa.Array, data_type: DataType) -> list[pa.BinaryArray | pa.Scalar]:
+    """Encode the cells of a column as parts to join; more parts in one join take less time than joins of joins."""
+    if data_type.nullable and array.null_count:
+        return [_join(_PRESENT, *_encode(array, data_type)).fill_null(_END)]
+    return [_PRESENT] * data_type.nullable + _encode(array, data_type)
 
 
 def decimal_width(precision: int) -> int:
-    """Bytes that hold every unscaled value of this precision."""
+    """Return the bytes that hold every unscaled value of this precision."""
     return (int(10**precision).bit_length() + 8) // 8
 
 
-def _encode(array: pa.Array, data_type: DataType) -> pa.BinaryArray:
+def _encode(array: pa.Array, data_type: DataType) -> list[pa.BinaryArray]:
     match data_type:
         case dt.RowType(fields=fields):
-            return _row(array, fields)
+            return [_encode_rows(array, fields)]
         case dt.ArrayType(element=element) | dt.VectorType(element=element):
-            values = array.flatten() if isinstance(data_type, dt.VectorType) else whole(array).values
-            return _list(array, encode_column(values, element))
+            values = array.flatten() if isinstance(data_type, dt.VectorType) else drop_offset(array).values
+            return [_encode_lists(array, encode_column(values, element))]
         case dt.MapType(key=key, value=value):
-            return _map(whole(array), data_type, key, value)
+            return [_encode_maps(drop_offset(array), data_type, key, value)]
         case dt.MultisetType(element=element):
-            return _map(whole(array), data_type, element, dt.IntType())
+            return [_encode_maps(drop_offset(array), data_type, element, dt.IntType())]
         case dt.CharType() | dt.VarCharType() | dt.BinaryType() | dt.VarBinaryType() | dt.BlobType():
-            return _join(_varints(pc.binary_length(array)), array.cast(pa.binary()))
-    return _masked(_fixed(array, data_type), array)
+            return [_encode_longs(pc.binary_length(array)), array.cast(pa.binary())]
+    return [_mask_nulls(_encode_fixed_width(array, data_type), array)]
 
 
-def _fixed(array: pa.Array, data_type: DataType) -> pa.BinaryArray:
+def _encode_fixed_width(array: pa.Array, data_type: DataType) -> pa.BinaryArray:
     if isinstance(data_type, dt.BooleanType):
-        return _cells(array.fill_null(False).cast(pa.uint8()).to_numpy()[:, None])
+        return _to_binary(array.fill_null(False).cast(pa.uint8()).to_numpy()[:, None])
     if isinstance(data_type, dt.DecimalType):
-        return _decimals(array, data_type.precision)
+        return _encode_decimals(array, data_type.precision)
     width = _FIXED_BYTES.get(type(data_type))
     if width is not None:
         values = array.fill_null(0).to_numpy(zero_copy_only=False)
-        return _cells(values.astype(f"<f{width}").view(np.uint8).reshape(-1, width))
+        return _to_binary(values.astype(f"<f{width}").view(np.uint8).reshape(-1, width))
     if isinstance(data_type, dt.TIMESTAMP_TYPES):
         array = array.cast(pa.timestamp("ms" if data_type.precision <= 3 else "us", array.type.tz)).cast(pa.int64())
     elif isinstance(data_type, dt.DateType | dt.TimeType):
         array = array.cast(pa.int32())
-    return _varints(array.fill_null(0))
+    return _encode_longs(array.fill_null(0))
 
 
-def _row(array: pa.Array, fields: tuple[DataField, ...]) -> pa.BinaryArray:
+def _encode_rows(array: pa.Array, fields: tuple[DataField, ...]) -> pa.BinaryArray:
     parts = [encode_column(part, f.type) for part, f in zip(array.flatten(), fields, strict=True)]
-    return _masked(_join(*parts) if parts else _cells(np.zeros((len(array), 0), np.uint8)), array)
+    return _mask_nulls(_join(*parts) if parts else _to_binary(np.zeros((len(array), 0), np.uint8)), array)
 
 
-def _list(array: pa.Array, items: pa.BinaryArray) -> pa.BinaryArray:
-    """One block of all items, then the end; nothing but the end where there are none."""
+def _encode_lists(array: pa.Array, items: pa.BinaryArray) -> pa.BinaryArray:
+    """Encode each list as one block of all items and an end mark, or as the end mark only if it is empty."""
     if pa.types.is_fixed_size_list(array.type):
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
         bounds = np.concatenate(([0], np.cumsum(lengths)))
     else:
-        array = whole(array)
+        array = drop_offset(array)
         bounds = array.offsets.to_numpy()
     counts = np.diff(bounds)
     starts = np.zeros(len(bounds), np.int32)
     if len(items):
         starts = np.frombuffer(items.buffers()[1], np.int32, len(items) + 1, items.offset * 4)[bounds]
     joined = pa.Array.from_buffers(pa.binary(), len(counts), [None, pa.py_buffer(starts), items.buffers()[2]])
-    heads = pc.if_else(pa.array(counts > 0), _varints(pa.array(counts)), _EMPTY)
-    return _masked(_join(heads, joined, _END), array)
+    heads = pc.if_else(pa.array(counts > 0), _encode_longs(pa.array(counts)), _EMPTY)
+    return _mask_nulls(_join(heads, joined, _END), array)
 
 
-def _map(array: pa.Array, data_type: DataType, key: DataType, value: DataType) -> pa.BinaryArray:
-    keys, items = entries(array)
+def _encode_maps(array: pa.Array, data_type: DataType, key: DataType, value: DataType) -> pa.BinaryArray:
+    keys, items = map_entries(array)
     key = key.with_nullable(False) if has_string_key(data_type) else key
-    return _list(array, _join(encode_column(keys, key), encode_column(items, value)))
+    return _encode_lists(array, _join(encode_column(keys, key), encode_column(items, value)))
 
 
-def _decimals(array: pa.Array, precision: int) -> pa.BinaryArray:
+def _encode_decimals(array: pa.Array, precision: int) -> pa.BinaryArray:
     width = decimal_width(precision)
     stored = np.frombuffer(array.buffers()[1] or b"", np.uint8)
     stored = stored[array.offset * 16 : (array.offset + len(array)) * 16].reshape(-1, 16)
     cells = np.empty((len(array), width + 1), np.uint8)
     cells[:, 0] = width * 2
     cells[:, 1:] = stored[:, :width][:, ::-1]
-    return _cells(cells)
+    return _to_binary(cells)
 
 
-def _varints(array: pa.Array) -> pa.BinaryArray:
-    """Zigzag, then 7 bits a byte, low bits first; nulls become zero."""
+def _encode_longs(array: pa.Array) -> pa.BinaryArray:
+    """Encode numbers: zigzag, then 7 bits per byte, low bits first; nulls become zero."""
     values = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     rest = ((values << 1) ^ (values >> 63)).view(np.uint64)
     sizes = np.ones(len(values), np.int32)
@@ -132,14 +154,14 @@ def _varints(array: pa.Array) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def _cells(values: npt.NDArray[np.uint8]) -> pa.BinaryArray:
+def _to_binary(values: npt.NDArray[np.uint8]) -> pa.BinaryArray:
     rows, width = values.shape
     offsets = (np.arange(rows + 1, dtype=np.int64) * width).astype(np.int32)
     data = np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def _masked(cells: pa.BinaryArray, array: pa.Array) -> pa.BinaryArray:
+def _mask_nulls(cells: pa.BinaryArray, array: pa.Array) -> pa.BinaryArray:
     if not array.null_count:
         return cells
     return pc.if_else(array.is_valid(), cells, pa.scalar(None, pa.binary()))

@@ -1,7 +1,7 @@
-"""Avro schemas of data files, as Java names and types them.
+"""Avro schemas of data files, with Java's names and types.
 
-Law: a nested record is named after its path (`record_a_b`); nullable is a union with null first; TIMESTAMP is
-`timestamp-*` and TIMESTAMP WITH LOCAL TIME ZONE is `local-timestamp-*`, the reverse of what Avro means.
+Invariant: a nested record is named after its path (`record_a_b`). Nullable is a union with null first. TIMESTAMP is
+`timestamp-*` and TIMESTAMP WITH LOCAL TIME ZONE is `local-timestamp-*`, the reverse of Avro's own meaning.
 Source: `AvroSchemaConverter`.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_text import format_type
 
 NAMESPACE = "org.apache.paimon.avro.generated"
 _PLAIN: Mapping[type[DataType], Any] = {
@@ -34,24 +34,26 @@ _PLAIN: Mapping[type[DataType], Any] = {
 
 
 def avro_schema(fields: Iterable[DataField]) -> dict[str, Any]:
-    """The schema of a data file with these columns."""
+    """Return the schema of a data file with these columns."""
     record = _record("record", fields)
     return {"type": "record", "name": "record", "namespace": NAMESPACE, "fields": record["fields"]}
 
 
 def has_string_key(data_type: DataType) -> bool:
-    """Whether a MAP or MULTISET is an Avro map; others are arrays of (key, value) records."""
+    """Return whether a MAP or MULTISET is an Avro map; others are arrays of (key, value) records."""
     key = data_type.key if isinstance(data_type, dt.MapType) else getattr(data_type, "element", None)
     return isinstance(key, dt.CHARACTER_TYPES)
 
 
 def _record(name: str, fields: Iterable[DataField]) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [_field(f.name, f.type, f"{name}_{f.name}") for f in fields]}
+    return {"type": "record", "name": name, "fields": [_avro_field(f.name, f.type, f"{name}_{f.name}") for f in fields]}
 
 
-def _field(name: str, data_type: DataType, path: str) -> dict[str, Any]:
+def _avro_field(name: str, data_type: DataType, path: str) -> dict[str, Any]:
     if not (name.isidentifier() or name.replace("$", "_").isidentifier()):
-        raise InvalidRequest(f"Avro cannot name a column {name!r}", subject=name, hint="use letters, digits and _")
+        raise InvalidRequest(
+            f"Column {name!r} has a name that Avro does not allow", subject=name, hint="use letters, digits and _"
+        )
     node = _nullable(data_type, path)
     return {"name": name, "type": node, "default": None} if data_type.nullable else {"name": name, "type": node}
 
@@ -91,6 +93,6 @@ def _map(data_type: DataType, key: DataType, value: DataType, path: str) -> dict
         return {"type": "map", "values": _nullable(value, path)}
     fields = [
         {"name": "key", "type": _nullable(key, f"{path}_key")},
-        _field("value", value, f"{path}_value"),
+        _avro_field("value", value, f"{path}_value"),
     ]
     return {"type": "array", "items": {"type": "record", "name": path, "fields": fields}, "logicalType": "map"}

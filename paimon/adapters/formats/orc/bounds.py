@@ -1,7 +1,7 @@
-"""Statistics in the tail of an ORC file as statistics of columns.
+"""Convert the statistics in the tail of an ORC file to ColumnStats.
 
-Law: a bound is told only where it holds for every value as it will be read: never for floating columns
-(writers leave NaN out) nor for CHAR (bounds are padded with blanks, values are not).
+Invariant: a bound is returned only if it holds for every value as it is read. Floating columns have none (writers leave
+NaN out), and CHAR columns have none (bounds are padded with blanks, values are not).
 Source: ORC specification v1, "Column Statistics".
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from decimal import Context, Decimal
 
-from paimon.adapters.formats.orc.protobuf import Part, decode
+from paimon.adapters.formats.protobuf import Part, decode
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
@@ -19,12 +19,27 @@ _INT, _STRING, _DECIMAL, _DATE, _TIMESTAMP = 2, 4, 6, 7, 9
 _MIN_MILLIS, _MAX_MILLIS = 3, 4
 _NANOS = 1_000_000
 _NEAR_MILLIS = (-(2**63) // _NANOS + 2, 2**63 // _NANOS - 2)
-_WIDE = Context(prec=76)  # Python's own refuses more than 28 digits
+_WIDE = Context(prec=76)  # the default context refuses more than 28 digits
 _INTS = (*dt.INTEGER_TYPES, dt.TimeType)
 
 
-def column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats:
-    """The statistics of one column in one stripe of `rows` rows."""
+def read_column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats:
+    """Return the statistics of one column in one stripe.
+
+    Parameters
+    ----------
+    encoded : bytes
+        A ColumnStatistics message.
+    data_type : DataType
+        The type of the column.
+    rows : int
+        The number of rows of the stripe.
+
+    Returns
+    -------
+    ColumnStats
+        Bounds as internal values; those that are unknown are None.
+    """
     parts = decode(encoded)
     values = next((p.as_int for p in parts if p.number == _VALUES), None)
     null_count = None if values is None else rows - values
@@ -36,11 +51,11 @@ def column_bounds(encoded: bytes, data_type: DataType, rows: int) -> ColumnStats
     inner = next((decode(p.as_bytes) for p in parts if p.number == kind), None)
     if inner is None:
         return ColumnStats(null_count=null_count)
-    return ColumnStats(_bound(inner, 1, data_type), _bound(inner, 2, data_type), null_count)
+    return ColumnStats(_read_bound(inner, 1, data_type), _read_bound(inner, 2, data_type), null_count)
 
 
-def holds_far_times(encoded: bytes) -> bool:
-    """Whether a timestamp column has, or may have, values beyond 64-bit nanoseconds."""
+def has_wide_timestamps(encoded: bytes) -> bool:
+    """Return whether a timestamp column has, or may have, values that do not fit into 64-bit nanoseconds."""
     parts = decode(encoded)
     if any(p.number == _VALUES and p.value == 0 for p in parts):
         return False
@@ -63,8 +78,8 @@ def _kind(data_type: DataType) -> int:
     return _TIMESTAMP if isinstance(data_type, dt.TIMESTAMP_TYPES) else -1
 
 
-def _bound(inner: list[Part], field: int, data_type: DataType) -> int | str | Decimal | None:
-    """The bound in this field; times are told in whole milliseconds, so they are widened by one."""
+def _read_bound(inner: list[Part], field: int, data_type: DataType) -> int | str | Decimal | None:
+    """Return the bound in this field. Bounds of times are in whole milliseconds, so they are widened by one."""
     if isinstance(data_type, dt.TIMESTAMP_TYPES):
         part = next((p for p in inner if p.number == field + 2), None)
         widening = -_NANOS if field == 1 else _NANOS

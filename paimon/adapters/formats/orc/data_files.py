@@ -1,7 +1,7 @@
 """OrcFormat: data files in ORC, read by Arrow, stripe by stripe.
 
-Law: columns are found by name; stripes that the predicate excludes are not read; times that Arrow cannot carry in
-nanoseconds are read another way. Source: `OrcFileFormat`, `OrcReaderFactory`.
+Invariant: columns are found by name. Stripes that the predicate excludes are not read. Times that do not fit into
+64-bit nanoseconds are read by pyorc. Source: `OrcFileFormat`, `OrcReaderFactory`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.orc as orc
 import pyorc
+from pyarrow import orc
 
-from paimon.adapters.formats.nested import rebuild
-from paimon.adapters.formats.orc.bounds import column_bounds, holds_far_times
-from paimon.adapters.formats.orc.checks import check_stripe, check_types
-from paimon.adapters.formats.orc.far_times import read_column
-from paimon.adapters.formats.orc.heavy import MOST_BYTES, FileRows, StripeWeight
+from paimon.adapters.formats.guards.orc_stripes import MOST_BYTES, StripeMemory, check_stripe, check_types
+from paimon.adapters.formats.guards.orc_tail import TIMESTAMP_KINDS, OrcTail, read_tail
+from paimon.adapters.formats.nested import rebuild_leaves
+from paimon.adapters.formats.orc.bounds import has_wide_timestamps, read_column_bounds
+from paimon.adapters.formats.orc.java_signed_zeros import apply_java_zero_signs
+from paimon.adapters.formats.orc.large_stripes import FileRows
 from paimon.adapters.formats.orc.physical import from_physical
-from paimon.adapters.formats.orc.tail import TIMESTAMP_KINDS, OrcTail, read_tail
+from paimon.adapters.formats.orc.wide_timestamps import read_column
 from paimon.adapters.formats.orc.writer import OrcWriter
-from paimon.adapters.formats.orc.zeros import zeros_as_java_reads
 from paimon.domain.errors import CorruptTable
-from paimon.domain.predicate.pruning import may_match
+from paimon.domain.predicate.pruning_reference import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import (
@@ -38,17 +38,17 @@ from paimon.domain.types.data_types import (
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest
 
-_ARROW_DAMAGES = (pa.ArrowException, OSError, MemoryError)
-_DAMAGES = (*_ARROW_DAMAGES, ValueError, TypeError, IndexError, KeyError, zlib.error, pyorc.ParseError)
+_ARROW_ERRORS = (pa.ArrowException, OSError, MemoryError)
+_DECODING_ERRORS = (*_ARROW_ERRORS, ValueError, TypeError, IndexError, KeyError, zlib.error, pyorc.ParseError)
 
 
 class OrcFormat:
-    """See `paimon.ports.formats.FormatIO`.
+    """`paimon.ports.formats.FormatIO` for ORC files.
 
     Parameters
     ----------
     most_bytes : int
-        The memory budget: stripes that are larger when decoded are read in batches (see `heavy`).
+        The memory budget: stripes that are larger when decoded are read in batches (see `large_stripes`).
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -56,18 +56,24 @@ class OrcFormat:
 
     @property
     def identifier(self) -> str:
-        """The format's name in options and file names."""
+        """The name of the format in options and file names."""
         return "orc"
 
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
-        """Batches within stripes."""
+        """Read the rows of a file in batches that do not cross stripes.
+
+        Raises
+        ------
+        CorruptTable
+            The file is damaged or exceeds the limits.
+        """
         try:
             yield from _read(source, request, self._most_bytes)
-        except _DAMAGES as error:
+        except _DECODING_ERRORS as error:
             raise CorruptTable(request.path, f"is not a readable ORC file: {error!r}") from error
 
     def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
-        """A writer of one file."""
+        """Return a writer of one file."""
         return OrcWriter(sink, request)
 
 
@@ -76,15 +82,15 @@ def _read(source: pa.NativeFile, request: ReadRequest, most_bytes: int) -> Itera
     check_types(tail)
     stripes = _Stripes(source, tail, request, most_bytes)
     start, end = request.row_range or (0, sum(tail.stripe_rows))
-    chosen = _stripes_that_match(tail, request)
+    chosen = _matching_stripes(tail, request)
     first = 0
     for stripe, rows in enumerate(tail.stripe_rows):
         low, high = max(start - first, 0), min(end - first, rows)
         is_read = low < high and chosen[stripe]
-        slow = stripes.far_columns(stripe)
+        wide = stripes.wide_columns(stripe)
         at = 0
         for columns, count in stripes.columns(stripe, first, rows) if is_read else ():
-            batch = _canonical({k: v.slice(at, count) for k, v in slow.items()} | columns, request.fields, count)
+            batch = _canonical({k: v.slice(at, count) for k, v in wide.items()} | columns, request.fields, count)
             stop = min(high - at, count)
             for place in range(max(low - at, 0), stop, request.batch_rows):
                 yield batch.slice(place, min(request.batch_rows, stop - place))
@@ -93,53 +99,74 @@ def _read(source: pa.NativeFile, request: ReadRequest, most_bytes: int) -> Itera
 
 
 class _Stripes:
-    """The stripes of an open file: each is checked before it is decoded, as a whole or, where it is heavy, in batches.
+    """The stripes of an open file. Each is checked before it is decoded, as a whole or in batches.
 
-    Times that Arrow cannot read are read by another reader, which goes through all stripes in order.
+    Times that Arrow cannot read are read by another reader, which passes through all stripes in order.
     """
 
     def __init__(self, source: pa.NativeFile, tail: OrcTail, request: ReadRequest, most_bytes: int) -> None:
         self._source, self._tail, self._most_bytes = source, tail, most_bytes
         self._batch_rows = request.batch_rows
-        self._told, self._count = tail.stripes, len(request.fields)
+        self._stripe_parts, self._count = tail.stripes, len(request.fields)
         self._file = orc.ORCFile(source)
         stored = {f.name: f for f in self._file.schema}
         spans, kinds = tail.spans, tail.kinds
         places = {name: index for index, name in enumerate(spans)}
-        far = _far_columns(tail, request)
-        self._far = {f.name: read_column(source, f, places[f.name], request.path) for f in far}
-        self._names = _selection(request.fields, stored, self._far)
-        self._roots = [f.name for f in request.fields if f.name in stored and f.name not in self._far]
+        wide = _wide_columns(tail, request)
+        self._wide = {f.name: read_column(source, f, places[f.name], request.path) for f in wide}
+        self._names = _select_paths(request.fields, stored, self._wide)
+        self._roots = [f.name for f in request.fields if f.name in stored and f.name not in self._wide]
         self._kinds = {n: kinds[n] for f in request.fields for n in spans.get(f.name, ())}
         self._rows: FileRows | None = None
 
-    def far_columns(self, stripe: int) -> dict[str, pa.Array]:
-        """The columns of the next stripe that Arrow cannot read."""
-        if self._far:
-            self._weight(stripe)
-        return {name: next(column) for name, column in self._far.items()}
+    def wide_columns(self, stripe: int) -> dict[str, pa.Array]:
+        """Read the columns of the next stripe that Arrow cannot read."""
+        if self._wide:
+            self._check(stripe)
+        return {name: next(column) for name, column in self._wide.items()}
 
     def columns(self, stripe: int, first: int, rows: int) -> Iterator[tuple[dict[str, pa.Array], int]]:
-        """The other columns of a stripe that begins at the row `first`, in pieces of so many rows."""
-        weight = self._weight(stripe)
+        """Yield the other columns of a stripe in batches, each with its number of rows.
+
+        Parameters
+        ----------
+        stripe : int
+            The position of the stripe.
+        first : int
+            The position of its first row in the file.
+        rows : int
+            The number of its rows.
+
+        Yields
+        ------
+        dict of str to pyarrow.Array
+            The columns of a batch by name.
+        int
+            The rows of the batch.
+        """
+        memory = self._check(stripe)
         if not self._names:
             yield {}, rows
-        elif weight.is_light(self._most_bytes):
+        elif memory.can_decode_whole(self._most_bytes):
             yield _arrow_columns(self._file, stripe, self._names, rows), rows
         else:
-            if self._rows is None:
-                fitting = min(self._weight(n).fitting_rows(self._most_bytes) for n in range(len(self._told)))
-                self._rows = FileRows(self._source, self._roots, min(fitting, self._batch_rows))
-            for batch in self._rows.take(first, rows):
+            for batch in self._open_rows().take(first, rows):
                 yield dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows
 
-    def _weight(self, stripe: int) -> StripeWeight:
-        told = self._told[stripe]
-        return check_stripe(self._source, stripe, told, self._tail.compression, self._count, self._kinds)
+    def _open_rows(self) -> FileRows:
+        """Return the reader of the rows in batches that fit into the memory budget, whatever their stripe."""
+        if self._rows is None:
+            fitting = min(self._check(n).count_fitting_rows(self._most_bytes) for n in range(len(self._stripe_parts)))
+            self._rows = FileRows(self._source, self._roots, min(fitting, self._batch_rows))
+        return self._rows
+
+    def _check(self, stripe: int) -> StripeMemory:
+        information = self._stripe_parts[stripe]
+        return check_stripe(self._source, stripe, information, self._tail.compression, self._count, self._kinds)
 
 
-def _stripes_that_match(tail: OrcTail, request: ReadRequest) -> list[bool]:
-    """For each stripe, whether its statistics leave room for a row that the predicate selects."""
+def _matching_stripes(tail: OrcTail, request: ReadRequest) -> list[bool]:
+    """Return for each stripe whether its statistics allow a row that the predicate selects."""
     stripes, predicate, spans = tail.stripe_statistics, request.predicate, tail.spans
     stripe_rows = tail.stripe_rows
     if predicate is None or len(stripes) != len(stripe_rows):
@@ -147,9 +174,12 @@ def _stripes_that_match(tail: OrcTail, request: ReadRequest) -> list[bool]:
     types = {f.name: f.type for f in request.predicate_fields if f.name in spans}
 
     def matches(statistics: Sequence[bytes], rows: int) -> bool:
+        """Return whether a stripe with these statistics may have matching rows."""
+
         def stats_of(column: str) -> ColumnStats | None:
+            """Return the statistics of a column; None if they are unknown."""
             found = types.get(column)
-            return None if found is None else column_bounds(statistics[spans[column].start], found, rows)
+            return None if found is None else read_column_bounds(statistics[spans[column].start], found, rows)
 
         return may_match(predicate, stats_of, types, rows)
 
@@ -166,23 +196,25 @@ def _arrow_columns(file: orc.ORCFile, stripe: int, names: list[str], rows: int) 
 def _canonical(columns: Mapping[str, pa.Array], fields: tuple[DataField, ...], rows: int) -> pa.RecordBatch:
     if not fields:
         return pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
-    arrays = [_column(columns.get(f.name), f.type, rows) for f in fields]
+    arrays = [_to_canonical(columns.get(f.name), f.type, rows) for f in fields]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(fields))
 
 
-def _column(array: pa.Array | None, data_type: DataType, rows: int) -> pa.Array:
+def _to_canonical(array: pa.Array | None, data_type: DataType, rows: int) -> pa.Array:
     if array is None:
         return pa.nulls(rows, arrow_type(data_type))
     if isinstance(data_type, (FloatType, DoubleType)) and pa.types.is_floating(array.type):
-        array = zeros_as_java_reads(array)
+        array = apply_java_zero_signs(array)
     if array.type.equals(arrow_type(data_type)) and not isinstance(data_type, (CharType, *NESTED_TYPES)):
         return array
-    return rebuild(array, data_type, from_physical)
+    return rebuild_leaves(array, data_type, from_physical)
 
 
-def _selection(fields: tuple[DataField, ...], stored: Mapping[str, pa.Field], far: Mapping[str, object]) -> list[str]:
-    """What to ask Arrow for: names of columns, or dotted names of the parts of a ROW that are wanted."""
-    wanted = [f for f in fields if f.name in stored and f.name not in far]
+def _select_paths(
+    fields: tuple[DataField, ...], stored: Mapping[str, pa.Field], wide: Mapping[str, object]
+) -> list[str]:
+    """Return the columns to request from Arrow: names, or dotted names of the wanted parts of a ROW."""
+    wanted = [f for f in fields if f.name in stored and f.name not in wide]
     if any("." in name for name in stored):
         return [f.name for f in wanted]
     return [name for f in wanted for name in _paths(f.name, f.type, stored[f.name].type)]
@@ -198,11 +230,11 @@ def _paths(path: str, data_type: DataType, stored: pa.DataType) -> list[str]:
     return parts
 
 
-def _far_columns(tail: OrcTail, request: ReadRequest) -> list[DataField]:
-    """The wanted columns that hold, or may hold, times that Arrow cannot read."""
+def _wide_columns(tail: OrcTail, request: ReadRequest) -> list[DataField]:
+    """Return the wanted columns that hold, or may hold, times that Arrow cannot read."""
     kinds, spans = tail.kinds, tail.spans
     times = {f.name: [n for n in spans.get(f.name, ()) if kinds[n] in TIMESTAMP_KINDS] for f in request.fields}
     if not any(times.values()):
         return []
     stripes = tail.stripe_statistics or (tail.statistics,)
-    return [f for f in request.fields if any(holds_far_times(s[n]) for s in stripes for n in times[f.name])]
+    return [f for f in request.fields if any(has_wide_timestamps(s[n]) for s in stripes for n in times[f.name])]

@@ -1,7 +1,7 @@
-"""Data types as ORC files hold them: Arrow types that ORC can say, field ids as attributes, blank-padded CHAR.
+"""Convert columns to the types that ORC files hold, and back: field ids as type attributes, blank-padded CHAR.
 
-Law: every type but the root carries `paimon.id`; TIME is an int, a LTZ a timestamp with local time zone, CHAR(n) is
-padded to n characters when written and loses all trailing blanks when read.
+Invariant: every type except the root carries `paimon.id`. TIME is an int, a TIMESTAMP WITH LOCAL TIME ZONE is a
+timestamp with local time zone. CHAR(n) is padded to n characters when written, and loses trailing blanks when read.
 Source: `OrcTypeUtil`, `FieldWriterFactory`.
 """
 
@@ -17,19 +17,19 @@ from paimon.domain.errors import Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField, DataType
-from paimon.domain.types.ids import element_id, key_id, value_id
-from paimon.domain.types.text import format_type
+from paimon.domain.types.field_ids import element_id, key_id, value_id
+from paimon.domain.types.type_text import format_type
 
 _ID = b"paimon.id"
 
 
-def orc_schema(fields: Iterable[DataField]) -> pa.Schema:
-    """The Arrow schema to write with: Arrow's ORC writer makes type attributes of field metadata."""
-    return pa.schema([_field(f.name, f.type, f.id, f.id, 0) for f in fields])
+def make_orc_schema(fields: Iterable[DataField]) -> pa.Schema:
+    """Return the Arrow schema to write with; Arrow's ORC writer makes type attributes of field metadata."""
+    return pa.schema([_orc_field(f.name, f.type, f.id, f.id, 0) for f in fields])
 
 
 def character_lengths(fields: Iterable[DataField]) -> dict[int, tuple[int, int]]:
-    """What Arrow cannot say: the (kind, length) of CHAR(n) and VARCHAR(n), by column number."""
+    """Return (type kind, characters) of CHAR(n) and VARCHAR(n), which Arrow cannot state, by column number."""
     lengths = {}
     for column, data_type in enumerate(_preorder(dt.RowType(fields))):
         if isinstance(data_type, dt.CharType):
@@ -40,7 +40,7 @@ def character_lengths(fields: Iterable[DataField]) -> dict[int, tuple[int, int]]
 
 
 def to_physical(array: pa.Array, data_type: DataType) -> pa.Array:
-    """A leaf as it is written."""
+    """Convert an array of leaves to the stored type."""
     if isinstance(data_type, dt.CharType):
         return pc.utf8_rpad(array, data_type.length, " ")
     if isinstance(data_type, dt.TimeType):
@@ -49,7 +49,7 @@ def to_physical(array: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def from_physical(array: pa.Array, data_type: DataType) -> pa.Array:
-    """A leaf as it is read, in canonical type."""
+    """Convert an array of leaves as Arrow reads it to the canonical type."""
     target = arrow_type(data_type)
     if isinstance(data_type, dt.CharType):
         return pc.utf8_rtrim(array.cast(target), " ")
@@ -60,37 +60,37 @@ def from_physical(array: pa.Array, data_type: DataType) -> pa.Array:
     return array.cast(target)
 
 
-def _field(name: str, data_type: DataType, own_id: int, owner: int, depth: int) -> pa.Field:
-    kind = _physical(data_type, owner, depth)
+def _orc_field(name: str, data_type: DataType, own_id: int, owner: int, depth: int) -> pa.Field:
+    kind = _stored_type(data_type, owner, depth)
     return pa.field(name, kind, data_type.nullable, metadata={_ID: str(own_id).encode()})
 
 
-def _physical(data_type: DataType, owner: int, depth: int) -> pa.DataType:
-    """The type to write; `owner` is the field whose id the derived ids of elements, keys and values come from."""
+def _stored_type(data_type: DataType, owner: int, depth: int) -> pa.DataType:
+    """Return the type to write; `owner` is the field from whose id those of elements, keys and values are derived."""
     inner = depth + 1
     match data_type:
         case dt.TimeType():
             return pa.int32()
         case dt.RowType(fields=fields):
-            return pa.struct([_field(f.name, f.type, f.id, f.id, 0) for f in fields])
+            return pa.struct([_orc_field(f.name, f.type, f.id, f.id, 0) for f in fields])
         case dt.ArrayType(element=element):
-            return pa.list_(_field("element", element, element_id(owner, inner), owner, inner))
+            return pa.list_(_orc_field("element", element, element_id(owner, inner), owner, inner))
         case dt.MapType(key=key, value=value):
-            return _map(key, value, owner, inner)
+            return _stored_map(key, value, owner, inner)
         case dt.MultisetType(element=element):
-            return _map(element, dt.IntType(nullable=False), owner, inner)
+            return _stored_map(element, dt.IntType(nullable=False), owner, inner)
         case dt.VariantType() | dt.VectorType():
             raise Unsupported(f"{format_type(data_type)} in ORC files", hint="choose file.format=parquet")
     return arrow_type(data_type)
 
 
-def _map(key: DataType, value: DataType, owner: int, depth: int) -> pa.DataType:
-    key_field = _field("key", key.with_nullable(False), key_id(owner, depth), owner, depth)
-    return pa.map_(key_field, _field("value", value, value_id(owner, depth), owner, depth))
+def _stored_map(key: DataType, value: DataType, owner: int, depth: int) -> pa.DataType:
+    key_field = _orc_field("key", key.with_nullable(False), key_id(owner, depth), owner, depth)
+    return pa.map_(key_field, _orc_field("value", value, value_id(owner, depth), owner, depth))
 
 
 def _preorder(data_type: DataType) -> Iterator[DataType]:
-    """The type and all within, in the order in which ORC numbers columns."""
+    """Yield the type and all nested types, in the order in which ORC numbers columns."""
     yield data_type
     match data_type:
         case dt.RowType(fields=fields):

@@ -1,8 +1,10 @@
-"""OrcWriter: Arrow's ORC writer with the parts of the file's tail that it cannot say.
+"""OrcWriter: Arrow's ORC writer, with a tail that states what Arrow's writer cannot.
 
-Law: data is written once, by Arrow (but for times and nested rows that it cannot); only the footer is held back and
-rewritten. Statistics are those of the values as they will be read again.
-Source: `OrcFileFormat`, `OrcBulkWriter`; docs/decisions says why it is done in this way.
+Arrow writes the data once, except for times and nested rows that it would damage. Only the footer is held back and
+rewritten.
+
+Invariant: the statistics are those of the values as they are read again.
+Source: `OrcFileFormat`, `OrcBulkWriter`; `docs/decisions/orc-through-arrow.md` describes the reasons.
 """
 
 from __future__ import annotations
@@ -10,16 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc as orc
 import pyorc
+from pyarrow import orc
 
-from paimon.adapters.formats.nested import rebuild
-from paimon.adapters.formats.orc.far_times import RowWriter, has_early_fractions
-from paimon.adapters.formats.orc.physical import character_lengths, from_physical, orc_schema, to_physical
-from paimon.adapters.formats.orc.presence import loses_nested_rows
-from paimon.adapters.formats.orc.tail import ORC_HEADER, joined, retyped, split_tail, tail_bytes
+from paimon.adapters.formats.guards.orc_tail import split_tail
+from paimon.adapters.formats.nested import rebuild_leaves
+from paimon.adapters.formats.orc.physical import character_lengths, from_physical, make_orc_schema, to_physical
+from paimon.adapters.formats.orc.tail import ORC_HEADER, encode_tail, join_tails, set_string_types
+from paimon.adapters.formats.orc.wide_timestamps import RowWriter, has_early_fractions
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.stats.collect import collect, combine
+from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import CharType, DataType
 from paimon.ports.files import OutputFile
@@ -35,13 +37,21 @@ _WRITE_ROWS = 8_192
 
 
 class OrcWriter:
-    """The state of one file being written."""
+    """`paimon.ports.formats.FormatWriter` for one ORC file.
+
+    Parameters
+    ----------
+    sink : OutputFile
+        The new file. `close` closes it, `abort` removes it.
+    request : WriteRequest
+        The columns and options.
+    """
 
     def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
         self._fields = request.fields
-        self._schema = orc_schema(request.fields)
-        self._settings = _settings(request)
-        self._sink = _HeldSink(sink)
+        self._schema = make_orc_schema(request.fields)
+        self._settings = _writer_options(request)
+        self._sink = _TailHoldingSink(sink)
         self._writer = orc.ORCWriter(self._sink, **self._settings, batch_size=_WRITE_ROWS)
         self._row_writer: RowWriter | None = None
         self._rows = 0
@@ -51,51 +61,51 @@ class OrcWriter:
         self._stats: list[ColumnStats] | None = None
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Writes the rows."""
+        """Write rows in canonical Arrow types."""
         batches = [batch] if isinstance(batch, pa.RecordBatch) else batch.to_batches()
-        for one in batches:
-            self._write(one)
+        for part in batches:
+            self._write(part)
 
     def estimated_bytes(self) -> int:
-        """Bytes in the sink, and a guess at what Arrow still holds of the current stripe."""
+        """Return the bytes in the sink and an estimate of what Arrow holds of the current stripe."""
         written = self._sink.tell() + (self._row_writer.size_bytes() if self._row_writer else 0)
         ratio = written / self._flushed_bytes if self._flushed_bytes else _GUESSED_RATIO
         return written + int(self._pending_bytes * min(ratio, 1.0))
 
     def held_bytes(self) -> int:
-        """Bytes of the rows in the stripe that Arrow has not written yet."""
+        """Return the bytes of the rows in the stripe that Arrow has not written yet."""
         return self._pending_bytes
 
     def flush(self) -> None:
-        """Nothing: Arrow ends a stripe by its size alone."""
+        """Do nothing: Arrow ends a stripe by its size only."""
 
     def close(self) -> WrittenFile:
-        """Finishes the file."""
+        """Finish the file and return its size, row count and statistics."""
         if not self._arrow_rows:
             self._writer.write(self._schema.empty_table())
-        self._sink.hold()
+        self._sink.begin_holding()
         self._writer.close()
-        self._sink.release(self._with_tail(self._sink.held()))
+        self._sink.release(self._with_tail(self._sink.take_held_bytes()))
         size = self._sink.tell()
         self._sink.sink.close()
         unseen = [ColumnStats(null_count=0)] * len(self._fields)
         return WrittenFile(size, self._rows, unseen if self._stats is None else self._stats)
 
     def abort(self) -> None:
-        """Leaves nothing."""
-        self._sink.hold()
+        """Discard the file."""
+        self._sink.begin_holding()
         self._sink.sink.abort()
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        columns = [rebuild(c, f.type, to_physical) for c, f in zip(batch.columns, self._fields, strict=True)]
+        columns = [rebuild_leaves(c, f.type, to_physical) for c, f in zip(batch.columns, self._fields, strict=True)]
         nulls = [f.name for f, c in zip(self._fields, columns, strict=True) if c.null_count and not f.type.nullable]
         if nulls:
-            raise InvalidRequest(f"null in a column that must not be null: {', '.join(nulls)}")
+            raise InvalidRequest(f"Column {', '.join(nulls)} is NOT NULL, but a row has no value for it")
         self._rows += batch.num_rows
         self._collect(batch)
-        if self._row_writer or any(_damaged(c, f.type) for c, f in zip(columns, self._fields, strict=True)):
+        if self._row_writer or any(_is_damaged_by_arrow(c, f.type) for c, f in zip(columns, self._fields, strict=True)):
             # Once such values have been seen, the rest of the file goes this way: rows keep their order.
-            self._row_writer = self._row_writer or RowWriter(self._fields, _for_pyorc(self._settings))
+            self._row_writer = self._row_writer or RowWriter(self._fields, _to_pyorc_settings(self._settings))
             self._row_writer.write(batch.columns)
             return
         before = self._sink.tell()
@@ -107,25 +117,27 @@ class OrcWriter:
             self._pending_bytes = 0
 
     def _with_tail(self, end: bytes) -> bytes:
-        """The held end of Arrow's file, the stripes of the other writer behind its own, and the tail of both."""
+        """Return the held end of Arrow's file, with the stripes of the row writer and the joined tail."""
         body, tail = split_tail(end)
         if self._row_writer:
             other, other_tail = split_tail(self._row_writer.close())
             shift = self._sink.tell() - len(end) + len(body) - len(ORC_HEADER)
             body += other[len(ORC_HEADER) :]
-            tail = joined(tail, other_tail, shift)
-        return body + tail_bytes(retyped(tail, character_lengths(self._fields)))
+            tail = join_tails(tail, other_tail, shift)
+        return body + encode_tail(set_string_types(tail, character_lengths(self._fields)))
 
     def _collect(self, batch: pa.RecordBatch) -> None:
         types = [f.type for f in self._fields]
-        stats = [collect(_as_read(c, kind), kind) for c, kind in zip(batch.columns, types, strict=True)]
+        stats = [collect_column_stats(_as_read(c, kind), kind) for c, kind in zip(batch.columns, types, strict=True)]
         if self._stats is not None:
-            stats = [combine(old, new, kind) for old, new, kind in zip(self._stats, stats, types, strict=True)]
+            stats = [
+                combine_column_stats(old, new, kind) for old, new, kind in zip(self._stats, stats, types, strict=True)
+            ]
         self._stats = stats
 
 
-class _HeldSink:
-    """A file for Arrow that can hold back what is written, and that never closes the sink behind it."""
+class _TailHoldingSink:
+    """The sink as Arrow sees it: it can hold back what is written, and never closes the file."""
 
     def __init__(self, sink: OutputFile) -> None:
         self.sink = sink
@@ -134,7 +146,7 @@ class _HeldSink:
         self._size = 0
 
     def write(self, data: bytes) -> int:
-        """Passes the bytes on, or keeps them."""
+        """Write the bytes to the sink, or hold them."""
         self._size += len(data)
         if self._parts is None:
             self.sink.write(data)
@@ -143,41 +155,55 @@ class _HeldSink:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes so far, held ones included."""
+        """Return the number of bytes so far, including held ones."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing: the sink decides."""
+        """Do nothing: the sink decides when to flush."""
 
     def close(self) -> None:
-        """Arrow is done; the sink is closed by the writer."""
+        """Mark the file as closed; the writer closes the sink."""
         self.closed = True
 
-    def hold(self) -> None:
-        """From now on bytes are kept."""
+    def begin_holding(self) -> None:
+        """Hold all bytes from now on in memory."""
         if self._parts is None:
             self._parts = []
 
-    def held(self) -> bytes:
-        """What was kept."""
+    def take_held_bytes(self) -> bytes:
+        """Return the held bytes."""
         return b"".join(self._parts or ())
 
     def release(self, data: bytes) -> None:
-        """Writes `data` in place of what was kept."""
+        """Write `data` in place of the held bytes."""
         self._size += len(data) - sum(map(len, self._parts or ()))
         self._parts = None
         self.sink.write(data)
 
 
-def _damaged(column: pa.Array, data_type: DataType) -> bool:
-    return has_early_fractions(column, data_type) or loses_nested_rows(column)
+def _is_damaged_by_arrow(column: pa.Array, data_type: DataType) -> bool:
+    return has_early_fractions(column, data_type) or _loses_nested_rows(column)
+
+
+def _loses_nested_rows(array: pa.Array) -> bool:
+    """Return whether Arrow's ORC writer would lose values of this column.
+
+    If a struct without nulls has a child struct with nulls, the writer loses values after the first null.
+    """
+    kind = array.type
+    if pa.types.is_struct(kind):
+        children = [array.field(i) for i in range(kind.num_fields)]
+        if not array.null_count and any(pa.types.is_struct(c.type) and c.null_count for c in children):
+            return True
+        return any(_loses_nested_rows(child) for child in children)
+    return pa.types.is_nested(kind) and _loses_nested_rows(array.values)
 
 
 def _as_read(array: pa.Array, data_type: DataType) -> pa.Array:
     return from_physical(array, data_type) if isinstance(data_type, CharType) else array
 
 
-def _settings(request: WriteRequest) -> dict[str, Any]:
+def _writer_options(request: WriteRequest) -> dict[str, Any]:
     codec = _CODECS.get(request.compression.lower(), request.compression.lower())
     if codec not in _KNOWN_CODECS:
         raise InvalidRequest(
@@ -198,12 +224,12 @@ def _settings(request: WriteRequest) -> dict[str, Any]:
 
 
 def _block_bytes(asked: int, stripe_bytes: int) -> int:
-    """Arrow takes multiples of 64 KB only, and counts a stripe in whole blocks: a larger one would never be filled."""
+    """Return a multiple of 64 KB, which Arrow requires, of at most a stripe: Arrow would never fill a larger block."""
     return max(min(asked, stripe_bytes) // _BLOCK_UNIT_BYTES, 1) * _BLOCK_UNIT_BYTES
 
 
-def _for_pyorc(settings: dict[str, Any]) -> dict[str, Any]:
-    """The same settings by pyorc's names."""
+def _to_pyorc_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the same settings by pyorc's names."""
     codec, strategy = settings["compression"], settings["compression_strategy"]
     return {
         "compression": pyorc.CompressionKind["NONE" if codec == "uncompressed" else codec.upper()],

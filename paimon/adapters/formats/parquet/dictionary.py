@@ -1,8 +1,10 @@
-"""Which leaves of a Parquet file get a dictionary.
+"""Choose the leaf columns of a Parquet file that get a dictionary.
 
-Law: only size and speed depend on it. A column gets one where the first rows say that a dictionary and the codes take
-fewer bytes than the values: building one of values that never repeat is the dearest part of writing a file. Nested
-columns always get one. Source: `DictionaryValuesWriter.isCompressionSatisfying`, which asks at the first page.
+A column gets one if the first rows show that a dictionary and its codes take fewer bytes than the values. To build a
+dictionary of values that never repeat is the most expensive part of writing a file. Nested columns always get one.
+
+Invariant: only size and speed depend on the choice. Source: `DictionaryValuesWriter.isCompressionSatisfying`, which
+decides after the first page.
 """
 
 from __future__ import annotations
@@ -12,32 +14,32 @@ import pyarrow.compute as pc
 
 _MOST_ROWS = 20_000
 _SHARE = 8
-"""The eighth part of the rows is looked at, as far as that is no more than a page of Java's."""
+"""One row in eight is looked at, but no more rows than a page of Java has."""
 _LEAST_ROWS = 1_000
-_GLANCE_ROWS = 2_000
+_SAMPLE_ROWS = 2_000
 _PLAIN, _SAVING = 0.99, 0.1
-"""The share of distinct values in a glance at a column above, or below, which no longer look is needed."""
+"""If the share of distinct values in the sample is above the first or below the second, the sample decides."""
 
 
-def dictionary_leaves(table: pa.Table) -> list[str]:
-    """The paths of the leaves that get one, given the first rows of a file as they are stored."""
+def choose_dictionary_leaves(table: pa.Table) -> list[str]:
+    """Return the paths of the leaf columns that get a dictionary, from the first stored rows of a file."""
     rows = min(_MOST_ROWS, max(_LEAST_ROWS, table.num_rows // _SHARE))
     leaves: list[str] = []
     for field in table.schema:
         if pa.types.is_nested(field.type):
             leaves += _leaf_paths(field.name, field.type)
-        elif _saves(table.column(field.name).slice(0, rows)):
+        elif _is_smaller_with_dictionary(table.column(field.name).slice(0, rows)):
             leaves.append(field.name)
     return leaves
 
 
-def _saves(values: pa.ChunkedArray) -> bool:
-    """Whether a dictionary and codes are smaller than the values."""
+def _is_smaller_with_dictionary(values: pa.ChunkedArray) -> bool:
+    """Return whether a dictionary and its codes are smaller than the values."""
     rows = len(values) - values.null_count
     if rows == 0:
         return True
-    if rows == len(values) > _GLANCE_ROWS:
-        share = pc.count_distinct(values.slice(0, _GLANCE_ROWS)).as_py() / _GLANCE_ROWS
+    if rows == len(values) > _SAMPLE_ROWS:
+        share = pc.count_distinct(values.slice(0, _SAMPLE_ROWS)).as_py() / _SAMPLE_ROWS
         if not _SAVING <= share <= _PLAIN:
             return bool(share < _SAVING)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()

@@ -1,9 +1,8 @@
-"""The footer of a Parquet file as Java writes it: what pyarrow's writer cannot say is put right before the file ends.
+"""Rewrite the footer of a Parquet file as Java writes it, because pyarrow's writer cannot state some column types.
 
-Law: only how columns are *described* changes, no byte of a page: the message is called `paimon_schema`, TIME says
-that it is adjusted to UTC, the groups of maps are annotated MAP_KEY_VALUE, and twelve fixed bytes become INT96
-(TIMESTAMP of precision 7 to 9; both have the same plain and dictionary encodings). Source:
-`ParquetSchemaConverter`.
+Invariant: only the *description* of columns changes, no byte of a page. The message is called `paimon_schema`. TIME is
+adjusted to UTC, the groups of maps are annotated MAP_KEY_VALUE, and twelve fixed bytes become INT96 (TIMESTAMP of
+precision 7 to 9; both have the same plain and dictionary encodings). Source: `ParquetSchemaConverter`.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Set
 
-from paimon.adapters.formats.parquet.thrift import BINARY, I32, STRUCT, TRUE, ThriftStruct, decode_head, encode_head
+from paimon.adapters.formats.guards.parquet_bytes import MAGIC
+from paimon.adapters.formats.thrift import BINARY, I32, STRUCT, TRUE, ThriftStruct, decode_head, encode_head
 
-MAGIC = b"PAR1"
 MESSAGE = b"paimon_schema"
 
 _TYPE, _TYPE_LENGTH, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 1, 2, 4, 5, 6, 10
@@ -26,28 +25,33 @@ _CHUNK_META, _COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH = 3, 6, 7
 _STATISTICS = 12
 
 
-def rewritten_tail(tail: bytes, int96_leaves: Set[int]) -> bytes:
-    """The end of a file, from anywhere before its footer on, with the footer rewritten.
+def rewrite_tail(tail: bytes, int96_leaves: Set[int]) -> bytes:
+    """Return the end of a file with a rewritten footer.
 
     Parameters
     ----------
     tail : bytes
-        Ends with footer, its length and the magic.
+        The end of the file, from any offset before its footer: it ends with the footer, its length and the magic bytes.
     int96_leaves : set of int
         Positions of the leaf columns that are INT96.
+
+    Returns
+    -------
+    bytes
+        What replaces `tail`.
     """
     length = struct.unpack("<I", tail[-8:-4])[0]
     start = len(tail) - 8 - length
     footer, rest = decode_head(tail[start:-8], _ROW_GROUPS if int96_leaves else _SCHEMA)
-    _describe(footer.get(_SCHEMA).values, int96_leaves)
+    _describe_columns(footer.get(_SCHEMA).values, int96_leaves)
     for leaf in int96_leaves:
         for group in footer.get(_ROW_GROUPS).values:
-            _chunk_as_int96(group.get(_COLUMNS).values[leaf])
+            _set_int96(group.get(_COLUMNS).values[leaf])
     data = encode_head(footer, rest)
     return tail[:start] + data + struct.pack("<I", len(data)) + MAGIC
 
 
-def _describe(elements: list[ThriftStruct], int96_leaves: Set[int]) -> None:
+def _describe_columns(elements: list[ThriftStruct], int96_leaves: Set[int]) -> None:
     elements[0].put(_NAME, BINARY, MESSAGE)
     leaf = 0
     for element, parent in zip(elements[1:], elements, strict=False):
@@ -65,8 +69,8 @@ def _describe(elements: list[ThriftStruct], int96_leaves: Set[int]) -> None:
         leaf += 1
 
 
-def _chunk_as_int96(chunk: ThriftStruct) -> None:
-    """INT96 has no order: bounds of the bytes would mean nothing."""
+def _set_int96(chunk: ThriftStruct) -> None:
+    """Describe a column chunk as INT96, without bounds: INT96 has no order."""
     chunk.drop(_COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH)
     meta = chunk.get(_CHUNK_META)
     meta.put(_TYPE, I32, _INT96)

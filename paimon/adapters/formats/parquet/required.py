@@ -1,7 +1,8 @@
-"""Nulls that nobody sees: Parquet refuses a NOT NULL part that has nulls, though only a null parent may hide them.
+"""Remove the hidden nulls of nested columns.
 
-Law: what can be seen of an array is kept; a NOT NULL part of it has no null any more, or had one that could be
-seen, which is an InvalidRequest.
+Parquet refuses a NOT NULL part that has nulls, although a null parent may hide them.
+
+Invariant: the visible values of an array do not change. NOT NULL parts of the result have no nulls.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.adapters.formats.nested import whole
+from paimon.adapters.formats.nested import drop_offset
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
@@ -18,30 +19,47 @@ _REQUIRED_BYTES = dt.VarBinaryType(nullable=False)
 
 
 def has_required_part(data_type: DataType) -> bool:
-    """Whether something inside of the type is NOT NULL and can lie under a null."""
+    """Return whether a nested part of the type is NOT NULL, so that it can lie under a null."""
     return any(not part.nullable or has_required_part(part) for part in _parts(data_type))
 
 
-def without_hidden_nulls(array: pa.Array, data_type: DataType, visible: pa.Array | None = None) -> pa.Array:
-    """The array with no nulls in NOT NULL parts.
+def drop_hidden_nulls(array: pa.Array, data_type: DataType, visible: pa.Array | None = None) -> pa.Array:
+    """Return the array without nulls in NOT NULL parts.
 
-    `visible` tells where a null of its own would be seen (None: everywhere); only a NOT NULL array loses its own.
+    Parameters
+    ----------
+    array : pyarrow.Array
+        A canonical array of the type.
+    data_type : DataType
+        Its type. Only an array of a NOT NULL type loses its own nulls.
+    visible : pyarrow.BooleanArray, optional
+        Where a null of the array would be visible; None means everywhere.
+
+    Returns
+    -------
+    pyarrow.Array
+        An array of the same type and length.
+
+    Raises
+    ------
+    InvalidRequest
+        A NOT NULL part has a visible null.
     """
-    array = whole(array)
+    array = drop_offset(array)
     required = not data_type.nullable and array.null_count > 0
     if required and (visible is None or pc.any(pc.and_(array.is_null(), visible)).as_py()):
-        raise InvalidRequest("a part of a nested column is null though its type is NOT NULL")
+        raise InvalidRequest("A part of a nested column is null, but its type is NOT NULL")
     mask = array.is_null() if array.null_count and not required else None
     match data_type:
         case dt.RowType() | dt.VariantType():
             inner = array.is_valid() if visible is None else pc.and_(array.is_valid(), visible)
-            parts = [without_hidden_nulls(array.field(i), p, inner) for i, p in enumerate(_parts(data_type))]
+            parts = [drop_hidden_nulls(array.field(i), p, inner) for i, p in enumerate(_parts(data_type))]
             return pa.StructArray.from_arrays(parts, fields=list(array.type), mask=mask)
         case dt.ArrayType(element=element):
-            values = without_hidden_nulls(array.values, element)
+            values = drop_hidden_nulls(array.values, element)
             return pa.ListArray.from_arrays(array.offsets, values, array.type, mask=mask)
         case dt.MapType(value=value):
-            items = without_hidden_nulls(array.items, value)
+            items = drop_hidden_nulls(array.items, value)
             return pa.MapArray.from_arrays(array.offsets, array.keys, items, array.type, mask=mask)
     if not required or pa.types.is_nested(array.type):
         return array

@@ -1,7 +1,7 @@
-"""Statistics in a Parquet footer as ColumnStats.
+"""Convert the statistics in a Parquet footer to ColumnStats.
 
-Law: bounds are internal values and bound every value of the column, NaN counted as the largest; nested columns have
-none, binary ones and INT96 have a null count only. Source: `ParquetSimpleStatsExtractor`.
+Invariant: bounds are internal values that bound every value of the column, with NaN as the largest. Nested columns have
+no statistics; binary columns and INT96 have a null count only. Source: `ParquetSimpleStatsExtractor`.
 """
 
 from __future__ import annotations
@@ -24,24 +24,27 @@ _EXACT = Context(prec=50)
 _UNBOUNDED = (*dt.BYTES_TYPES, dt.BlobType)
 
 
-def chunk_stats(chunk: pq.ColumnChunkMetaData, data_type: DataType) -> ColumnStats:
-    """What one column chunk's statistics say; bounds of floats leave NaN out, as the file does."""
+def read_chunk_stats(chunk: pq.ColumnChunkMetaData, data_type: DataType) -> ColumnStats:
+    """Return the statistics of one column chunk; bounds of floating columns leave NaN out, as the file does."""
     found = chunk.statistics
     if found is None or isinstance(data_type, (*dt.NESTED_TYPES, dt.VariantType)):
         return NO_STATS
     nulls = found.null_count if found.has_null_count else None
-    unbounded = isinstance(data_type, _UNBOUNDED) or is_int96(data_type) or _unknown_unit(found, data_type)
+    unbounded = isinstance(data_type, _UNBOUNDED) or is_int96(data_type) or _has_unknown_unit(found, data_type)
     if not found.has_min_max or unbounded:
         return ColumnStats(None, None, nulls)
     value = _reader_of(data_type, str(found.logical_type))
     try:
         return ColumnStats(value(found.min_raw), value(found.max_raw), nulls)
-    except UnicodeDecodeError:  # other writers cut long bounds inside of a character
+    except UnicodeDecodeError:  # other writers truncate long bounds inside of a character
         return ColumnStats(None, None, nulls)
 
 
-def combined(parts: Iterable[ColumnStats], counts: Iterable[int]) -> ColumnStats:
-    """The statistics of a column from those of its chunks (`counts`: rows of each); unknown in one: unknown."""
+def combine_stats(parts: Iterable[ColumnStats], counts: Iterable[int]) -> ColumnStats:
+    """Combine the statistics of the chunks of a column.
+
+    `counts` has the number of rows of each chunk. What is unknown of one chunk is unknown in the result.
+    """
     known = list(zip(parts, counts, strict=True))
     if not known or any(p.null_count is None for p, _ in known):
         return NO_STATS
@@ -58,12 +61,12 @@ def _nan_last(value: Any) -> tuple[bool, Any]:
     return (True, 0) if value != value else (False, value)
 
 
-def _unknown_unit(found: pq.Statistics, data_type: DataType) -> bool:
-    """Whether the file holds times in a unit that Java would not have chosen."""
-    told = str(found.logical_type)
+def _has_unknown_unit(found: pq.Statistics, data_type: DataType) -> bool:
+    """Return whether the file holds times in a unit that Java would not have chosen."""
+    logical_type = str(found.logical_type)
     if isinstance(data_type, dt.TIMESTAMP_TYPES):
-        return not any(unit in told for unit in _UNIT_NANOS)
-    return isinstance(data_type, dt.TimeType) and "milliseconds" not in told
+        return not any(unit in logical_type for unit in _UNIT_NANOS)
+    return isinstance(data_type, dt.TimeType) and "milliseconds" not in logical_type
 
 
 def _reader_of(data_type: DataType, logical: str) -> Callable[[Any], Any]:

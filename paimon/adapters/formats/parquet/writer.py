@@ -1,8 +1,10 @@
-"""Writing one Parquet file.
+"""Write one Parquet file.
 
-Law: rows come out as they went in; a row group is closed when its rows are as large in memory, or as many, as asked;
-the statistics of `close` are those of the footer, completed by what footers leave out: NaN, and bounds of very long
-texts. Source: `ParquetRowDataBuilder`, `ParquetSimpleStatsExtractor`.
+A row group is closed when its rows reach the requested bytes in memory, or the requested number of rows. `close`
+returns the statistics of the footer, and those that footers leave out: NaN, and bounds of long texts.
+
+Invariant: rows are stored in the order in which they are written.
+Source: `ParquetRowDataBuilder`, `ParquetSimpleStatsExtractor`.
 """
 
 from __future__ import annotations
@@ -15,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paimon.adapters.formats.parquet.compression import codec
-from paimon.adapters.formats.parquet.dictionary import dictionary_leaves
-from paimon.adapters.formats.parquet.footer import rewritten_tail
-from paimon.adapters.formats.parquet.schema import int96_leaves, leaf_types, physical, write_schema
-from paimon.adapters.formats.parquet.statistics import NAN, chunk_stats, combined
-from paimon.domain.errors import InvalidRequest
+from paimon.adapters.formats.parquet.dictionary import choose_dictionary_leaves
+from paimon.adapters.formats.parquet.footer import rewrite_tail
+from paimon.adapters.formats.parquet.schema import int96_leaves, list_leaf_types, make_write_schema, to_stored
+from paimon.adapters.formats.parquet.statistics import NAN, combine_stats, read_chunk_stats
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.options.parse import parse_bool, parse_memory
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
@@ -29,25 +30,38 @@ from paimon.ports.formats import WriteRequest, WrittenFile
 
 DEFAULT_BLOCK_BYTES = 128 * 1024 * 1024
 _NO_LIMIT = 2**63 - 1
+_CODECS = {
+    "zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "gz": "gzip", "lz4": "lz4", "lz4_raw": "lz4",
+    "brotli": "brotli", "none": "none", "uncompressed": "none", "null": "none", "": "none",
+}  # fmt: skip
+"""The codec names of pyarrow's Parquet writer, by the names of table options."""
 _FOOTER_TEXT_LIMIT = 4096
-"""Bounds longer than this are left out of footers by pyarrow."""
+"""pyarrow leaves longer bounds out of footers."""
 _SINK_BUFFER_BYTES = 256 * 1024
-"""Pages and their headers are handed to the sink together: each call leaves Arrow for Python."""
+"""Pages and their headers are passed to the sink together, because each call goes from Arrow to Python."""
 
 
 class ParquetWriter:
-    """See `paimon.ports.formats.FormatWriter`."""
+    """`paimon.ports.formats.FormatWriter` for one Parquet file.
+
+    Parameters
+    ----------
+    sink : OutputFile
+        The new file. `close` closes it, `abort` removes it.
+    request : WriteRequest
+        The columns and options.
+    """
 
     def __init__(self, sink: OutputFile, request: WriteRequest) -> None:
         self._sink = sink
         self._path = request.path
         self._fields = request.fields
-        self._schema = write_schema(request.fields)
+        self._schema = make_write_schema(request.fields)
         self._block_bytes, self._block_rows = _block_limits(request)
         self._options = _writer_options(request)
-        self._tail = _HeldTail(sink)
+        self._tail = _TailHoldingSink(sink)
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._tail, "w"), _SINK_BUFFER_BYTES)
-        self._told: list[list[ColumnStats | None]] = []
+        self._group_stats: list[list[ColumnStats | None]] = []
         self._opened: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
@@ -56,7 +70,7 @@ class ParquetWriter:
         self._stored_share = 1.0
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Append rows of the canonical types."""
+        """Append rows in canonical Arrow types."""
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
         if not table.num_rows:
             return
@@ -68,46 +82,49 @@ class ParquetWriter:
             self._write_full_groups()
 
     def estimated_bytes(self) -> int:
-        """Bytes of the file so far; for rows still in memory after the share that earlier ones took."""
+        """Return the estimated size of the file so far.
+
+        Rows in memory count with the ratio of stored bytes that earlier rows had.
+        """
         return int(self._buffered.tell() + self._pending_bytes * self._stored_share)
 
     def held_bytes(self) -> int:
-        """Bytes of the rows that wait for their row group to be full."""
+        """Return the bytes of the rows in memory that wait for a full row group."""
         return self._pending_bytes
 
     def flush(self) -> None:
         """Close the row group, full or not."""
         if self._pending:
             self._write_group(pa.concat_tables(self._pending))
-            self._hold([])
+            self._set_pending([])
 
     def close(self) -> WrittenFile:
-        """Finish the file."""
+        """Finish the file and return its size, row count and statistics."""
         self.flush()
         writer = self._writer_for(self._schema.empty_table())
         self._buffered.flush()
-        self._tail.hold()
+        self._tail.begin_holding()
         writer.close()
         self._buffered.flush()
-        tail = self._tail.held()
-        self._sink.write(rewritten_tail(tail, int96_leaves(self._fields)))
+        tail = self._tail.take_held_bytes()
+        self._sink.write(rewrite_tail(tail, int96_leaves(self._fields)))
         size = self._sink.tell()
         self._sink.close()
         return WrittenFile(size, self._row_count, self._column_stats(pq.read_metadata(pa.BufferReader(tail))))
 
     def abort(self) -> None:
-        """Leave nothing."""
+        """Discard the file."""
         self._pending = []
-        self._tail.hold()
+        self._tail.begin_holding()
         with contextlib.suppress(pa.ArrowException):  # a writer that failed once cannot finish
             if self._opened is not None:
                 self._opened.close()
         self._sink.abort()
 
     def _writer_for(self, first: pa.Table) -> pq.ParquetWriter:
-        """The open writer; its encodings are chosen by the first rows."""
+        """Return the open writer, whose encodings depend on the first rows."""
         if self._opened is None:
-            choice = {"use_dictionary": dictionary_leaves(first)} | self._options
+            choice = {"use_dictionary": choose_dictionary_leaves(first)} | self._options
             self._opened = pq.ParquetWriter(self._buffered, self._schema, **choice)
         return self._opened
 
@@ -118,9 +135,9 @@ class ParquetWriter:
         while table.num_rows - start >= rows:
             self._write_group(table.slice(start, rows))
             start += rows
-        self._hold([table.slice(start)] if start < table.num_rows else [])
+        self._set_pending([table.slice(start)] if start < table.num_rows else [])
 
-    def _hold(self, pending: list[pa.Table]) -> None:
+    def _set_pending(self, pending: list[pa.Table]) -> None:
         self._pending = pending
         self._pending_bytes = sum(table.nbytes for table in pending)
         self._pending_rows = sum(table.num_rows for table in pending)
@@ -128,15 +145,15 @@ class ParquetWriter:
     def _write_group(self, table: pa.Table) -> None:
         before = self._buffered.tell()
         columns = [
-            pa.chunked_array([physical(chunk, f.type) for chunk in table.column(i).chunks], kind.type)
+            pa.chunked_array([to_stored(chunk, f.type) for chunk in table.column(i).chunks], kind.type)
             for i, (f, kind) in enumerate(zip(self._fields, self._schema, strict=True))
         ]
-        self._told.append([_beyond_footer(table.column(i), f.type) for i, f in enumerate(self._fields)])
+        self._group_stats.append([_stats_beyond_footer(table.column(i), f.type) for i, f in enumerate(self._fields)])
         stored = pa.Table.from_arrays(columns, schema=self._schema)
         try:
             self._writer_for(stored).write_table(stored, row_group_size=table.num_rows)
         except pa.ArrowInvalid as error:
-            raise InvalidRequest(f"{self._path}: these rows cannot be written as Parquet: {error}") from error
+            raise InvalidRequest(f"{self._path}: the rows cannot be written as Parquet: {error}") from error
         self._stored_share = (self._buffered.tell() - before) / max(1, table.nbytes)
 
     def _column_stats(self, footer: pq.FileMetaData) -> tuple[ColumnStats, ...]:
@@ -145,16 +162,16 @@ class ParquetWriter:
         leaf = 0
         for index, column in enumerate(self._fields):
             parts = [
-                self._told[g][index] or chunk_stats(footer.row_group(g).column(leaf), column.type)
+                self._group_stats[g][index] or read_chunk_stats(footer.row_group(g).column(leaf), column.type)
                 for g in range(footer.num_row_groups)
             ]
-            stats.append(combined(parts, rows))
-            leaf += len(leaf_types(column.type))
+            stats.append(combine_stats(parts, rows))
+            leaf += len(list_leaf_types(column.type))
         return tuple(stats)
 
 
-class _HeldTail:
-    """The sink as pyarrow sees it: once held, what is written stays in memory, so that the footer can be rewritten."""
+class _TailHoldingSink:
+    """The sink as pyarrow sees it. Bytes can be held in memory, so that the footer can be rewritten."""
 
     closed = False
 
@@ -163,33 +180,33 @@ class _HeldTail:
         self._size = 0
         self._held: io.BytesIO | None = None
 
-    def hold(self) -> None:
-        """Keep back what comes from now on."""
+    def begin_holding(self) -> None:
+        """Keep all bytes from now on in memory."""
         self._held = io.BytesIO()
 
-    def held(self) -> bytes:
-        """What was kept back."""
+    def take_held_bytes(self) -> bytes:
+        """Return the bytes that are held in memory."""
         return b"" if self._held is None else self._held.getvalue()
 
     def write(self, data: bytes) -> int:
-        """Append."""
+        """Append bytes."""
         self._size += len(data)
         (self._sink if self._held is None else self._held).write(data)
         return len(data)
 
     def tell(self) -> int:
-        """Bytes so far."""
+        """Return the number of bytes written so far."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing to do: the sink is flushed at its close."""
+        """Do nothing: the sink is flushed at its close."""
 
     def close(self) -> None:
-        """Nothing to do: the writer closes the sink."""
+        """Do nothing: the writer closes the sink."""
 
 
-def _beyond_footer(column: pa.ChunkedArray, data_type: dt.DataType) -> ColumnStats | None:
-    """Statistics that the footer would not tell as Java's do, where the column needs them."""
+def _stats_beyond_footer(column: pa.ChunkedArray, data_type: dt.DataType) -> ColumnStats | None:
+    """Return the statistics of a column if Java computes them in another way than the footer states."""
     match data_type:
         case dt.FloatType() | dt.DoubleType():
             nan = pc.is_nan(column)
@@ -206,15 +223,15 @@ def _beyond_footer(column: pa.ChunkedArray, data_type: dt.DataType) -> ColumnSta
 
 
 def _block_limits(request: WriteRequest) -> tuple[int, int]:
-    """Bytes and rows at which a row group is full; who asks for a size gets it, whatever the rows."""
-    told = request.options.get("parquet.block.size")
-    asked = request.block_bytes or (parse_memory(told) if told else None)
-    return asked or DEFAULT_BLOCK_BYTES, (None if asked else request.block_rows) or _NO_LIMIT
+    """Return the bytes and rows at which a row group is full. A requested number of bytes has precedence over rows."""
+    size = request.options.get("parquet.block.size")
+    block_bytes = request.block_bytes or (parse_memory(size) if size else None)
+    return block_bytes or DEFAULT_BLOCK_BYTES, (None if block_bytes else request.block_rows) or _NO_LIMIT
 
 
 def _writer_options(request: WriteRequest) -> dict[str, Any]:
     options = request.options
-    name = codec(request.compression)
+    name = _parquet_codec(request.compression)
     page = options.get("parquet.page.size")
     dictionary = options.get("parquet.enable.dictionary")
     dictionary_page = options.get("parquet.dictionary.page.size")
@@ -229,3 +246,11 @@ def _writer_options(request: WriteRequest) -> dict[str, Any]:
         "data_page_size": parse_memory(page) if page else None,
         "dictionary_pagesize_limit": parse_memory(dictionary_page) if dictionary_page else None,
     }
+
+
+def _parquet_codec(name: str) -> str:
+    """Return the codec name of pyarrow's Parquet writer. An unknown name is refused, never replaced."""
+    found = _CODECS.get(name.strip().lower())
+    if found is None:
+        raise Unsupported(f"compression {name!r} in Parquet", hint=f"use one of {', '.join(filter(None, _CODECS))}")
+    return found

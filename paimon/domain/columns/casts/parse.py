@@ -1,7 +1,8 @@
 """Casts from texts.
 
-Law: what Java reads is read; a text that is no value of the type is refused by name, as Java refuses the read. Into
-DECIMAL, what does not fit is null. Source: `BinaryStringUtils`, `DateTimeUtils`.
+Invariant: texts that Java reads are read. A text that is not a value of the type is refused by name, as Java refuses
+the read. A text that does not fit into DECIMAL becomes null.
+Source: `BinaryStringUtils`, `DateTimeUtils`.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.columns.casts.numbers import fitted
-from paimon.domain.columns.casts.parse_times import pattern_of, times_of
+from paimon.domain.columns.casts.numbers import fit_decimals
+from paimon.domain.columns.casts.parse_times import find_pattern, parse_time_texts
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.arrow_arrays import make_array
 from paimon.domain.types.data_types import DataType
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_text import format_type
 from paimon.domain.whitespace import JAVA_TRIMMED
 
 _WIDE = 76
@@ -30,17 +31,36 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FLOATING = r"^[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)$"
 
 
-def _checked(array: pa.Array, good: pa.Array, target: DataType) -> None:
+def _check_texts(array: pa.Array, good: pa.Array, target: DataType) -> None:
     bad = array.filter(pc.invert(pc.fill_null(good, True)))
     if len(bad):
         raise InvalidRequest(
-            f"the text {bad[0].as_py()!r} is no {format_type(target.with_nullable(True))}", subject=bad[0].as_py(),
-            hint="the column's type was changed, but its older texts are of another form: change it back",
+            f"Text {bad[0].as_py()!r} is not a valid {format_type(target.with_nullable(True))}",
+            subject=bad[0].as_py(),
+            hint="the older texts of the column do not fit its new type: change the type back",
         )
 
 
-def parsed(array: pa.Array, target: DataType) -> pa.Array:
-    """Texts as values of a type that holds no other types."""
+def parse_texts(array: pa.Array, target: DataType) -> pa.Array:
+    """Cast texts to a type that contains no other types.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        Texts.
+    target : DataType
+        The type of the column now.
+
+    Returns
+    -------
+    pyarrow.Array
+        A canonical array of `target`.
+
+    Raises
+    ------
+    InvalidRequest
+        A text is not a value of the type.
+    """
     match target:
         case dt.BooleanType():
             return _boolean(array, target)
@@ -56,28 +76,28 @@ def parsed(array: pa.Array, target: DataType) -> pa.Array:
 def _boolean(array: pa.Array, target: DataType) -> pa.Array:
     words = pc.utf8_lower(array)
     true, false = pc.is_in(words, value_set=_TRUE), pc.is_in(words, value_set=_FALSE)
-    _checked(array, pc.or_(pc.or_(true, false), pc.is_null(array)), target)
+    _check_texts(array, pc.or_(pc.or_(true, false), pc.is_null(array)), target)
     return pc.if_else(array.is_null(), pa.scalar(None, pa.bool_()), true)
 
 
 def _integer(array: pa.Array, target: DataType) -> pa.Array:
     kind = arrow_type(target)
-    _checked(array, pc.match_substring_regex(array, _WHOLE), target)
+    _check_texts(array, pc.match_substring_regex(array, _WHOLE), target)
     short = pc.replace_substring_regex(array, r"^\+?(-?)0*([0-9]*)(\..*)?$", r"\10\2")
-    _checked(array, pc.less_equal(pc.utf8_length(short), 20), target)
+    _check_texts(array, pc.less_equal(pc.utf8_length(short), 20), target)
     wide = short.cast(pa.decimal128(38, 0))
     info = np.iinfo(kind.to_pandas_dtype())
     fits = pc.and_(
         pc.greater_equal(wide, pa.scalar(int(info.min), pa.decimal128(38, 0))),
         pc.less_equal(wide, pa.scalar(int(info.max), pa.decimal128(38, 0))),
     )
-    _checked(array, fits, target)
+    _check_texts(array, fits, target)
     return short.cast(pa.int64()).cast(kind)
 
 
 def _floating(array: pa.Array, target: DataType) -> pa.Array:
     trimmed = pc.utf8_trim(array, JAVA_TRIMMED)
-    _checked(array, pc.match_substring_regex(trimmed, _FLOATING), target)
+    _check_texts(array, pc.match_substring_regex(trimmed, _FLOATING), target)
     plain = pc.replace_substring_regex(trimmed, r"[fFdD]$", "")
     plain = pc.replace_substring_regex(plain, r"^\+", "")
     kind = arrow_type(target)
@@ -89,10 +109,10 @@ def _floating(array: pa.Array, target: DataType) -> pa.Array:
 
 
 def _decimal(array: pa.Array, target: dt.DecimalType) -> pa.Array:
-    _checked(array, pc.match_substring_regex(array, _NUMBER), target)
+    _check_texts(array, pc.match_substring_regex(array, _NUMBER), target)
     kind = arrow_type(target)
     try:
-        return fitted(array.cast(pa.decimal256(_WIDE, _WIDE // 2)), kind)
+        return fit_decimals(array.cast(pa.decimal256(_WIDE, _WIDE // 2)), kind)
     except pa.ArrowInvalid:  # some have more digits than the widest Arrow type
         values = [None if text is None else _exactly_rounded(Decimal(text), kind) for text in array.to_pylist()]
         return pa.array(values, kind)
@@ -109,7 +129,7 @@ def _exactly_rounded(number: Decimal, kind: pa.Decimal128Type) -> Decimal | None
 
 
 def _time(array: pa.Array, target: DataType) -> pa.Array:
-    """Days and times; bare numbers are days, milliseconds, or units of the timestamp's precision since 1970."""
+    """Cast days and times; bare numbers are days, milliseconds, or units of the timestamp's precision since 1970."""
     bare = pc.fill_null(pc.match_substring_regex(array, r"^-?[0-9]{1,9}$"), False)
     if not pc.any(bare).as_py():
         return _formed_time(array, target)
@@ -121,7 +141,7 @@ def _time(array: pa.Array, target: DataType) -> pa.Array:
 
 
 def _formed_time(array: pa.Array, target: DataType) -> pa.Array:
-    _checked(array, pc.match_substring_regex(array, pattern_of(target)), target)
-    made, real = times_of(array, target)
-    _checked(array, pc.or_(real, array.is_null()), target)
+    _check_texts(array, pc.match_substring_regex(array, find_pattern(target)), target)
+    made, real = parse_time_texts(array, target)
+    _check_texts(array, pc.or_(real, array.is_null()), target)
     return made

@@ -1,7 +1,8 @@
 """Texts as days, times of day and timestamps.
 
-Law: a day is ``year-month-day`` (what follows a blank is left out), a time ``hour:minute[:second[.fraction]]``, a
-timestamp both, apart by a blank or a `T` (the time may be missing); what does not exist is refused.
+Invariant: a day is ``year-month-day``; text after a blank is ignored. A time is ``hour:minute[:second[.fraction]]``.
+A timestamp is both, separated by a blank or a `T`; the time may be missing. Days and times that do not exist are
+refused.
 Source: `DateTimeUtils`.
 """
 
@@ -24,8 +25,8 @@ _CLOCK = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})
 _NANOS_PER_SECOND = 1_000_000_000
 
 
-def pattern_of(target: DataType) -> str:
-    """The form that texts of a type have."""
+def find_pattern(target: DataType) -> str:
+    """Return the regular expression for texts of a type."""
     if isinstance(target, dt.DateType):
         return rf"^\s*{_DAY}\s*(?: .*)?$"
     if isinstance(target, dt.TimeType):
@@ -33,9 +34,15 @@ def pattern_of(target: DataType) -> str:
     return rf"^{_DAY}(?:[ T]{_CLOCK})?$"
 
 
-def times_of(array: pa.Array, target: DataType) -> tuple[pa.Array, pa.Array]:
-    """The values of texts that have the form, and whether each exists."""
-    parts = pc.extract_regex(array, pattern_of(target))
+def parse_time_texts(array: pa.Array, target: DataType) -> tuple[pa.Array, pa.Array]:
+    """Parse texts that match `find_pattern`.
+
+    Returns
+    -------
+    (pyarrow.Array, pyarrow.Array)
+        The values, null where the day or time does not exist; and whether each exists.
+    """
+    parts = pc.extract_regex(array, find_pattern(target))
     nulls = np.asarray(array.is_null())
     if isinstance(target, dt.TimeType):
         seconds, nanos, good = _clock(parts)
@@ -69,7 +76,7 @@ def _number(parts: pa.StructArray, name: str) -> Integers:
 
 
 def _days(parts: pa.StructArray, clamped: bool) -> tuple[Integers, Flags]:
-    """Epoch days, and which exist; where `clamped` (Java's timestamps), the 30th of a shorter month is its last day."""
+    """Return epoch days, and which exist; if `clamped` (Java's timestamps), day 30 of a shorter month is the last."""
     year, month, day = (_number(parts, name) for name in ("year", "month", "day"))
     good = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     months = (year - 1970) * 12 + np.where(good, month - 1, 0)

@@ -1,7 +1,7 @@
 """Casts to texts and bytes, and their lengths.
 
-Law: values are written as Java writes them (``1.0E10``, ``2024-01-01 00:00:00.000``, ``[1, 2]``); texts are cut to
-CHAR(n) and VARCHAR(n) by characters, and CHAR is filled with blanks; BINARY is cut or filled with zeros.
+Invariant: values are written as Java writes them (``1.0E10``, ``2024-01-01 00:00:00.000``, ``[1, 2]``). Texts are cut
+to the characters of CHAR(n) and VARCHAR(n), and CHAR is filled with blanks. BINARY is cut or filled with zeros.
 Source: `BinaryStringUtils.toCharacterString`, the `…ToStringCastRule`s.
 """
 
@@ -11,21 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.columns.java_text import java_floating
+from paimon.domain.columns.java_text import format_java_float
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import MAX_LENGTH, DataType
 
 
-def sized_text(array: pa.Array, target: DataType) -> pa.Array:
-    """Texts as long as the type wants them."""
+def fit_text_length(array: pa.Array, target: DataType) -> pa.Array:
+    """Cut texts, and fill CHAR with blanks, to the length of the type."""
     if not isinstance(target, dt.CHARACTER_TYPES) or target.length == MAX_LENGTH:
         return array
     cut = pc.utf8_slice_codeunits(array, 0, target.length)
     return pc.utf8_rpad(cut, target.length, " ") if isinstance(target, dt.CharType) else cut
 
 
-def sized_bytes(array: pa.Array, target: DataType) -> pa.Array:
-    """Bytes as long as the type wants them."""
+def fit_bytes_length(array: pa.Array, target: DataType) -> pa.Array:
+    """Cut bytes, and fill BINARY with zeros, to the length of the type."""
     if not isinstance(target, dt.BYTES_TYPES) or target.length == MAX_LENGTH:
         return array
     cut = pc.binary_slice(array, 0, target.length)
@@ -39,8 +39,8 @@ def sized_bytes(array: pa.Array, target: DataType) -> pa.Array:
     return pc.binary_join_element_wise(cut, zeros, b"")
 
 
-def text_of(array: pa.Array, source: DataType) -> pa.Array:
-    """The text of each value of a type that holds no other types."""
+def format_values(array: pa.Array, source: DataType) -> pa.Array:
+    """Return the text of each value of a type that contains no other types."""
     match source:
         case dt.FloatType() | dt.DoubleType():
             return _floating(array)
@@ -59,7 +59,7 @@ def text_of(array: pa.Array, source: DataType) -> pa.Array:
 
 
 def _floating(array: pa.Array) -> pa.Array:
-    """Arrow prints the same digits; only where Java's text has an exponent it is made one number at a time."""
+    """Format floats: Arrow prints the same digits; only texts with an exponent are made one number at a time."""
     size = pc.abs(array)
     plain = pc.or_(pc.equal(size, 0.0), pc.and_(pc.greater_equal(size, 1e-3), pc.less(size, 1e7)))
     text = array.cast(pa.string())
@@ -67,12 +67,12 @@ def _floating(array: pa.Array) -> pa.Array:
     odd = array.filter(pc.invert(plain)).to_numpy(zero_copy_only=False)
     if len(odd) == 0:
         return text
-    made = pa.array([java_floating(v) for v in odd], pa.string())
+    made = pa.array([format_java_float(v) for v in odd], pa.string())
     return pc.replace_with_mask(text, pc.invert(pc.fill_null(plain, True)), made)
 
 
 def _decimal(array: pa.Array) -> pa.Array:
-    """Digits with a point; Arrow would write small numbers with an exponent."""
+    """Format digits with a point; Arrow would write small numbers with an exponent."""
     scale = array.type.scale
     whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(array), array.buffers(), offset=array.offset)
     digits = whole.cast(pa.string())
@@ -87,7 +87,7 @@ def _decimal(array: pa.Array) -> pa.Array:
 
 
 def _time(text: pa.Array, precision: int) -> pa.Array:
-    """Java prints as many digits as the precision has, without trailing zeros, but one at least."""
+    """Format times as Java does: as many digits as the precision, without trailing zeros, but at least one."""
     if precision == 0:
         return pc.utf8_slice_codeunits(text, 0, 8)
     cut = pc.utf8_slice_codeunits(text, 0, 9 + min(precision, 3))
@@ -101,8 +101,23 @@ def _from_utf8(array: pa.Array) -> pa.Array:
         return pa.array([None if v is None else v.decode("utf-8", "replace") for v in array.to_pylist()], pa.string())
 
 
-def joined(lengths: np.ndarray[tuple[int], np.dtype[np.int64]], parts: pa.Array, valid: pa.Array) -> pa.Array:
-    """Element texts of lists as ``[a, b]``."""
+def join_elements(lengths: np.ndarray[tuple[int], np.dtype[np.int64]], parts: pa.Array, valid: pa.Array) -> pa.Array:
+    """Join the texts of list elements as ``[a, b]``.
+
+    Parameters
+    ----------
+    lengths : numpy.ndarray of int64
+        The number of elements of each list; 0 for a null list.
+    parts : pyarrow.Array
+        The texts of all elements, one after another; a null is written as ``null``.
+    valid : pyarrow.Array of bool
+        Which lists are not null.
+
+    Returns
+    -------
+    pyarrow.Array
+        One text for each list.
+    """
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     texts = pc.fill_null(parts, "null")
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)

@@ -1,8 +1,9 @@
 """Casts between dates, times of day, timestamps and seconds.
 
-Law: as Java: timestamps are milliseconds and the nanoseconds inside one; a cut to three digits or fewer goes towards
-1970, a finer one towards the past; a day of a TIMESTAMP before 1970 is cut towards 1970 too. Local time is UTC here.
-A time of day is never negative, where Java's would be. What the target's unit cannot hold becomes null.
+Invariant: casts behave as Java's. Timestamps are milliseconds and the nanoseconds inside one. A cut to three digits or
+fewer goes towards 1970, a finer cut towards the past; the day of a TIMESTAMP before 1970 is cut towards 1970 too.
+Local time is UTC here. A time of day is never negative, where Java's would be. A value outside the range of the
+target's unit becomes null.
 Source: `TimestampToTimestampCastRule`, `TimestampToDateCastRule`, `DateTimeUtils`.
 """
 
@@ -27,7 +28,9 @@ def _integers(array: pa.Array) -> Integers:
     return np.asarray(array.cast(width).fill_null(0)).astype(np.int64)
 
 
-def _made(values: Integers, like: pa.Array, target: pa.DataType, lost: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def _make_times(
+    values: Integers, like: pa.Array, target: pa.DataType, lost: npt.NDArray[np.bool_] | None = None
+) -> pa.Array:
     nulls = np.asarray(like.is_null())
     mask = nulls if lost is None else nulls | lost
     width = pa.int32() if target.bit_width == 32 else pa.int64()
@@ -39,7 +42,7 @@ def _towards_zero(values: Integers, divisor: int) -> Integers:
 
 
 def _millis(array: pa.Array) -> Integers:
-    """Milliseconds of timestamps, dates, times and seconds (as whole numbers)."""
+    """Return the milliseconds of timestamps, dates, times and seconds (as whole numbers)."""
     values = _integers(array)
     if pa.types.is_timestamp(array.type):
         rate = _PER_SECOND[array.type.unit]
@@ -50,12 +53,12 @@ def _millis(array: pa.Array) -> Integers:
 
 
 def to_timestamp(array: pa.Array, target: TimestampKind) -> pa.Array:
-    """Timestamps of another precision, days, times of 1970-01-01, or seconds as timestamps."""
+    """Cast timestamps of another precision, days, times of 1970-01-01, or seconds to timestamps."""
     kind = arrow_type(target)
     if target.precision <= 3:
         step = 10 ** (3 - target.precision)
         millis = _towards_zero(_millis(array), step) * step
-        return _made(millis // 1000 if kind.unit == "s" else millis, array, kind)
+        return _make_times(millis // 1000 if kind.unit == "s" else millis, array, kind)
     rate = _PER_SECOND[kind.unit]
     fine = pa.types.is_timestamp(array.type) and _PER_SECOND[array.type.unit] > 1000
     values = _integers(array) if fine else _millis(array)
@@ -68,23 +71,23 @@ def to_timestamp(array: pa.Array, target: TimestampKind) -> pa.Array:
     lost = (values > limit) | (values < -limit)
     step = 10 ** ((6 if kind.unit == "us" else 9) - target.precision)
     scaled = np.where(lost, 0, values) * factor
-    return _made(scaled // step * step, array, kind, lost)
+    return _make_times(scaled // step * step, array, kind, lost)
 
 
 def to_date(array: pa.Array, zoned: bool) -> pa.Array:
-    """The day of a timestamp."""
+    """Cast timestamps to days; `zoned` marks instants, which are cut towards the past."""
     millis = _millis(array)
     days = millis // _MILLIS_PER_DAY if zoned else _towards_zero(millis, _MILLIS_PER_DAY)
-    return _made(days, array, pa.date32())
+    return _make_times(days, array, pa.date32())
 
 
 def to_time(array: pa.Array) -> pa.Array:
-    """The time of day of a timestamp; times of day stay."""
+    """Cast timestamps to times of day; times of day do not change."""
     if pa.types.is_time(array.type):
         return array
-    return _made(_millis(array) % _MILLIS_PER_DAY, array, pa.time32("ms"))
+    return _make_times(_millis(array) % _MILLIS_PER_DAY, array, pa.time32("ms"))
 
 
 def to_seconds(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Whole seconds since 1970 of a timestamp; INT wraps."""
-    return _made(_towards_zero(_millis(array), 1000), array, pa.int64()).cast(target, safe=False)
+    """Cast timestamps to whole seconds since 1970; INT wraps."""
+    return _make_times(_towards_zero(_millis(array), 1000), array, pa.int64()).cast(target, safe=False)

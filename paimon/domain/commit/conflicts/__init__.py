@@ -1,0 +1,1 @@
+"""Checks whether a change still fits the snapshot that it is committed on."""

@@ -1,7 +1,8 @@
-"""Whether a change still fits the snapshot that it is to be built on.
+"""Check whether the files of a change still fit the snapshot that it is committed on.
 
-Law: a conflict is named by the first rule that is broken and the files at fault; a pure APPEND of level-0 files
-breaks none. Source: `ConflictDetection`.
+Invariant: An APPEND that only adds level-0 files never conflicts. An error names the first rule that is violated, and
+the files.
+Source: `ConflictDetection`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import pairwise
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
-from paimon.domain.lsm.keys import comparable
+from paimon.domain.lsm.keys import to_comparable_key
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, ManifestEntry
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.data_types import DataType
@@ -19,11 +20,11 @@ from paimon.domain.types.data_types import DataType
 _Identity = tuple[object, ...]
 
 
-def needs_check(change: Change, asked: bool) -> bool:
-    """Whether the files of the base must be looked at before the change may be published."""
-    takes_away = any(e.kind is FileKind.DELETE for e in change.entries)
+def needs_check(change: Change, is_required: bool) -> bool:
+    """Return whether the files of the base must be read before the change is published; `is_required` forces it."""
+    has_deletes = any(e.kind is FileKind.DELETE for e in change.entries)
     touches_vectors = any(e.index_type == DELETION_VECTORS or e.global_index for e in change.index)
-    return asked or change.kind is not CommitKind.APPEND or takes_away or touches_vectors
+    return is_required or change.kind is not CommitKind.APPEND or has_deletes or touches_vectors
 
 
 def check_conflicts(base: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
@@ -32,27 +33,29 @@ def check_conflicts(base: Iterable[ManifestEntry], change: Change, key_types: Se
     Parameters
     ----------
     base : iterable of ManifestEntry
-        Live files of (at least) the partitions that the change touches.
+        The live files, at least those of the partitions that the change touches.
     change : Change
-        What is to be published.
+        The change to publish.
     key_types : sequence of DataType
-        Types of the trimmed primary key; empty for append tables.
+        The types of the trimmed primary key; empty for append tables.
 
     Raises
     ------
     CommitConflict
-        Naming the rule and the files.
+        The error names the rule and lists the files.
     """
     live = {e.identity: e for e in base}
     if change.kind is not CommitKind.OVERWRITE:
         _check_total_buckets([*live.values(), *change.entries])
-    _apply(live, change.entries)
+    _apply_entries(live, change.entries)
+    if change.kind is CommitKind.OVERWRITE:
+        _check_replaced_as_a_whole(live.values(), change)
     if key_types:
         _check_key_ranges(live.values(), change, key_types)
 
 
-def without_known(entries: Iterable[ManifestEntry], base: Iterable[ManifestEntry]) -> tuple[ManifestEntry, ...]:
-    """The entries less the ADDs that the base holds already (`commit.discard-duplicate-files`)."""
+def drop_known(entries: Iterable[ManifestEntry], base: Iterable[ManifestEntry]) -> tuple[ManifestEntry, ...]:
+    """Return the entries without the ADDs that the base already contains (`commit.discard-duplicate-files`)."""
     known = {e.identity for e in base}
     return tuple(e for e in entries if e.kind is FileKind.DELETE or e.identity not in known)
 
@@ -65,30 +68,43 @@ def _check_total_buckets(entries: Iterable[ManifestEntry]) -> None:
         first = totals.setdefault(entry.partition, entry)
         if first.total_buckets != entry.total_buckets:
             raise CommitConflict(
-                f"a partition has {first.total_buckets} buckets and the commit brings files of {entry.total_buckets}",
-                files=_names([entry]),
-                hint="change the number of buckets by overwriting the partition",
+                f"Partition has {first.total_buckets} buckets, but the commit adds files for {entry.total_buckets}",
+                files=_list_names([entry]),
+                hint="open the table again if it was rescaled, or change the number of buckets by a rescale",
             )
 
 
-def _apply(live: dict[_Identity, ManifestEntry], entries: Iterable[ManifestEntry]) -> None:
+def _check_replaced_as_a_whole(live: Iterable[ManifestEntry], change: Change) -> None:
+    """Refuse an overwrite that leaves files for another number of buckets, which were added concurrently."""
+    totals = {e.partition: e.total_buckets for e in change.entries if e.kind is FileKind.ADD and e.total_buckets > 0}
+    others = [e for e in live if 0 < e.total_buckets != totals.get(e.partition, e.total_buckets)]
+    if others:
+        total = totals[others[0].partition]
+        raise CommitConflict(
+            f"Files for {others[0].total_buckets} buckets were added to a partition during its rescale to {total}",
+            files=_list_names(others),
+            hint="rescale the partition again",
+        )
+
+
+def _apply_entries(live: dict[_Identity, ManifestEntry], entries: Iterable[ManifestEntry]) -> None:
     missing: list[ManifestEntry] = []
-    doubled: list[ManifestEntry] = []
+    duplicates: list[ManifestEntry] = []
     for entry in entries:
         if entry.kind is FileKind.ADD:
             if entry.identity in live:
-                doubled.append(entry)
+                duplicates.append(entry)
             live[entry.identity] = entry
         elif live.pop(entry.identity, None) is None:
             missing.append(entry)
     if missing:
-        raise CommitConflict("files to be replaced are no longer in the table", files=_names(missing))
-    if doubled:
-        raise CommitConflict("files to be added are in the table already", files=_names(doubled))
+        raise CommitConflict("Files to replace are no longer in the table", files=_list_names(missing))
+    if duplicates:
+        raise CommitConflict("Files to add are already in the table", files=_list_names(duplicates))
 
 
 def _check_key_ranges(live: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
-    """Above level 0, the files of one level of one bucket hold disjoint key ranges."""
+    """Refuse files with overlapping keys on the same level above 0 of a bucket."""
     changed = {(e.partition, e.bucket) for e in change.entries}
     runs: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
     for entry in live:
@@ -96,15 +112,16 @@ def _check_key_ranges(live: Iterable[ManifestEntry], change: Change, key_types: 
             runs.setdefault((entry.partition, entry.bucket, entry.file.level), []).append(entry)
     for run in runs.values():
         keyed = sorted(
-            (comparable(e.file.min_key, key_types), comparable(e.file.max_key, key_types), i) for i, e in enumerate(run)
+            (to_comparable_key(e.file.min_key, key_types), to_comparable_key(e.file.max_key, key_types), i)
+            for i, e in enumerate(run)
         )
         for (_, high, one), (low, _, two) in pairwise(keyed):
             if low <= high:
                 raise CommitConflict(
-                    f"files of level {run[one].file.level} of bucket {run[one].bucket} would overlap in their keys",
-                    files=_names([run[one], run[two]]),
+                    f"Files of level {run[one].file.level} in bucket {run[one].bucket} would have overlapping keys",
+                    files=_list_names([run[one], run[two]]),
                 )
 
 
-def _names(entries: Iterable[ManifestEntry]) -> list[str]:
+def _list_names(entries: Iterable[ManifestEntry]) -> list[str]:
     return [e.file.file_name for e in entries]

@@ -1,13 +1,15 @@
-"""Strict mode: whether others touched the same partitions since the last snapshot that a job knows to be safe.
+"""Strict mode: check that no other user touched the same partitions after the last safe snapshot.
 
-Law: another user's COMPACT or OVERWRITE of a partition that the change touches refuses it, whether it replaced files or
-only marked rows; another's APPEND to real buckets refuses an OVERWRITE. A snapshot that has expired cannot be judged,
-and refuses too. Source: `StrictModeChecker` (which takes any vector of the partition for a change of it).
+Another user's COMPACT or OVERWRITE of a partition refuses a change of this partition. This includes commits that change
+only deletion vectors. Another user's APPEND to a bucket refuses an OVERWRITE. An expired snapshot cannot be checked, so
+it refuses the change, too.
+
+Source: `StrictModeChecker`, which counts every deletion vector of the partition as a change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
@@ -18,8 +20,23 @@ OPTION = "commit.strict-mode.last-safe-snapshot"
 _REPLACING = (CommitKind.COMPACT, CommitKind.OVERWRITE)
 
 
-def concerns(snapshot: Snapshot, change: Change, commit_user: str) -> bool:
-    """Whether a snapshot after the safe one can refuse the change at all, so that its delta must be looked at."""
+def can_refuse(snapshot: Snapshot, change: Change, commit_user: str) -> bool:
+    """Return whether a snapshot after the safe one can refuse the change, so that its delta must be read.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        A snapshot after the safe one.
+    change : Change
+        The change to publish.
+    commit_user : str
+        The user who commits the change.
+
+    Returns
+    -------
+    bool
+        False if the snapshot cannot refuse the change.
+    """
     if snapshot.commit_user == commit_user or not change.partitions:
         return False
     appended_under = snapshot.commit_kind is CommitKind.APPEND and change.kind is CommitKind.OVERWRITE
@@ -29,42 +46,44 @@ def concerns(snapshot: Snapshot, change: Change, commit_user: str) -> bool:
 def check_strict(
     snapshot: Snapshot, touched: Iterable[ManifestEntry], marked: Iterable[IndexManifestEntry], change: Change
 ) -> None:
-    """Strict mode's rule for one snapshot that concerns the change.
+    """Apply the rule of strict mode for one snapshot.
 
     Parameters
     ----------
     snapshot : Snapshot
-        Another user's, after the safe one.
+        A snapshot of another user after the safe one.
     touched : iterable of ManifestEntry
-        Its delta.
+        The delta of the snapshot.
     marked : iterable of IndexManifestEntry
-        The index files that it added or took away.
+        The index files that the snapshot added or removed.
     change : Change
-        What is to be published.
+        The change to publish.
 
     Raises
     ------
     CommitConflict
-        Naming the snapshot, its user and the files.
+        The error names the snapshot and its user, and lists the files.
     """
     appended = snapshot.commit_kind is CommitKind.APPEND
-    clash = [
-        e.file.file_name for e in touched if e.partition in change.partitions and (e.bucket >= 0 or not appended)
-    ]
+    files = [e.file.file_name for e in touched if e.partition in change.partitions and (e.bucket >= 0 or not appended)]
     if not appended:
-        clash += [e.file_name for e in marked if e.partition in change.partitions]
-    if clash:
-        raise CommitConflict(
-            f"snapshot {snapshot.id} ({snapshot.commit_kind.value}) of user {snapshot.commit_user!r} touched the same "
-            f"partitions since the last safe snapshot",
-            files=clash,
-            hint=f"read the newest snapshot, recompute, and commit with {OPTION} = {snapshot.id} or later",
-        )
+        files += [e.file_name for e in marked if e.partition in change.partitions]
+    if files:
+        raise _changed_partitions_error(snapshot, files)
 
 
-def refuse_unseen(snapshot_id: int) -> CommitConflict:
-    """The refusal where a snapshot after the safe one has expired."""
+def _changed_partitions_error(snapshot: Snapshot, files: Sequence[str]) -> CommitConflict:
     return CommitConflict(
-        f"snapshot {snapshot_id} has expired, so nobody can tell what it did since the last safe snapshot",
+        f"Snapshot {snapshot.id} ({snapshot.commit_kind.value}) of user {snapshot.commit_user!r} changed the same "
+        f"partitions since the last safe snapshot",
+        files=files,
+        hint=f"read the newest snapshot, recompute, and commit with {OPTION} = {snapshot.id} or later",
+    )
+
+
+def expired_snapshot_error(snapshot_id: int) -> CommitConflict:
+    """Return the error for a snapshot after the safe one that has expired."""
+    return CommitConflict(
+        f"Snapshot {snapshot_id} has expired, so its changes since the last safe snapshot are unknown",
         hint=f"read the newest snapshot, recompute, and set {OPTION} to it",
     )

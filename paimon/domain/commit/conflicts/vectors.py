@@ -1,8 +1,8 @@
-"""Whether a change's deletion vectors still fit the snapshot that it is to be built on.
+"""Check whether the deletion vectors of a change still fit the snapshot that it is committed on.
 
-Law: a vector speaks of a file that is live, and is made from the vectors that stood; a file that is replaced takes
-no row with it that was deleted meanwhile, and brings none back. Source: `ConflictDetection.buildBaseEntriesWithDV`
-(Java checks it for tables without buckets alone; here it holds for all).
+Invariant: A deletion vector refers to a live file and is derived from the current vectors. Replacing a file neither
+loses nor restores rows that were deleted concurrently.
+Source: `ConflictDetection.buildBaseEntriesWithDV`, which checks only tables without buckets.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexManifestEntry, ManifestEntry
 
-_Place = tuple[bytes, int, str]
-"""Partition, bucket and name of a file."""
+_FileKey = tuple[bytes, int, str]
+"""A partition, a bucket and a file name."""
 
 
 def check_vectors(
@@ -25,62 +25,65 @@ def check_vectors(
     Parameters
     ----------
     base : iterable of ManifestEntry
-        The live files, at least those that the change or its vectors name.
+        The live files, at least those that the change or its deletion vectors name.
     held : sequence of IndexManifestEntry
-        The live index files.
+        The live index files of the base.
+    change : Change
+        The change to publish.
     bucketed : bool
-        Whether each bucket has one index file, which holds all its vectors.
+        True if each bucket has one index file with all of its deletion vectors.
 
     Raises
     ------
     CommitConflict
-        Naming the files.
+        The error lists the files.
     """
-    standing = {_place(e): e for e in held if e.index_type == DELETION_VECTORS}
-    replaced = _vectors(change, FileKind.DELETE)
+    current = {_to_index_key(e): e for e in held if e.index_type == DELETION_VECTORS}
+    replaced = _vector_entries(change, FileKind.DELETE)
     for entry in replaced:
-        if standing.pop(_place(entry), None) is None:
-            raise _changed(entry)
-    added = _vectors(change, FileKind.ADD)
+        if current.pop(_to_index_key(entry), None) is None:
+            raise _vectors_changed_error(entry)
+    added = _vector_entries(change, FileKind.ADD)
     if bucketed:
-        others = {(e.partition, e.bucket): e for e in standing.values()}
+        others = {(e.partition, e.bucket): e for e in current.values()}
         for entry in added:
             if (entry.partition, entry.bucket) in others:
-                raise _changed(others[entry.partition, entry.bucket])
+                raise _vectors_changed_error(others[entry.partition, entry.bucket])
     live = {(e.partition, e.bucket, e.file.file_name) for e in base}
-    after = _after(live, change)
-    # Vectors carried over may speak of files that went without them: they do no harm.
-    known = after | set(_marked(replaced))
-    strays = [place[-1] for place in _marked(added) if place not in known]
-    if strays:
-        raise CommitConflict("files in which rows are to be deleted are no longer in the table", files=strays)
-    gone = live - after
-    marked = [place[-1] for place in _marked(standing.values()) if place in gone]
+    after = _live_after(live, change)
+    # Vectors that are copied to a new index file can refer to files that are gone. This does no harm.
+    known = after | set(_files_with_vectors(replaced))
+    unknown = [key[-1] for key in _files_with_vectors(added) if key not in known]
+    if unknown:
+        raise CommitConflict("Files with rows to delete are no longer in the table", files=unknown)
+    removed = live - after
+    marked = [key[-1] for key in _files_with_vectors(current.values()) if key in removed]
     if marked:
-        raise CommitConflict("rows of files to be replaced were deleted meanwhile", files=marked)
+        raise CommitConflict("Rows of files to replace were deleted by another commit", files=marked)
 
 
-def _vectors(change: Change, kind: FileKind) -> list[IndexManifestEntry]:
+def _vector_entries(change: Change, kind: FileKind) -> list[IndexManifestEntry]:
     return [e for e in change.index if e.kind is kind and e.index_type == DELETION_VECTORS]
 
 
-def _after(live: set[_Place], change: Change) -> set[_Place]:
-    """The names that are live after the change: an upgrade takes a file away and brings it back."""
-    names = {kind: {(e.partition, e.bucket, e.file.file_name) for e in change.entries if e.kind is kind}
-             for kind in FileKind}  # fmt: skip
+def _live_after(live: set[_FileKey], change: Change) -> set[_FileKey]:
+    """Return the files that are live after the change; an upgrade removes a file and adds it again."""
+    names = {
+        kind: {(e.partition, e.bucket, e.file.file_name) for e in change.entries if e.kind is kind} for kind in FileKind
+    }
     return (live - names[FileKind.DELETE]) | names[FileKind.ADD]
 
 
-def _place(entry: IndexManifestEntry) -> _Place:
+def _to_index_key(entry: IndexManifestEntry) -> _FileKey:
     return entry.partition, entry.bucket, entry.file_name
 
 
-def _marked(entries: Iterable[IndexManifestEntry]) -> list[_Place]:
-    """The data files whose vectors these index files hold."""
+def _files_with_vectors(entries: Iterable[IndexManifestEntry]) -> list[_FileKey]:
+    """Return the data files whose deletion vectors are in these index files."""
     return [(e.partition, e.bucket, r.data_file) for e in entries for r in e.deletion_vectors or ()]
 
 
-def _changed(entry: IndexManifestEntry) -> CommitConflict:
+def _vectors_changed_error(entry: IndexManifestEntry) -> CommitConflict:
     return CommitConflict(
-        f"the deletion vectors of bucket {entry.bucket} were changed by another commit", files=[entry.file_name]
+        f"Deletion vectors of bucket {entry.bucket} were changed by another commit", files=[entry.file_name]
     )

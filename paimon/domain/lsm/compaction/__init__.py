@@ -1,0 +1,1 @@
+"""Compaction of one bucket: which runs are picked, and what happens to each of their files."""

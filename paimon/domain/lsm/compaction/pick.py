@@ -1,8 +1,10 @@
-"""Which runs of a merge tree are compacted next, and to which level.
+"""Pick the sorted runs of a bucket that are compacted next, and the level of the result.
 
-Law: a pick is the newest runs without a gap, so that what it writes lies below all that it leaves; a level above 0 is
-taken whole or not at all; the output never stays on level 0. Source: `UniversalCompaction`, `EarlyFullCompaction`,
-`ForceUpLevel0Compaction`, `CompactStrategy`, `MergeTreeCompactManager`.
+Invariant: a pick is the newest runs without a gap, so that its output is older than all runs that remain. A level
+above 0 is taken completely or not at all. The output is never on level 0.
+
+Source: `UniversalCompaction`, `EarlyFullCompaction`, `ForceUpLevel0Compaction`, `CompactStrategy`,
+`MergeTreeCompactManager`.
 """
 
 from __future__ import annotations
@@ -16,75 +18,103 @@ from paimon.domain.lsm.compaction.tree import CompactUnit, LevelRun, MergeTree
 def pick(
     tree: MergeTree, rules: CompactionRules, now_millis: int, hour: int, idle_triggers: int = 0
 ) -> CompactUnit | None:
-    """What to compact now; None where nothing asks for it.
+    """Pick what to compact now.
 
     Parameters
     ----------
+    tree : MergeTree
+        The runs of the bucket.
+    rules : CompactionRules
+        The options of the table.
     now_millis : int
-        The clock that stamps files: local wall-clock time encoded as if UTC.
+        The clock that stamps files: local wall-clock time, encoded as if it were UTC.
     hour : int
         Local hour of the day, 0 to 23.
     idle_triggers : int
-        How often nothing but its age asked for level 0 since it was last forced up.
+        How many times in a row level 0 was left because only `force_level_0` asked for a compaction.
+
+    Returns
+    -------
+    CompactUnit, optional
+        None where no rule asks for a compaction.
     """
     runs = tree.runs
-    count = _early_full(tree, rules, now_millis) or _universal(runs, rules, hour)
+    count = _count_early_full_runs(tree, rules, now_millis) or _count_universal_runs(runs, rules, hour)
     if not count and rules.force_level_0 and idle_triggers + 1 >= rules.force_interval:
-        count = _grown(runs, rules, hour, sum(run.level == 0 for run in runs), forced=True)
-    return _worthwhile(_unit(tree, count)) if count else None
+        count = _extend_by_size_ratio(runs, rules, hour, sum(run.level == 0 for run in runs), forced=True)
+    return _drop_if_pointless(_build_unit(tree, count)) if count else None
 
 
 def pick_full(tree: MergeTree, rules: CompactionRules, marked: Collection[str] = ()) -> CompactUnit | None:
-    """What a full compaction asked for takes: all runs, to the top level.
+    """Pick all runs, for a full compaction to the top level.
 
-    Of a tree that is there already, the files are taken that must be rewritten: `marked` names those with deletion
-    vectors.
+    If all files are on the top level already, only those are taken that must be rewritten.
+
+    Parameters
+    ----------
+    tree : MergeTree
+        The runs of the bucket.
+    rules : CompactionRules
+        The options of the table.
+    marked : collection of str
+        Names of the files that have deletion vectors.
+
+    Returns
+    -------
+    CompactUnit, optional
+        None where there is nothing to do.
     """
     if not tree.runs:
         return None
     if [run.level for run in tree.runs] == [tree.top_level]:
         files = tuple(f for f in tree.files if rules.rewrite_all or f.file_name in marked)
         return CompactUnit(tree.top_level, files, one_by_one=True) if files else None
-    return _unit(tree, len(tree.runs))
+    return _build_unit(tree, len(tree.runs))
 
 
-def _early_full(tree: MergeTree, rules: CompactionRules, now_millis: int) -> int:
-    """All runs, where there are several and age or size asks for a full compaction; else 0."""
+def _count_early_full_runs(tree: MergeTree, rules: CompactionRules, now_millis: int) -> int:
+    """Return the number of all runs where age or size asks for a full compaction of several runs; otherwise 0."""
     runs = tree.runs
     if len(runs) < 2:
         return 0
     below_top = sum(run.size_bytes for run in runs if run.level != tree.top_level)
     total = sum(run.size_bytes for run in runs)
     due = (
-        _interval_over(tree, rules, now_millis)
+        _is_interval_over(tree, rules, now_millis)
         or (rules.total_size_bytes is not None and total < rules.total_size_bytes)
         or (rules.incremental_bytes is not None and below_top > rules.incremental_bytes)
     )
     return len(runs) if due else 0
 
 
-def _interval_over(tree: MergeTree, rules: CompactionRules, now_millis: int) -> bool:
+def _is_interval_over(tree: MergeTree, rules: CompactionRules, now_millis: int) -> bool:
+    """Return whether the last full compaction is older than `compaction.optimization-interval`, or there was none."""
     if rules.optimization_interval_millis is None:
         return False
     made = [f.creation_time_millis or 0 for run in tree.runs if run.level == tree.top_level for f in run.files]
     return not made or now_millis - max(made) > rules.optimization_interval_millis
 
 
-def _universal(runs: Sequence[LevelRun], rules: CompactionRules, hour: int) -> int:
-    """How many runs size amplification, size ratio or their number ask for."""
+def _count_universal_runs(runs: Sequence[LevelRun], rules: CompactionRules, hour: int) -> int:
+    """Return how many runs the size amplification, the size ratio or the number of runs asks for."""
     if len(runs) < rules.trigger:
         return 0
     newer = sum(run.size_bytes for run in runs[:-1])
     if runs and newer * 100 > rules.max_amplification_percent * runs[-1].size_bytes:
         return len(runs)
-    by_ratio = _grown(runs, rules, hour, 1)
+    by_ratio = _extend_by_size_ratio(runs, rules, hour, 1)
     if by_ratio or len(runs) == rules.trigger:
         return by_ratio
-    return _grown(runs, rules, hour, len(runs) - rules.trigger + 1)
+    return _extend_by_size_ratio(runs, rules, hour, len(runs) - rules.trigger + 1)
 
 
-def _grown(runs: Sequence[LevelRun], rules: CompactionRules, hour: int, count: int, forced: bool = False) -> int:
-    """The first `count` runs and those after them that are not much larger; 0 for a single run nobody forces."""
+def _extend_by_size_ratio(
+    runs: Sequence[LevelRun], rules: CompactionRules, hour: int, count: int, forced: bool = False
+) -> int:
+    """Return how many runs to take: the first `count` runs, and the following ones that are not much larger.
+
+    A single run is taken only where `forced`.
+    """
     if count == 0:
         return 0
     percent = 100 + rules.size_ratio + rules.off_peak.ratio_at(hour)
@@ -97,7 +127,8 @@ def _grown(runs: Sequence[LevelRun], rules: CompactionRules, hour: int, count: i
     return count if forced or count > 1 else 0
 
 
-def _unit(tree: MergeTree, count: int) -> CompactUnit:
+def _build_unit(tree: MergeTree, count: int) -> CompactUnit:
+    """Return the first `count` runs as a unit, with more level-0 runs where the output would be on level 0."""
     runs = tree.runs
     level = 0
     if count < len(runs):
@@ -110,6 +141,7 @@ def _unit(tree: MergeTree, count: int) -> CompactUnit:
     return CompactUnit(level, [f for run in runs[:count] for f in run.files])
 
 
-def _worthwhile(unit: CompactUnit) -> CompactUnit | None:
+def _drop_if_pointless(unit: CompactUnit) -> CompactUnit | None:
+    """Return None where the unit is a single file that is on its output level already."""
     done = len(unit.files) == 1 and unit.files[0].level == unit.output_level
     return unit if unit.files and not done else None

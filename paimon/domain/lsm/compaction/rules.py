@@ -1,28 +1,41 @@
-"""What a table's options say about compacting its merge trees.
+"""The options of a table that control the compaction of its LSM trees.
 
-Law: only the options decide, with Java's defaults. Source: `CoreOptions`, `OffPeakHours`.
+Invariant: only options decide, with the defaults of Java.
+
+Source: `CoreOptions`, `OffPeakHours`.
 """
 
 from __future__ import annotations
 
 from attrs import field, frozen
 
-from paimon.domain.lsm.expiry.rule import RecordExpiry
+from paimon.domain.lsm.record_expiry import RecordExpiry
+from paimon.domain.merge.merge_engines import is_newest_winning
 from paimon.domain.options.table_options import TableOptions
 
 
 @frozen
 class OffPeak:
-    """Hours of the day in which more may be compacted: `start` counts, `end` does not; it may lie before `start`."""
+    """Hours of the day in which more may be compacted.
+
+    Parameters
+    ----------
+    start_hour : int
+        First hour, 0 to 23; -1 for none. It may be larger than `end_hour`.
+    end_hour : int
+        First hour that is not included.
+    ratio : int
+        Percent that these hours add to the size ratio.
+    """
 
     start_hour: int = -1
     end_hour: int = -1
     ratio: int = 0
 
     def ratio_at(self, hour: int) -> int:
-        """The percent that this hour adds to the size ratio."""
+        """Return the percent that a local hour of the day adds to the size ratio."""
         start, end = self.start_hour, self.end_hour
-        if start == -1 or end == -1 or start == end:
+        if -1 in (start, end) or start == end:
             return 0
         inside = start <= hour < end if start < end else hour >= start or hour < end
         return self.ratio if inside else 0
@@ -30,42 +43,46 @@ class OffPeak:
 
 @frozen(hash=False)
 class CompactionRules:
-    """When sorted runs are compacted.
+    """When sorted runs are compacted, and how.
 
     Parameters
     ----------
     trigger : int
-        Sorted runs that start a compaction.
+        Number of sorted runs that starts a compaction.
+    levels : int
+        Number of levels, level 0 included.
     max_amplification_percent : int
-        Size of all runs but the last, in percent of the last one's, above which everything is compacted.
+        A full compaction starts when all runs but the oldest are larger than this percentage of the oldest.
     size_ratio : int
-        Percent by which the next run may be larger than those taken before it.
+        Percent by which the next run may be larger than the runs taken before it.
+    off_peak : OffPeak
+        Hours in which the size ratio is larger.
     optimization_interval_millis : int, optional
         Time between full compactions.
     total_size_bytes : int, optional
-        Smaller trees are compacted in full.
+        Smaller trees are compacted completely.
     incremental_bytes : int, optional
-        Data below the top level, above which everything is compacted.
+        Bytes below the top level from which everything is compacted.
     force_level_0 : bool
-        Take level 0 even where nothing else asks for it.
+        Compact level 0 also where no other rule asks for it.
     force_interval : int
-        But only at every so many-th time that nothing else asked for it.
+        Apply `force_level_0` only at every n-th such opportunity.
     rewrite_all : bool
         Rewrite also the files that could be kept.
     small_file_bytes : int
-        Smaller files are worth rewriting.
-    looks_up : bool
-        What leaves level 0 is merged with what the levels above the output hold of its keys.
+        Smaller files are rewritten.
+    needs_lookup : bool
+        Merge what leaves level 0 with the older records of its keys on the levels above the output.
     producer : str
         The changelog producer.
     newest_wins : bool
-        Merging never changes a newer record: the engine is deduplicate and no sequence field orders records.
+        Merging never changes a newer record: the engine is deduplicate and there is no sequence field.
     options : TableOptions
-        The table's options, for the formats of levels.
+        The options of the table, for the file formats of levels.
     expiry : RecordExpiry, optional
-        Which records are too old to be written again.
+        Which records are expired.
     expired : frozenset of str
-        The files that hold some of them, by their statistics.
+        Names of the files that may hold expired records, by their statistics.
     """
 
     trigger: int = 5
@@ -80,7 +97,7 @@ class CompactionRules:
     force_interval: int = 1
     rewrite_all: bool = False
     small_file_bytes: int = 0
-    looks_up: bool = False
+    needs_lookup: bool = False
     producer: str = "none"
     newest_wins: bool = True
     options: TableOptions = field(factory=TableOptions, repr=False)
@@ -89,7 +106,7 @@ class CompactionRules:
 
     @classmethod
     def of(cls, options: TableOptions) -> CompactionRules:
-        """The rules of a primary-key table."""
+        """Return the rules of a primary-key table."""
         start, end = options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour
         return cls(
             trigger=options.compaction_trigger,
@@ -104,8 +121,8 @@ class CompactionRules:
             force_interval=options.lookup_compact_interval if options.needs_lookup else 1,
             rewrite_all=options.compaction_force_rewrite_all_files,
             small_file_bytes=int(options.target_file_size_bytes(True) * options.compaction_small_file_ratio),
-            looks_up=options.needs_lookup,
+            needs_lookup=options.needs_lookup,
             producer=options.changelog_producer,
-            newest_wins=options.merge_engine == "deduplicate" and not options.sequence_fields,
+            newest_wins=is_newest_winning(options.merge_engine) and not options.sequence_fields,
             options=options,
         )

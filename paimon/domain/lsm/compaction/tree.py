@@ -1,7 +1,8 @@
-"""The runs of one merge tree in the order in which compaction takes them, and the unit that it takes.
+"""The sorted runs of one bucket in the order in which compaction takes them, and the unit that it takes.
 
-Law: each level-0 file is a run of its own, newest first; each level above is one run. Source: `Levels`,
-`LevelSortedRun`, `CompactUnit`.
+Invariant: each level-0 file is a run of its own, the newest first. Each level above is one run.
+
+Source: `Levels`, `LevelSortedRun`, `CompactUnit`.
 """
 
 from __future__ import annotations
@@ -19,27 +20,35 @@ def _files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
 
 @frozen
 class LevelRun:
-    """One sorted run: a file of level 0, or all files of a level above."""
+    """One sorted run: a file of level 0, or all files of a higher level."""
 
     level: int
     files: tuple[DataFileMeta, ...] = field(converter=_files)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its files."""
+        """The size of its files in bytes."""
         return sum(f.file_size for f in self.files)
 
 
 @frozen
 class MergeTree:
-    """All runs of a bucket, newest first, and the top level."""
+    """All runs of a bucket, the newest first, and the number of the top level."""
 
     runs: tuple[LevelRun, ...]
     top_level: int
 
     @classmethod
     def of(cls, files: Iterable[DataFileMeta], levels: int) -> MergeTree:
-        """The tree of a bucket's live files; there are at least `levels` levels, and as many as the files need."""
+        """Return the tree of the live files of a bucket.
+
+        Parameters
+        ----------
+        files : iterable of DataFileMeta
+            The live files, in any order.
+        levels : int
+            The option `num-levels`. The tree has more levels where the files need them.
+        """
         by_level: dict[int, list[DataFileMeta]] = {}
         for file in files:
             by_level.setdefault(file.level, []).append(file)
@@ -54,19 +63,20 @@ class MergeTree:
 
     @property
     def files(self) -> tuple[DataFileMeta, ...]:
-        """All files."""
+        """All files, run after run."""
         return tuple(f for run in self.runs for f in run.files)
 
 
 def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
+    """Return the sort key of level-0 files: the newest first."""
     return -file.max_sequence_number, file.min_sequence_number, file.creation_time_millis or 0, file.file_name
 
 
 @frozen
 class CompactUnit:
-    """Files to compact together, and the level they go to.
+    """Files to compact together, and the level of the result.
 
-    `one_by_one` files are each rewritten for itself, and stay in their level.
+    Where `one_by_one`, each file is rewritten separately and stays on its level.
     """
 
     output_level: int

@@ -1,10 +1,13 @@
-"""What happens to each file of a compaction unit.
+"""Plan what happens to each file of a compaction unit: rewrite, upgrade to another level, or examine for a changelog.
 
-Law: files that overlap others, and small ones, are rewritten; a large file that overlaps none only changes its level.
-Deletes are dropped only where no older record of their keys can lie below the output: it is the highest level that
-holds files, or deletion vectors take those records away. A file with deletes never reaches the top level as it is.
-Where lookups are needed, what leaves level 0 is merged with older records, so that its file moves only where that
-cannot change it. Source: `MergeTreeCompactTask`, `MergeTreeCompactManager`, `LookupMergeTreeCompactRewriter`,
+Files that overlap others, and small files, are rewritten. A large file that overlaps none only changes its level.
+Where lookups are needed, a file leaves level 0 unchanged only if older records cannot change it.
+
+Invariant: retracts are dropped only where no older record of their keys can be below the output. That is the case on
+the highest level that holds files, or where deletion vectors remove the older records. A file with retracts is never
+moved to the top level unchanged.
+
+Source: `MergeTreeCompactTask`, `MergeTreeCompactManager`, `LookupMergeTreeCompactRewriter`,
 `FullChangelogMergeTreeCompactRewriter`.
 """
 
@@ -17,17 +20,18 @@ from attrs import frozen
 
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
-from paimon.domain.lsm.expiry.rule import RecordExpiry
-from paimon.domain.lsm.sorted_run import Section, SortedRun, sections
+from paimon.domain.lsm.record_expiry import RecordExpiry
+from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.types.data_types import DataType
 
 
 class Merging(Enum):
-    """What rewriting asks for besides merging the records of the files.
+    """What rewriting files needs besides their own records.
 
-    LOOKUP: the newest older record of each key, from the levels above the output where the files hold none; the
-    difference from it is the changelog of producer lookup. TOP: the difference from the records of the top level.
+    PLAIN: nothing. LOOKUP: the newest older record of each key, from the levels above the output where the files hold
+    none; the difference from it is the changelog of producer `lookup`. TOP: the records of the top level; the
+    difference from them is the changelog of producer `full-compaction`.
     """
 
     PLAIN = "plain"
@@ -42,15 +46,15 @@ class UnitPlan:
     Parameters
     ----------
     output_level : int
-        Where everything goes.
+        The level of all results.
     drop_deletes : bool
         Leave retracts out of what is rewritten.
     rewrites : tuple of tuple of Section
-        Each group of sections, ascending by key, becomes files of its own.
+        Each group of sections, ascending by key, is written to files of its own.
     upgrades : tuple of DataFileMeta
         Files that only change their level.
     examined : tuple of DataFileMeta
-        Those of the upgrades that are read all the same, for what they change.
+        Those upgrades that are read for a changelog or for deletion vectors.
     above : tuple of DataFileMeta
         The files of the levels above the output, where lookups are needed.
     top_level : int
@@ -74,41 +78,74 @@ class UnitPlan:
         return tuple(f for group in self.rewrites for section in group for run in section for f in run.files)
 
 
-def unit_plan(tree: MergeTree, unit: CompactUnit, rules: CompactionRules, key_types: Sequence[DataType]) -> UnitPlan:
-    """The work of a unit of a tree; `key_types` are those of the trimmed primary key."""
+def plan_unit(tree: MergeTree, unit: CompactUnit, rules: CompactionRules, key_types: Sequence[DataType]) -> UnitPlan:
+    """Plan the work of a unit.
+
+    Parameters
+    ----------
+    tree : MergeTree
+        The runs of the bucket.
+    unit : CompactUnit
+        The files to compact.
+    rules : CompactionRules
+        The options of the table.
+    key_types : sequence of DataType
+        Types of the trimmed primary key.
+
+    Returns
+    -------
+    UnitPlan
+        Every file of the unit is rewritten, upgraded, or on the output level already.
+    """
     level = unit.output_level
     drop = level != 0 and (level >= tree.highest_level or rules.options.deletion_vectors_enabled)
-    above = tuple(f for run in tree.runs if run.level > level for f in run.files) if rules.looks_up else ()
+    above = tuple(f for run in tree.runs if run.level > level for f in run.files) if rules.needs_lookup else ()
     if unit.one_by_one:
-        alone = tuple((_alone(f),) for f in unit.files)
-        return UnitPlan(level, drop, alone, above=above, top_level=tree.top_level, expiry=rules.expiry)
+        single_files = tuple((_to_single_file_section(f),) for f in unit.files)
+        return UnitPlan(level, drop, single_files, above=above, top_level=tree.top_level, expiry=rules.expiry)
     rewrites: list[tuple[Section, ...]] = []
     upgrades: list[DataFileMeta] = []
-    for group in _groups(sections(unit.files, key_types), rules.small_file_bytes):
+    for group in _group_sections(cut_into_sections(unit.files, key_types), rules.small_file_bytes):
         if len(group) > 1 or len(group[0]) > 1:
             rewrites.append(group)
             continue
         for file in group[0][0].files:
-            if _must_be_rewritten(file, level, tree.top_level, rules):
-                rewrites.append((_alone(file),))
+            if _must_rewrite(file, level, tree.top_level, rules):
+                rewrites.append((_to_single_file_section(file),))
             elif file.level != level:
                 upgrades.append(file)
     examined = tuple(f for f in upgrades if _is_examined(f, level, tree.top_level, rules))
     return UnitPlan(level, drop, tuple(rewrites), tuple(upgrades), examined, above, tree.top_level, rules.expiry)
 
 
-def merging_of(files: Sequence[DataFileMeta], plan: UnitPlan, rules: CompactionRules) -> Merging:
-    """What rewriting these files together asks for."""
+def choose_merging(files: Sequence[DataFileMeta], plan: UnitPlan, rules: CompactionRules) -> Merging:
+    """Return what rewriting these files together needs.
+
+    Parameters
+    ----------
+    files : sequence of DataFileMeta
+        The files of one group of `UnitPlan.rewrites`.
+    plan : UnitPlan
+        The plan of the unit.
+    rules : CompactionRules
+        The options of the table.
+
+    Returns
+    -------
+    Merging
+        TOP before LOOKUP before PLAIN.
+    """
     if rules.producer == "full-compaction" and plan.output_level == plan.top_level:
         return Merging.TOP
-    return Merging.LOOKUP if rules.looks_up and any(f.level == 0 for f in files) else Merging.PLAIN
+    return Merging.LOOKUP if rules.needs_lookup and any(f.level == 0 for f in files) else Merging.PLAIN
 
 
-def _must_be_rewritten(file: DataFileMeta, level: int, top: int, rules: CompactionRules) -> bool:
+def _must_rewrite(file: DataFileMeta, level: int, top: int, rules: CompactionRules) -> bool:
+    """Return whether a large file that overlaps no other file must be rewritten all the same."""
     may_hold_deletes = file.delete_row_count != 0
     if rules.rewrite_all or file.file_name in rules.expired or (level == top and may_hold_deletes):
         return True
-    if file.level != 0 or not rules.looks_up:
+    if file.level != 0 or not rules.needs_lookup:
         return False
     options = rules.options
     return (
@@ -119,15 +156,15 @@ def _must_be_rewritten(file: DataFileMeta, level: int, top: int, rules: Compacti
 
 
 def _is_examined(file: DataFileMeta, level: int, top: int, rules: CompactionRules) -> bool:
-    """Whether a file that only moves changes what the table holds, in a way that must be told or marked."""
+    """Return whether an upgraded file changes visible rows, so that a changelog or deletion vectors depend on it."""
     if rules.producer == "full-compaction" and level == top:
         return True
-    told = rules.producer == "lookup" or rules.options.deletion_vectors_enabled
-    return file.level == 0 and rules.looks_up and told
+    is_reported = rules.producer == "lookup" or rules.options.deletion_vectors_enabled
+    return file.level == 0 and rules.needs_lookup and is_reported
 
 
-def _groups(found: Sequence[Section], small_bytes: int) -> list[tuple[Section, ...]]:
-    """Neighbours that are rewritten together; large files that overlap none stand alone between them."""
+def _group_sections(found: Sequence[Section], small_bytes: int) -> list[tuple[Section, ...]]:
+    """Group neighboring sections that are rewritten together; a large file without overlap is a group of its own."""
     groups: list[tuple[Section, ...]] = []
     pending: list[Section] = []
     for section in found:
@@ -136,14 +173,14 @@ def _groups(found: Sequence[Section], small_bytes: int) -> list[tuple[Section, .
             continue
         for file in section[0].files:
             if file.file_size < small_bytes:
-                pending.append(_alone(file))
+                pending.append(_to_single_file_section(file))
                 continue
             if pending:
                 groups.append(tuple(pending))
                 pending = []
-            groups.append((_alone(file),))
+            groups.append((_to_single_file_section(file),))
     return [*groups, tuple(pending)] if pending else groups
 
 
-def _alone(file: DataFileMeta) -> Section:
+def _to_single_file_section(file: DataFileMeta) -> Section:
     return (SortedRun((file,)),)

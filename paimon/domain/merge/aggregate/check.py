@@ -1,7 +1,11 @@
-"""Whether a table's aggregates can be: the type of each column, and the options of each function.
+"""Check the aggregates of a table when it is created or altered: names, column types, and options of each function.
 
-Law: a refusal names the option at fault and says what it could be; what passes never fails for its type while rows
-are merged. Java refuses the same when a table is first written. Source: the factories of `FieldAggregatorFactory`.
+Java refuses the same, some of it when a table is first written.
+
+Invariant: a refusal names the option at fault and a correct value. What passes never fails for its type while rows are
+merged.
+
+Source: the factories of `FieldAggregatorFactory`.
 """
 
 from __future__ import annotations
@@ -9,23 +13,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
-from paimon.domain.merge.aggregate.registry import check_type
+from paimon.domain.merge.aggregate.aggregate_functions import AGGREGATE_FUNCTIONS, check_type
 from paimon.domain.merge.aggregate.rule import Aggregate
-from paimon.domain.merge.spec import AGGREGATING, MergeSpec
+from paimon.domain.merge.merge_engines import MERGE_ENGINES
+from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.schema.rules.layout import refuse
+from paimon.domain.schema.rules.layout import option_error
+from paimon.domain.schema.rules.merge import field_options
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.text import format_type
+from paimon.domain.types.type_text import format_type
 
 NULL_STRATEGIES = ("merge", "ignore", "error")
 _NESTED = ("nested_update", "nested_partial_update")
+_STORED_NAMES = (*AGGREGATE_FUNCTIONS, "ignored", "first_not_null_value")
+"""The names under which aggregate functions are stored. Tables with the last two may exist."""
+
+
+def check_function_names(schema: TableSchema, options: TableOptions) -> None:
+    """Refuse options that name an aggregate function which does not exist.
+
+    Raises
+    ------
+    InvalidRequest
+        With the option as its subject.
+    """
+    if not _has_aggregates(schema, options):
+        return
+    named = [(key, value) for key, _, value in field_options(options, "aggregate-function")]
+    if options.default_aggregate_function is not None:
+        named.append(("fields.default-aggregate-function", options.default_aggregate_function))
+    for key, name in named:
+        if name not in _STORED_NAMES:
+            hint = did_you_mean(name, _STORED_NAMES)
+            raise option_error(key, f"is {name!r}, which is not an aggregate function", hint)
+
+
+def _has_aggregates(schema: TableSchema, options: TableOptions) -> bool:
+    engine = MERGE_ENGINES.get(options.merge_engine)
+    return bool(schema.primary_keys) and engine is not None and engine.aggregates
 
 
 def check_aggregates(schema: TableSchema, options: TableOptions) -> None:
-    """Refuse what cannot be, of a primary-key table whose engine aggregates; InvalidRequest or Unsupported."""
-    if not schema.primary_keys or options.merge_engine not in AGGREGATING:
+    """Refuse aggregates that cannot be computed; tables without aggregates pass.
+
+    Raises
+    ------
+    InvalidRequest
+        An option does not fit its column or another option.
+    Unsupported
+        A function has no implementation.
+    """
+    if not _has_aggregates(schema, options):
         return
     spec = MergeSpec.of(schema, options)
     for aggregate in spec.aggregates:
@@ -46,12 +86,14 @@ def _key(aggregate: Aggregate, ending: str) -> str:
 def _wrong_type(aggregate: Aggregate, wanted: str) -> InvalidRequest:
     name, kind = aggregate.column.name, format_type(aggregate.column.type)
     reason = f"is {aggregate.function!r}, but column {name!r} is {kind}"
-    return refuse(_key(aggregate, "aggregate-function"), reason, f"it takes {wanted}")
+    return option_error(_key(aggregate, "aggregate-function"), reason, f"it takes {wanted}")
 
 
 def _check_retracts(aggregate: Aggregate, spec: MergeSpec) -> None:
     if spec.engine == "aggregation" and spec.removes_on_delete and aggregate.ignore_retract:
-        raise refuse(_key(aggregate, "ignore-retract"), "does not go with 'aggregation.remove-record-on-delete'")
+        raise option_error(
+            _key(aggregate, "ignore-retract"), "cannot be combined with 'aggregation.remove-record-on-delete'"
+        )
 
 
 def _check_listagg(aggregate: Aggregate) -> None:
@@ -65,14 +107,18 @@ def _check_nested(aggregate: Aggregate) -> None:
     if not isinstance(kind, dt.ArrayType) or not isinstance(kind.element, dt.RowType):
         raise _wrong_type(aggregate, "ARRAY<ROW<...>>")
     if aggregate.function == "nested_partial_update" and not aggregate.nested_key:
-        raise refuse(_key(aggregate, "nested-key"), "is missing, but 'nested_partial_update' needs it")
+        raise option_error(_key(aggregate, "nested-key"), "is missing, but 'nested_partial_update' needs it")
     _check_fields(_key(aggregate, "nested-key"), aggregate.nested_key, kind.element.fields)
     _check_fields(_key(aggregate, "nested-sequence-field"), aggregate.nested_sequence, kind.element.fields)
     if aggregate.null_keys not in NULL_STRATEGIES:
-        hint = f"it is one of {', '.join(NULL_STRATEGIES)}"
-        raise refuse(_key(aggregate, "nested-key-null-strategy"), f"is {aggregate.null_keys!r}", hint)
+        hint = f"use one of {', '.join(NULL_STRATEGIES)}"
+        raise option_error(
+            _key(aggregate, "nested-key-null-strategy"), f"is {aggregate.null_keys!r}, which is no strategy", hint
+        )
     if aggregate.count_limit is not None and aggregate.count_limit < 0:
-        raise refuse(_key(aggregate, "count-limit"), f"is {aggregate.count_limit}", "give a number of rows")
+        raise option_error(
+            _key(aggregate, "count-limit"), f"is {aggregate.count_limit}, which is negative", "set a number of rows"
+        )
 
 
 def _check_key_time(aggregate: Aggregate) -> None:
@@ -85,11 +131,11 @@ def _check_key_time(aggregate: Aggregate) -> None:
     time = next((f for f in fields if f.name == aggregate.time_field), fields[-1])
     if not isinstance(time.type, dt.CHARACTER_TYPES):
         reason = f"means {time.name!r}, which is {format_type(time.type)}"
-        raise refuse(_key(aggregate, "ts-field"), reason, "times are compared as text: name a STRING field")
+        raise option_error(_key(aggregate, "ts-field"), reason, "times are compared as text, so name a STRING field")
 
 
 def _check_fields(option: str, names: Sequence[str], fields: Sequence[DataField]) -> None:
     known = [f.name for f in fields]
     for name in names:
         if name not in known:
-            raise refuse(option, f"names {name!r}, which is no field of its rows", did_you_mean(name, known))
+            raise option_error(option, f"names {name!r}, which is no field of its rows", did_you_mean(name, known))

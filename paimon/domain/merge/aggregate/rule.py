@@ -1,18 +1,19 @@
 """How one column is aggregated: the function and its options.
 
-Law: a column's own options only; older names of functions mean the newer ones. Source: `CoreOptions`,
-`FieldAggregatorFactory`.
+Invariant: only the options of the column decide. Every spelling of a function means the same function.
+
+Source: `CoreOptions`, `FieldAggregatorFactory`.
 """
 
 from __future__ import annotations
 
 from attrs import frozen
 
+from paimon.domain.options.known_options import canonical_function
 from paimon.domain.options.parse import parse_bool, parse_int, parse_list
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.types.data_types import DataField
 
-OLDER_NAMES = {"first_not_null_value": "first_non_null_value", "nested-update": "nested_update"}
 LAST_VALUE = "last_value"
 LAST_NON_NULL_VALUE = "last_non_null_value"
 PRIMARY_KEY = "primary-key"
@@ -25,23 +26,23 @@ class Aggregate:
     Parameters
     ----------
     column : DataField
-        The column.
+        The aggregated column.
     function : str
         Name of the function.
     ignore_retract : bool
-        -U and -D records leave the value alone.
+        Whether -U and -D records do not change the value.
     distinct : bool
-        `listagg`, `collect`: each element once.
+        `listagg`, `collect`: whether each element occurs once.
     delimiter : str
-        `listagg`: what stands between elements.
+        `listagg`: the text between elements.
     nested_key, nested_sequence : tuple of str
-        `nested_update`, `nested_partial_update`: the fields that identify a row, and those that order rows of one key.
+        `nested_update`, `nested_partial_update`: the fields that identify a row, and that order rows of one key.
     null_keys : str
-        What becomes of rows with a null in their nested key: ``merge``, ``ignore`` or ``error``.
+        What happens to rows with a null in their nested key: ``merge``, ``ignore`` or ``error``.
     count_limit : int, optional
-        `nested_update`: how many rows are kept.
+        `nested_update`: the maximal number of rows.
     time_field : str, optional
-        `merge_map_with_keytime`: the field that orders values of one key; the last one by default.
+        `merge_map_with_keytime`: the field that orders values with one key; by default the last field.
     """
 
     column: DataField
@@ -57,29 +58,47 @@ class Aggregate:
 
     @classmethod
     def of(cls, column: DataField, function: str, options: TableOptions) -> Aggregate:
-        """The aggregate that a table's options say for a column."""
-        def text(ending: str) -> str | None:
+        """Return the aggregate that the options of a table define for a column.
+
+        Parameters
+        ----------
+        column : DataField
+            The column.
+        function : str
+            Name of the function, in any of its spellings.
+        options : TableOptions
+            The options of the table.
+
+        Returns
+        -------
+        Aggregate
+            Its options are parsed but not checked; see `check_aggregates`.
+        """
+
+        def read_text(ending: str) -> str | None:
+            """Return the text of an option of the column."""
             return options.values.get(f"fields.{column.name}.{ending}")
 
-        def flag(ending: str) -> bool:
-            return parse_bool(text(ending) or "false", f"fields.{column.name}.{ending}")
+        def read_flag(ending: str) -> bool:
+            """Return an option of the column that is true or false."""
+            return parse_bool(read_text(ending) or "false", f"fields.{column.name}.{ending}")
 
-        limit, delimiter = text("count-limit"), text("list-agg-delimiter")
+        limit, delimiter = read_text("count-limit"), read_text("list-agg-delimiter")
         return cls(
             column=column,
-            function=OLDER_NAMES.get(function, function),
-            ignore_retract=flag("ignore-retract"),
-            distinct=flag("distinct"),
+            function=canonical_function(function),
+            ignore_retract=read_flag("ignore-retract"),
+            distinct=read_flag("distinct"),
             delimiter="," if delimiter is None else delimiter,
-            nested_key=parse_list(text("nested-key") or ""),
-            nested_sequence=parse_list(text("nested-sequence-field") or ""),
-            null_keys=text("nested-key-null-strategy") or "merge",
+            nested_key=parse_list(read_text("nested-key") or ""),
+            nested_sequence=parse_list(read_text("nested-sequence-field") or ""),
+            null_keys=read_text("nested-key-null-strategy") or "merge",
             count_limit=None if limit is None else parse_int(limit, f"fields.{column.name}.count-limit"),
-            time_field=text("ts-field"),
+            time_field=read_text("ts-field"),
         )
 
 
 def function_of(column: str, options: TableOptions) -> str | None:
-    """The name of the function that the options give a column, its own or the default one; None where there is none."""
+    """Return the name of a column's function: its own or the default one; None where no option sets one."""
     own = options.values.get(f"fields.{column}.aggregate-function")
     return options.default_aggregate_function if own is None else own

@@ -1,0 +1,1 @@
+"""The rules of `check_schema`, one module a subject."""

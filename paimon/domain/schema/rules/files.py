@@ -1,7 +1,6 @@
-"""Whether file formats can hold the columns, and whether stored scan options agree.
+"""Checks that file formats can hold the columns, and that stored scan options agree.
 
-Law: one function a subject, one sentence a refusal; see `validate`. Source: `SchemaValidation.validateStartupMode`,
-the formats' `validateDataFields`.
+Source: `SchemaValidation.validateStartupMode`, the formats' `validateDataFields`.
 """
 
 from __future__ import annotations
@@ -9,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.options.layout_options import FILE_FORMATS
 from paimon.domain.options.parse import parse_levels, parse_list
 from paimon.domain.options.table_options import TableOptions
-from paimon.domain.schema.rules.layout import refuse
+from paimon.domain.schema.rules.layout import option_error
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
-from paimon.domain.types.text import format_type
-from paimon.domain.types.walk import all_types
+from paimon.domain.types.nested_types import all_types
+from paimon.domain.types.type_text import format_type
 
 LATEST_DELTA = "latest-delta"
-"""The scan mode of what the latest snapshot appended (Java's Paimon 2.x)."""
-COLUMN_FORMATS = ("parquet", "orc", "avro")
+"""The scan mode that reads what the latest snapshot appended (Java's Paimon 2.x)."""
 _FOREIGN_FORMATS = ("csv", "json", "text", "lance", "vortex", "row", "blob")
 _SCAN_GROUPS: Mapping[str, tuple[str, ...]] = {
     "from-timestamp": ("scan.timestamp", "scan.timestamp-millis"),
@@ -30,11 +29,11 @@ _SCAN_GROUPS: Mapping[str, tuple[str, ...]] = {
     "from-creation-timestamp": ("scan.creation-time-millis",),
     "incremental": ("incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag"),
 }
-"""Scan mode -> the options of which it needs exactly one."""
+"""By scan mode: the options of which it needs exactly one."""
 
 
 def check_files(schema: TableSchema, options: TableOptions) -> None:
-    """Refuse what does not fit."""
+    """Refuse formats that cannot hold a column, file indexes of unknown columns, and contradicting scan options."""
     for option, name in _formats(options):
         _check_format(schema, option, name)
     _check_file_indexes(schema, options)
@@ -50,16 +49,22 @@ def _formats(options: TableOptions) -> list[tuple[str, str]]:
 
 def _check_format(schema: TableSchema, option: str, name: str) -> None:
     if name in _FOREIGN_FORMATS:
-        raise Unsupported(f"file format {name!r} of option {option!r}", hint=f"use one of {', '.join(COLUMN_FORMATS)}")
-    if name not in COLUMN_FORMATS:
-        raise refuse(option, f"is {name!r}, which is no file format", did_you_mean(name, COLUMN_FORMATS))
+        raise Unsupported(f"file format {name!r} of option {option!r}", hint=f"use one of {', '.join(FILE_FORMATS)}")
+    if name not in FILE_FORMATS:
+        raise option_error(option, f"is {name!r}, which is not a file format", did_you_mean(name, FILE_FORMATS))
     for column in schema.fields:
         for part in all_types(column.type):
             if not _holds(name, part):
                 raise InvalidRequest(
-                    f"column {column.name!r} holds {format_type(part)}, which {name} files cannot", subject=column.name,
+                    f"Column {column.name!r} contains {format_type(part)}, which {name} files cannot store",
+                    subject=column.name,
                     hint="use another type, or another 'file.format'",
                 )
+
+
+def can_store_columns(schema: TableSchema, format_name: str) -> bool:
+    """Return whether files of a format can store all columns of the table."""
+    return all(_holds(format_name, part) for column in schema.fields for part in all_types(column.type))
 
 
 def _holds(name: str, data_type: DataType) -> bool:
@@ -81,19 +86,27 @@ def _check_file_indexes(schema: TableSchema, options: TableOptions) -> None:
             for name in parse_list(value):
                 column = name.partition("[")[0]
                 if column not in schema.fields_by_name:
-                    raise refuse(key, f"names {column!r}, which is no column", did_you_mean(column, schema.names))
+                    raise option_error(
+                        key, f"names {column!r}, which does not exist", did_you_mean(column, schema.names)
+                    )
 
 
 def check_scan(options: TableOptions) -> None:
-    """At most one way of travelling is given, and the scan mode has what it needs."""
+    """Check that at most one point of time travel is given, and that the scan mode has the option that it needs.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming the option at fault.
+    """
     mode = options.scan_mode
     given = [k for k in dict.fromkeys(k for keys in _SCAN_GROUPS.values() for k in keys) if k in options.values]
     if len(given) > 1:
-        raise refuse(given[1], f"does not go with {given[0]!r}", "keep one of them")
+        raise option_error(given[1], f"cannot be combined with {given[0]!r}", "leave out one of them")
     wanted = _SCAN_GROUPS.get(mode, ())
     if mode == "default":
         return
     if wanted and not any(key in wanted for key in given):
-        raise refuse("scan.mode", f"is {mode!r}, which needs one of {', '.join(wanted)}")
+        raise option_error("scan.mode", f"is {mode!r}, which needs one of {', '.join(wanted)}")
     if given and given[0] not in wanted:
-        raise refuse(given[0], f"does not go with scan mode {mode!r}")
+        raise option_error(given[0], f"cannot be combined with scan mode {mode!r}")

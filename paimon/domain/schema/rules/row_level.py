@@ -1,6 +1,6 @@
 """Which tables can delete and update single rows, and which columns an update may set.
 
-Law: what a table's merge engine would drop or refuse is refused before anything is read, with what to change.
+Invariant: what a table's merge engine would drop or refuse is refused before anything is read, with what to change.
 Source: `PrimaryKeyTableUtils.validatePKUpsertDeletable`, `RowLevelOp`, `RowLevelHelper`.
 """
 
@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.defaults import read_defaults
+from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.rules.merge import field_options
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.data_types import DataField
@@ -22,8 +24,10 @@ def check_deletable(table: TableDefinition) -> None:
 
     Raises
     ------
-    Unsupported, InvalidRequest
-        Naming the option at fault.
+    Unsupported
+        Rows must keep their ids, or lie in several files.
+    InvalidRequest
+        The merge engine drops deletes; the message names the option to change.
     """
     _check_rows_stay_whole(table, keeps_files=table.options.deletion_vectors_enabled)
     options = table.options
@@ -31,32 +35,80 @@ def check_deletable(table: TableDefinition) -> None:
         return
     if options.ignore_delete:
         raise InvalidRequest(
-            f"{table.identifier} ignores deletes", subject="ignore-delete", hint="the option ignore-delete says so"
+            f"Table {table.table_name!r} ignores deletes",
+            subject="ignore-delete",
+            hint="use a table without 'ignore-delete'",
         )
     hint = _delete_hint(options)
     if hint is not None:
         raise InvalidRequest(
-            f"{table.identifier} takes no deletes with merge-engine {options.merge_engine!r}",
+            f"Table {table.table_name!r} does not accept deletes with merge engine {options.merge_engine!r}",
             subject="merge-engine",
             hint=hint,
         )
 
 
-def check_updatable(table: TableDefinition, columns: Iterable[str]) -> tuple[DataField, ...]:
-    """The columns to be set; refuses a table whose rows cannot be updated, and columns that cannot be set.
+def check_mergeable(table: TableDefinition) -> None:
+    """Refuse a table into which no source can be merged, whatever the clauses are.
 
     Raises
     ------
-    Unsupported, InvalidRequest
+    Unsupported
+        Rows lie in several files, in postponed buckets, or are shown with other values than stored.
+    """
+    options = table.options
+    for key, used in (
+        ("data-evolution.enabled", options.data_evolution_enabled),
+        ("row-tracking.enabled", options.row_tracking_enabled),
+    ):
+        if used:
+            raise Unsupported(f"merging into a table with option {key!r}", hint="use Java's Paimon")
+    if options.bucket == POSTPONED:
+        raise Unsupported(
+            f"merging into table {table.table_name!r} with postponed buckets, whose rows cannot be read before a "
+            "compaction",
+            hint="write the rows instead; the merge engine combines them with the old ones",
+        )
+    shown = read_defaults(table.schema, options)
+    if shown:
+        name = next(iter(shown))
+        raise Unsupported(
+            f"merging into a table with option 'fields.{name}.default-value'",
+            hint="use Table.alter_column_default instead",
+        )
+
+
+def check_updatable(table: TableDefinition, columns: Iterable[str], moves_rows: bool = False) -> tuple[DataField, ...]:
+    """Return the columns that an update sets; refuse tables and columns that cannot be updated.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table to update.
+    columns : iterable of str
+        The names of the columns to set.
+    moves_rows : bool
+        Whether rows may move to other partitions.
+
+    Returns
+    -------
+    tuple of DataField
+        The columns, in the order given.
+
+    Raises
+    ------
+    Unsupported
+        Rows must keep their ids, or lie in several files.
+    InvalidRequest
         Naming the option or column at fault.
     """
     _check_rows_stay_whole(table, keeps_files=False)
     schema, options = table.schema, table.options
     if schema.primary_keys and options.merge_engine not in _UPDATABLE:
         raise InvalidRequest(
-            f"{table.identifier} takes no updates with merge-engine {options.merge_engine!r}",
+            f"Table {table.table_name!r} does not accept updates with merge engine {options.merge_engine!r}",
             subject="merge-engine",
-            hint="write the rows: the merge engine says what becomes of them",
+            hint="write the new rows instead; the merge engine combines them with the old ones",
         )
     if schema.primary_keys:
         _check_no_aggregates(table)
@@ -64,11 +116,12 @@ def check_updatable(table: TableDefinition, columns: Iterable[str]) -> tuple[Dat
     found = []
     for name in columns:
         if name not in known:
-            raise InvalidRequest(f"there is no column {name!r}", subject=name, hint=did_you_mean(name, known))
-        for what, keys in (("the primary key", schema.primary_keys), ("the partition keys", schema.partition_keys)):
+            raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, known))
+        partition_keys = () if moves_rows else schema.partition_keys
+        for what, keys in (("the primary key", schema.primary_keys), ("the partition keys", partition_keys)):
             if name in keys:
                 raise InvalidRequest(
-                    f"column {name!r} is part of {what}, so it cannot be updated",
+                    f"Column {name!r} is part of {what} and cannot be updated",
                     subject=name,
                     hint="delete the rows and write them again",
                 )
@@ -77,28 +130,28 @@ def check_updatable(table: TableDefinition, columns: Iterable[str]) -> tuple[Dat
 
 
 def _check_no_aggregates(table: TableDefinition) -> None:
-    """An update writes whole rows: values that are added up would be added once more."""
+    """Refuse aggregated columns: an update writes whole rows, so sums would be added once more."""
     for key, columns, _ in field_options(table.options, "aggregate-function"):
         raise InvalidRequest(
-            f"{table.identifier} aggregates {', '.join(columns)}, so its rows take no updates",
+            f"Table {table.table_name!r} aggregates {', '.join(columns)}, so its rows cannot be updated",
             subject=key,
             hint="write the columns that change, and leave the others null",
         )
 
 
 def _check_rows_stay_whole(table: TableDefinition, keeps_files: bool) -> None:
-    """Refuse to write rows anew that must keep their row ids, or that lie in several files."""
+    """Refuse to rewrite rows that must keep their row ids, or that lie in several files."""
     options = table.options
     for key, used in (
         ("data-evolution.enabled", options.data_evolution_enabled),
         ("row-tracking.enabled", options.row_tracking_enabled and not keeps_files),
     ):
         if used:
-            raise Unsupported(f"deleting or updating rows of a table with {key}", hint="do it with Java's Paimon")
+            raise Unsupported(f"deleting or updating rows of a table with option {key!r}", hint="use Java's Paimon")
 
 
 def _delete_hint(options: TableOptions) -> str | None:
-    """What to set so that the merge engine takes deletes; None where it does."""
+    """Return what to set so that the merge engine accepts deletes; None where it does."""
     match options.merge_engine:
         case "deduplicate":
             return None
@@ -107,9 +160,8 @@ def _delete_hint(options: TableOptions) -> str | None:
             taken = options.partial_update_remove_record_on_delete or any(
                 options.partial_update_remove_record_on_sequence_group
             )
-            return None if taken else f"set {keys[0]} to true, or {keys[1]} where there are sequence groups"
+            return None if taken else f"set {keys[0]!r} to true, or {keys[1]!r} if there are sequence groups"
         case "aggregation":
             key = "aggregation.remove-record-on-delete"
-            return None if options.aggregation_remove_record_on_delete else f"set {key} to true"
-    return "the first row of a key stays"
-
+            return None if options.aggregation_remove_record_on_delete else f"set {key!r} to true"
+    return "create the table with another merge engine"

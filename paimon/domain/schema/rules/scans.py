@@ -10,10 +10,10 @@ from __future__ import annotations
 from paimon.domain.errors import Unsupported
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_stored_options
-from paimon.domain.schema.rules.layout import POSTPONED, flag, refuse
+from paimon.domain.schema.rules.layout import POSTPONED, option_error, read_flag
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.data_types import BlobType
-from paimon.domain.types.walk import all_types
+from paimon.domain.types.nested_types import all_types
 
 _CHAIN = "chain-table.enabled"
 _POSTPONED_ROWS = "postpone.merge-on-read"
@@ -36,32 +36,51 @@ def check_scan_options(schema: TableSchema, options: TableOptions) -> None:
     Unsupported
         Options of Java that this library does not follow.
     """
+    _check_scan_bucket(schema, options)
+    if options.scan_primary_branch and options.scan_fallback_branch:
+        raise option_error(
+            "scan.primary-branch", "cannot be combined with 'scan.fallback-branch'", "leave out one of them"
+        )
+    _check_ignored_files(options)
+    if schema.primary_keys:
+        check_stored_options(options.values, ("sequence.snapshot-ordering",))
+    if any(isinstance(part, BlobType) for column in schema.fields for part in all_types(column.type)):
+        check_stored_options(options.values, ("blob-as-descriptor",))
+    _check_rows_elsewhere(options)
+
+
+def _check_scan_bucket(schema: TableSchema, options: TableOptions) -> None:
     bucket = options.scan_bucket
     if bucket is not None and (options.bucket < 1 or not schema.primary_keys):
-        raise refuse("scan.bucket", "needs a primary key and a number of buckets", "reset it, or filter the rows")
+        raise option_error(
+            "scan.bucket", "needs a primary key and a fixed number of buckets", "reset the option, or filter the rows"
+        )
     if bucket is not None and bucket < 0:
-        raise refuse("scan.bucket", f"is {bucket}", "give the number of a bucket, from 0 on")
-    if options.scan_primary_branch and options.scan_fallback_branch:
-        raise refuse("scan.primary-branch", "does not go with 'scan.fallback-branch'", "keep one of them")
+        raise option_error("scan.bucket", f"is {bucket}", "use a bucket number, 0 or higher")
+
+
+def _check_ignored_files(options: TableOptions) -> None:
     for option, used in (
         ("scan.ignore-lost-files", options.scan_ignore_lost_files),
         ("scan.ignore-corrupt-files", options.scan_ignore_corrupt_files),
     ):
         if used and options.data_evolution_enabled:
             raise Unsupported(f"option {option!r} of a table with data evolution", hint=f"reset {option!r}")
-    if schema.primary_keys:
-        check_stored_options(options.values, ("sequence.snapshot-ordering",))
-    if any(isinstance(part, BlobType) for column in schema.fields for part in all_types(column.type)):
-        check_stored_options(options.values, ("blob-as-descriptor",))
-    if options.bucket == POSTPONED and flag(options, _POSTPONED_ROWS):
-        raise Unsupported(f"option {_POSTPONED_ROWS!r}", hint="reset it, or compact the table with Java's Paimon")
-    if flag(options, _CHAIN):
+
+
+def _check_rows_elsewhere(options: TableOptions) -> None:
+    """Refuse options with which a table has rows outside the files that a scan plans."""
+    if options.bucket == POSTPONED and read_flag(options, _POSTPONED_ROWS):
         raise Unsupported(
-            f"option {_CHAIN!r}, by which rows lie in other branches", hint="read the table with Java's Paimon"
+            f"option {_POSTPONED_ROWS!r}", hint="reset the option, and compact the table to read its postponed rows"
+        )
+    if read_flag(options, _CHAIN):
+        raise Unsupported(
+            f"option {_CHAIN!r}, with which rows are in other branches", hint="read the table with Java's Paimon"
         )
 
 
-def scanned_buckets(schema: TableSchema, options: TableOptions) -> frozenset[int] | None:
+def select_scanned_buckets(schema: TableSchema, options: TableOptions) -> frozenset[int] | None:
     """Return the buckets that a read is restricted to by `scan.bucket`.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Which types of tables (option `type`) this library makes, opens and writes: others are no merge trees of Paimon.
+"""Which types of tables (option `type`) this library creates, opens and writes: the others are not stored as LSM trees.
 
 Invariant: a type that is not listed here, a newer one included, is refused; it is never treated as an ordinary table.
 Source: `TableType`, `CatalogUtils.loadTable`.
@@ -11,7 +11,7 @@ from paimon.domain.options.table_options import TableOptions
 
 ORDINARY = "table"
 MATERIALIZED = "materialized-table"
-"""A table whose rows an engine computes by a query: its files are those of an ordinary table."""
+"""A table whose rows an engine computes with a query; its files are those of an ordinary table."""
 
 
 def check_table_type(options: TableOptions, table_name: str = "") -> None:

@@ -1,0 +1,1 @@
+"""Read the changes between snapshots: changelogs, deltas and differences of two states."""

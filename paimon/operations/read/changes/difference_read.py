@@ -1,8 +1,8 @@
-"""Reads the difference between two states of one bucket.
+"""Read the difference between two states of one bucket.
 
-Law: equals merging each state alone and comparing them by key, window by window, in bounded memory. Files that both
-states hold are left out where the newest record of a key wins by age alone, so that a row that was written again
-unchanged counts as changed, as in Java; other engines need them to merge. Source: `IncrementalDiffSplitRead`.
+Invariant: the result equals a merge of each state and a comparison by key. It is computed window by window in bounded
+memory. If the newest record of a key always wins, files that both states contain are skipped. Then a row that was
+written again without a change counts as changed, as in Java. Source: `IncrementalDiffSplitRead`.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.changelog.difference.columnar import difference
-from paimon.domain.lsm.sorted_run import Section, SortedRun, sections
+from paimon.domain.changelog.difference_columnar import compute_difference
+from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections
 from paimon.domain.manifest.entries import DataFileMeta
-from paimon.domain.merge.columnar.merge import merge
-from paimon.domain.merge.columnar.ordering.order import retracts
-from paimon.domain.merge.registry import engine_of
-from paimon.domain.merge.spec import MergeSpec
-from paimon.domain.merge.windows import Piece, windows
+from paimon.domain.merge.merge_columnar import merge
+from paimon.domain.merge.merge_engines import get_merge_engine
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.ordering.merge_order import mask_retracts
+from paimon.domain.merge.windows import Piece, cut_into_windows
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 
 ReadVersion = Callable[[DataFileMeta, DeletionFile | None, Sequence[DataField]], Iterator[pa.RecordBatch]]
-"""How a file's columns are read, without the rows that a deletion vector names."""
+"""Reads columns of a file without the rows that a deletion vector marks."""
 
 
 @frozen
 class Version:
-    """A file as one state or both have it."""
+    """A file, its deletion vector, and which of the two states contain it."""
 
     file: DataFileMeta
     vector: DeletionFile | None
@@ -41,7 +41,19 @@ class Version:
 
 @frozen(eq=False)
 class DifferenceRead:
-    """One difference; see `MergeRead` for `buffer_bytes` and `keep_retracts`."""
+    """Read one difference.
+
+    Parameters
+    ----------
+    spec : MergeSpec
+        How the records of a key are merged.
+    read_version : callable
+        Reads columns of a file without its deleted rows.
+    buffer_bytes : int
+        The size limit of a merge window.
+    keep_retracts : bool
+        Whether rows of kind `-U` and `-D` are returned, too.
+    """
 
     spec: MergeSpec
     read_version: ReadVersion
@@ -49,39 +61,39 @@ class DifferenceRead:
     keep_retracts: bool
 
     def rows(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        """All columns and `_VALUE_KIND` of the rows that differ."""
-        by_age = engine_of(self.spec).newest_wins and not self.spec.sequence_fields
-        versions = [v for v in _versions(split) if not (by_age and v.before and v.after)]
+        """Read all columns and `_VALUE_KIND` of the rows that differ."""
+        by_age = get_merge_engine(self.spec).newest_wins and not self.spec.sequence_fields
+        versions = [v for v in _collect_versions(split) if not (by_age and v.before and v.after)]
         by_file = {id(v.file): v for v in versions}
-        for section in sections([v.file for v in versions], [f.type for f in self.spec.key_fields]):
+        for section in cut_into_sections([v.file for v in versions], [f.type for f in self.spec.key_fields]):
             found = [by_file[id(file)] for run in section for file in run.files]
             if not all(v.before and v.after for v in found):
-                yield from self._section(section, sorted(found, key=lambda v: v.file.min_sequence_number))
+                yield from self._read_section(section, sorted(found, key=lambda v: v.file.min_sequence_number))
 
-    def _section(self, section: Section, versions: Sequence[Version]) -> Iterator[pa.RecordBatch]:
+    def _read_section(self, section: Section, versions: Sequence[Version]) -> Iterator[pa.RecordBatch]:
         ages = {id(v.file): age for age, v in enumerate(versions)}
-        runs = [self._pieces(run, versions, ages) for run in section]
-        for window in windows(runs, self.spec.key_fields, self.buffer_bytes):
-            before = self._merged([p.batch for p in window if versions[p.age].before], window)
-            after = self._merged([p.batch for p in window if versions[p.age].after], window)
-            for batch in difference(before, after, self.spec.key_fields).to_batches():
-                yield batch if self.keep_retracts else batch.filter(pa.array(~retracts(batch)))
+        runs = [self._read_run(run, versions, ages) for run in section]
+        for window in cut_into_windows(runs, self.spec.key_fields, self.buffer_bytes):
+            before = self._merge_window([p.batch for p in window if versions[p.age].before], window)
+            after = self._merge_window([p.batch for p in window if versions[p.age].after], window)
+            for batch in compute_difference(before, after, self.spec.key_fields).to_batches():
+                yield batch if self.keep_retracts else batch.filter(pa.array(~mask_retracts(batch)))
 
-    def _pieces(self, run: SortedRun, versions: Sequence[Version], ages: dict[int, int]) -> Iterator[Piece]:
+    def _read_run(self, run: SortedRun, versions: Sequence[Version], ages: dict[int, int]) -> Iterator[Piece]:
         columns = [*self.spec.fields, SEQUENCE_NUMBER, VALUE_KIND, *([LEVEL] if self.spec.lookup else [])]
         for file in run.files:
             age = ages[id(file)]
             for batch in self.read_version(file, versions[age].vector, columns):
                 yield Piece(batch, age)
 
-    def _merged(self, batches: Sequence[pa.RecordBatch], window: Sequence[Piece]) -> pa.Table:
+    def _merge_window(self, batches: Sequence[pa.RecordBatch], window: Sequence[Piece]) -> pa.Table:
         table = pa.Table.from_batches(batches, schema=window[0].batch.schema)
         merged = merge(table, self.spec) if table.num_rows else table
         return merged.select([*(f.name for f in self.spec.fields), VALUE_KIND.name])
 
 
-def _versions(split: DataSplit) -> list[Version]:
-    """The files of both states, those that are the same in both once."""
+def _collect_versions(split: DataSplit) -> list[Version]:
+    """Return the files of both states; a file that is equal in both occurs once."""
     old = {(f.file_name, f.level, d): f for f, d in file_vectors(split.before_files, split.before_deletion_files)}
     new = {(f.file_name, f.level, d): f for f, d in file_vectors(split.files, split.deletion_files)}
     return [Version(file, key[2], key in old, key in new) for key, file in (old | new).items()]

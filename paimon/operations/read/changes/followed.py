@@ -1,7 +1,7 @@
-"""The changes of a range of snapshots, planned and read.
+"""Plan and read the changes of a range of snapshots.
 
-Law: every change of a followed snapshot comes exactly once, with its kind, at today's columns, in the order of the
-snapshots; nothing is merged. Source: `DataTableStreamScan`, `IncrementalDeltaStartingScanner`.
+Invariant: each change of a followed snapshot is returned once, with its row kind, in the current columns, and in the
+order of the snapshots. Rows are not merged. Source: `DataTableStreamScan`, `IncrementalDeltaStartingScanner`.
 """
 
 from __future__ import annotations
@@ -10,63 +10,97 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from paimon.domain.changelog.follow import Change, FollowRules
+from paimon.domain.changelog.stream_read import Change, FollowRules
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.transform import only_columns
-from paimon.domain.scan.plan import ScanKind, ScanRequest
+from paimon.domain.predicate.transform import restrict_to_columns
+from paimon.domain.scan.scan_plan import ScanKind, ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.scan.state_difference import replaced_splits
-from paimon.domain.schema.rules.scans import scanned_buckets
-from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.rules.scans import select_scanned_buckets
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.plan import plan
-from paimon.operations.read.snapshots import load_snapshot
+from paimon.operations.metadata.snapshots import load_snapshot
+from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
-from paimon.ports.engine import Engine
+from paimon.operations.table_context import TableContext
 
 _KINDS = {Change.DELTA: ScanKind.DELTA, Change.CHANGELOG: ScanKind.CHANGELOG}
 
 
-def followed_splits(
-    engine: Engine,
-    table: TableDefinition,
+def plan_followed_splits(
+    context: TableContext,
     snapshots: Iterable[Snapshot],
     predicate: Predicate | None,
     rules: FollowRules,
     min_level: int = 0,
 ) -> tuple[DataSplit, ...]:
-    """The splits of all changes that these rules show of these snapshots, in their order; files below are left out."""
-    skip = None if predicate is None else only_columns(predicate, table.schema.names)
-    buckets = scanned_buckets(table.schema, table.options)
+    """Plan the splits with the changes of these snapshots.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshots : iterable of Snapshot
+        The snapshots to read, in ascending order.
+    predicate : Predicate, optional
+        Skips files that cannot contain matching rows.
+    rules : FollowRules
+        Select what is read of a snapshot: its delta, its changelog, the replaced state, or nothing.
+    min_level : int
+        Files of lower levels are skipped.
+
+    Returns
+    -------
+    tuple of DataSplit
+        In the order of the snapshots.
+    """
+    skip = None if predicate is None else restrict_to_columns(predicate, context.schema.names)
+    buckets = select_scanned_buckets(context.schema, context.options)
     splits: list[DataSplit] = []
     for snapshot in snapshots:
-        change = rules.change_of(snapshot)
+        change = rules.get_change(snapshot)
         if change is Change.REPLACED:
-            splits += _replaced(engine, table, snapshot, skip)
+            splits += _plan_overwrite_changes(context, snapshot, skip)
         elif change is not Change.NOTHING:
             request = ScanRequest(snapshot, skip, buckets, _KINDS[change], min_level)
-            splits += plan(engine, table, request).splits
+            splits += plan_scan(context, request).splits
     return tuple(splits)
 
 
-def _replaced(
-    engine: Engine, table: TableDefinition, snapshot: Snapshot, predicate: Predicate | None
+def _plan_overwrite_changes(
+    context: TableContext, snapshot: Snapshot, predicate: Predicate | None
 ) -> tuple[DataSplit, ...]:
-    # Only by key: what is left out of a merge on one side must be left out on the other.
-    keys = None if predicate is None else only_columns(predicate, table.schema.primary_keys)
-    earlier = load_snapshot(engine, table.paths, snapshot.id - 1) if snapshot.id > 1 else None
-    # Level 0 that batches do not see yet was shown to followers, and goes too.
-    buckets = scanned_buckets(table.schema, table.options)
-    asked = (ScanRequest(state, keys, buckets, shows_level_0=True) for state in (earlier, snapshot))
-    before, after = (plan(engine, table, request) for request in asked)
+    # Only by key: a file that is skipped in one state must be skipped in the other.
+    keys = None if predicate is None else restrict_to_columns(predicate, context.schema.primary_keys)
+    earlier = load_snapshot(context, snapshot.id - 1) if snapshot.id > 1 else None
+    # Stream scans have returned rows of level 0 that batch reads skip, so these are replaced, too.
+    buckets = select_scanned_buckets(context.schema, context.options)
+    requests = (ScanRequest(state, keys, buckets, shows_level_0=True) for state in (earlier, snapshot))
+    before, after = (plan_scan(context, request) for request in requests)
     return replaced_splits(before.splits, after.splits, snapshot.id)
 
 
 def read_changes(
-    engine: Engine, table: TableDefinition, read: ReadPlan, schema: pa.Schema, split: DataSplit
+    context: TableContext, read: ReadPlan, schema: pa.Schema, split: DataSplit
 ) -> Iterator[pa.RecordBatch]:
-    """The changes of one split, each led by the id of its snapshot; `schema` is that of the answer."""
+    """Read the changes of one split, with the snapshot id as the first column.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    read : ReadPlan
+        Columns, predicate and limit.
+    schema : Schema
+        The Arrow schema of the result: an int64 column with the snapshot id, then the columns of `read`.
+    split : DataSplit
+        The split to read.
+
+    Yields
+    ------
+    RecordBatch
+        Rows in the order of the split's files.
+    """
     number = pa.scalar(split.snapshot_id, pa.int64())
-    for batch in read_split(engine, table, split, read):
+    for batch in read_split(context, split, read):
         columns = [pa.repeat(number, batch.num_rows), *batch.columns]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)

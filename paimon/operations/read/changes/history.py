@@ -1,7 +1,7 @@
-"""The snapshots that a follower walks through: those that still exist, and before them the long-lived changelogs.
+"""List the snapshots that a stream scan reads: existing snapshots, and before them decoupled changelogs.
 
-Law: the walk is without gaps: an id that is neither a snapshot nor a changelog ends the call with an error, because
-its changes are lost. A changelog that was written again after it had expired is none (`is_stray`). Source:
+Invariant: the list has no gaps. An id that is neither a snapshot nor a changelog raises an error, because its changes
+are lost. An unreferenced changelog, which was written again after its expiry, does not count. Source:
 `SnapshotManager`, `ChangelogManager`, `NextSnapshotFetcher`.
 """
 
@@ -10,101 +10,169 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paimon.domain.errors import InvalidRequest, NotFound
-from paimon.domain.paths import TablePaths, join
+from paimon.domain.paths import TablePaths, join_path
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.snapshots import (
+from paimon.operations.metadata.snapshots import (
     earliest_snapshot_id,
     find_snapshot,
-    ids_in,
     latest_snapshot,
+    list_ids,
     read_hint,
-    stored_snapshot,
+    read_snapshot_file,
 )
-from paimon.ports.engine import Engine
+from paimon.operations.table_context import TableContext
 
 _PREFIX = "changelog-"
 
 
-def changelog_ids(engine: Engine, paths: TablePaths) -> tuple[int, ...]:
-    """Ids of all long-lived changelogs, ascending, by listing; strays aside."""
-    ids = changelog_files(engine, paths)
-    strays = stray_changelogs(engine, paths, ids)
-    return tuple(i for i in ids if i not in strays)
+def list_changelog_ids(context: TableContext) -> tuple[int, ...]:
+    """List the ids of all decoupled changelogs, ascending, without unreferenced ones."""
+    ids = list_changelog_file_ids(context)
+    unreferenced = find_unreferenced_changelogs(context, ids)
+    return tuple(i for i in ids if i not in unreferenced)
 
 
-def changelog_files(engine: Engine, paths: TablePaths) -> tuple[int, ...]:
-    """Ids of the files of changelogs, ascending: with those of strays."""
-    return ids_in(engine, paths.changelogs, _PREFIX)
+def list_changelog_file_ids(context: TableContext) -> tuple[int, ...]:
+    """List the ids of all changelog files, ascending, including unreferenced ones."""
+    return list_ids(context.engine, context.paths.changelogs, _PREFIX)
 
 
-def stray_changelogs(engine: Engine, paths: TablePaths, ids: Sequence[int]) -> frozenset[int]:
-    """Those of some changelogs that stray, see `is_stray`; mostly one look at the hint tells that none does."""
-    first = changelogs_from(engine, paths) if ids else None
-    below = [i for i in ids if first is not None and i < first]
-    return frozenset(i for i in below if is_stray(engine, paths, i))
+def find_unreferenced_changelogs(context: TableContext, ids: Sequence[int]) -> frozenset[int]:
+    """Find the unreferenced changelogs among these ids. Usually one read of the hint shows that there is none.
 
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    ids : sequence of int
+        Ids of changelogs.
 
-def is_stray(engine: Engine, paths: TablePaths, changelog_id: int) -> bool:
-    """Whether a changelog below the EARLIEST hint was written again after it had expired.
-
-    An expirer that stalled finds the id free again, where others made that changelog and let it expire meanwhile; if it
-    dies before it can look (`keep_changelogs`), its changelog stays, and what it names is gone. A sound one is never
-    taken for that: the hint is written by whoever lets changelogs below it expire, before the first of them goes (in
-    Java: after the last); whoever writes a new one below it lowers it; and the list is there until the changelog
-    is not.
+    Returns
+    -------
+    frozenset of int
+        See `is_unreferenced`.
     """
-    if engine.files.status(paths.snapshot(changelog_id)) is not None:
+    first = read_earliest_changelog_hint(context) if ids else None
+    below = [i for i in ids if first is not None and i < first]
+    return frozenset(i for i in below if is_unreferenced(context, i))
+
+
+def is_unreferenced(context: TableContext, changelog_id: int) -> bool:
+    """Return whether a changelog below the EARLIEST hint was written again after its expiry.
+
+    A stalled expiry may find an id free that other processes have used: they wrote that changelog and let it expire. If
+    the stalled process dies before its check, its changelog remains, but the files that it names are deleted.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    changelog_id : int
+        The id of a changelog below the EARLIEST hint.
+
+    Returns
+    -------
+    bool
+        True only if the snapshot and the own manifest list are both deleted.
+
+    Notes
+    -----
+    A valid changelog is never unreferenced. An expiry writes the hint before it deletes the first changelog (in Java:
+    after the last). A process that writes a new changelog below the hint lowers the hint. The manifest list is deleted
+    after the changelog file.
+    """
+    if context.files.status(context.paths.snapshot(changelog_id)) is not None:
         return False
-    found = find_changelog(engine, paths, changelog_id)
-    return found is not None and lacks_its_list(engine, paths, found)
+    found = find_changelog(context, changelog_id)
+    return found is not None and is_manifest_list_deleted(context, found)
 
 
-def lacks_its_list(engine: Engine, paths: TablePaths, changelog: Snapshot) -> bool:
-    """Whether the manifest list of a changelog is gone, where it has one of its own (others' may go before them)."""
+def is_manifest_list_deleted(context: TableContext, changelog: Snapshot) -> bool:
+    """Return whether a changelog names a manifest list of its own that is deleted.
+
+    Shared manifest lists do not count: they may be deleted before the changelog.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    changelog : Snapshot
+        The content of the changelog file.
+
+    Returns
+    -------
+    bool
+        False if the changelog has no manifest list of its own.
+    """
     name = changelog.changelog_manifest_list
-    return name is not None and engine.files.status(paths.manifest(name)) is None
+    return name is not None and context.files.status(context.paths.manifest(name)) is None
 
 
-def changelogs_from(engine: Engine, paths: TablePaths) -> int | None:
-    """What the EARLIEST hint of changelogs says: those below have expired, or are about to."""
-    return read_hint(engine, earliest_changelog_hint(paths))
+def read_earliest_changelog_hint(context: TableContext) -> int | None:
+    """Read the EARLIEST hint of changelogs; lower ids have expired or are about to. None if there is no hint."""
+    return read_hint(context.engine, earliest_changelog_hint_path(context.paths))
 
 
-def earliest_changelog_hint(paths: TablePaths) -> str:
-    """The file of that hint."""
-    return join(paths.changelogs, "EARLIEST")
+def earliest_changelog_hint_path(paths: TablePaths) -> str:
+    """Return the path of the EARLIEST hint of changelogs."""
+    return join_path(paths.changelogs, "EARLIEST")
 
 
-def find_changelog(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    """The long-lived changelog of an expired snapshot; None where its file does not exist."""
-    return stored_snapshot(engine, paths.changelog(snapshot_id), snapshot_id)
+def find_changelog(context: TableContext, snapshot_id: int) -> Snapshot | None:
+    """Read the decoupled changelog of an expired snapshot.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int
+        The id of the expired snapshot.
+
+    Returns
+    -------
+    Snapshot or None
+        None if the file does not exist.
+    """
+    return read_snapshot_file(context.engine, context.paths.changelog(snapshot_id), snapshot_id)
 
 
-def history(
-    engine: Engine, paths: TablePaths, after: int | None = None, through: int | None = None
-) -> tuple[Snapshot, ...]:
-    """The snapshots after `after`, which does not count, through `through`, which does; all that can be had by default.
+def list_history(context: TableContext, after: int | None = None, through: int | None = None) -> tuple[Snapshot, ...]:
+    """List the snapshots of a range; by default all whose changes can be read.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    after : int, optional
+        The snapshot before the first one of the range.
+    through : int, optional
+        The last snapshot of the range.
+
+    Returns
+    -------
+    tuple of Snapshot
+        Ascending; expired snapshots are represented by their changelogs.
 
     Raises
     ------
     InvalidRequest
-        `through` lies before `after`, or after the latest snapshot.
+        `through` is smaller than `after`, or larger than the latest snapshot.
     NotFound
-        A snapshot in between has expired.
+        A snapshot of the range has expired.
     """
-    latest = latest_snapshot(engine, paths)
+    latest = latest_snapshot(context)
     if latest is None:
-        return _nothing(after, through)
-    first = first_id(engine, paths) if after is None else after + 1
+        return _empty_history(after, through)
+    first = find_first_id(context) if after is None else after + 1
     last = latest.id if through is None else through
     _check_range(first, last, after, latest.id)
-    return tuple(_any(engine, paths, snapshot_id) for snapshot_id in range(first, last + 1))
+    return tuple(_load_any(context, snapshot_id) for snapshot_id in range(first, last + 1))
 
 
-def first_id(engine: Engine, paths: TablePaths) -> int:
-    """The first snapshot whose changes can be had: the earliest, or a long-lived changelog before it."""
-    first = earliest_snapshot_id(engine, paths) or 1
-    kept = set(changelog_ids(engine, paths))
+def find_first_id(context: TableContext) -> int:
+    """Return the id of the first snapshot whose changes can be read: a snapshot, or a decoupled changelog before it."""
+    first = earliest_snapshot_id(context) or 1
+    kept = set(list_changelog_ids(context))
     while first - 1 in kept:
         first -= 1
     return first
@@ -112,37 +180,51 @@ def first_id(engine: Engine, paths: TablePaths) -> int:
 
 def _check_range(first: int, last: int, after: int | None, latest: int) -> None:
     if last > latest:
-        raise InvalidRequest(f"there is no snapshot {last} yet", subject="through", hint=f"the latest is {latest}")
+        raise InvalidRequest(f"Snapshot {last} does not exist yet", subject="through", hint=f"the latest is {latest}")
     if first > last + 1 or (after is not None and after < 0):
         raise InvalidRequest(
-            f"changes after {after} through {last} make no range", subject="after", hint="after lies before through"
+            f"Changes after {after} through {last} are not a range",
+            subject="after",
+            hint="'after' must be below 'through'",
         )
 
 
-def _nothing(after: int | None, through: int | None) -> tuple[Snapshot, ...]:
+def _empty_history(after: int | None, through: int | None) -> tuple[Snapshot, ...]:
     if (after or 0) > 0 or (through or 0) > 0:
-        raise InvalidRequest("the table has no snapshot yet", subject="after" if after else "through")
+        raise InvalidRequest("The table has no snapshot yet", subject="after" if after else "through")
     return ()
 
 
-def find_any(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    """A snapshot or the long-lived changelog of one, also where it expires into that while we look; None for neither.
+def find_snapshot_or_changelog(context: TableContext, snapshot_id: int) -> Snapshot | None:
+    """Find a snapshot or its decoupled changelog, also if the snapshot expires into a changelog during the call.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int
+        The id of the snapshot.
+
+    Returns
+    -------
+    Snapshot or None
+        None if neither exists.
     """
-    for find in (find_snapshot, _sound_changelog, find_snapshot):
-        found = find(engine, paths, snapshot_id)
+    for find in (find_snapshot, _find_valid_changelog, find_snapshot):
+        found = find(context, snapshot_id)
         if found is not None:
             return found
     return None
 
 
-def _sound_changelog(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    found = find_changelog(engine, paths, snapshot_id)
-    return None if found is None or stray_changelogs(engine, paths, [snapshot_id]) else found
+def _find_valid_changelog(context: TableContext, snapshot_id: int) -> Snapshot | None:
+    found = find_changelog(context, snapshot_id)
+    return None if found is None or find_unreferenced_changelogs(context, [snapshot_id]) else found
 
 
-def _any(engine: Engine, paths: TablePaths, snapshot_id: int) -> Snapshot:
-    found = find_any(engine, paths, snapshot_id)
+def _load_any(context: TableContext, snapshot_id: int) -> Snapshot:
+    found = find_snapshot_or_changelog(context, snapshot_id)
     if found is None:
-        hint = f"it has expired; changes begin at {first_id(engine, paths)}"
+        hint = f"it has expired; the first available changes are those of {find_first_id(context)}"
         raise NotFound("snapshot or changelog", str(snapshot_id), hint=hint)
     return found

@@ -1,7 +1,7 @@
-"""Incremental reads of a batch scan: which snapshots or tags they lie between, and what there is to read.
+"""Find the range of an incremental batch read, and plan it.
 
-Law: between two tags (and wherever the mode is diff) the difference of two states is read; otherwise the changes of
-each snapshot in between, unmerged, by the delta or the changelog. Source: `AbstractDataTableScan`,
+Invariant: between two tags, and with mode `diff`, the difference of two states is read. Otherwise the changes of each
+snapshot of the range are read, not merged, from the delta or the changelog. Source: `AbstractDataTableScan`,
 `IncrementalDiffStartingScanner`, `IncrementalDeltaStartingScanner`.
 """
 
@@ -9,125 +9,163 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paimon.domain.changelog.between import Asked, Between, Bounds, asked, auto_tag_time, rules_of, snapshot_range
+from paimon.domain.changelog.incremental_range import (
+    Between,
+    Bounds,
+    IncrementalOptions,
+    get_follow_rules,
+    parse_auto_tag_time,
+    parse_incremental_options,
+    parse_snapshot_range,
+)
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.transform import only_columns
-from paimon.domain.scan.plan import Plan, ScanKind, ScanRequest
+from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.scan.read_rules import ReadRules
+from paimon.domain.scan.scan_plan import Plan, ScanKind, ScanRequest
 from paimon.domain.scan.state_difference import difference_splits
 from paimon.domain.schema.rules.files import LATEST_DELTA, check_scan
-from paimon.domain.schema.rules.scans import scanned_buckets
-from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.rules.scans import select_scanned_buckets
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.read.changes.followed import followed_splits
-from paimon.operations.read.changes.history import first_id, history
-from paimon.operations.read.plan import plan
-from paimon.operations.read.snapshots import latest_snapshot, load_snapshot, load_tag, snapshot_before, tag_names
-from paimon.operations.read.time_travel import epoch_millis
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot, load_tag, snapshot_before, tag_names
+from paimon.operations.read.changes.followed import plan_followed_splits
+from paimon.operations.read.changes.history import find_first_id, list_history
+from paimon.operations.read.plan import plan_scan
+from paimon.operations.read.time_travel import to_epoch_millis
+from paimon.operations.table_context import TableContext
 
 
-def between(engine: Engine, table: TableDefinition, *travel: object) -> Between | None:
-    """The incremental read that the table's options ask for; None for an ordinary one.
+def find_incremental_range(context: TableContext, *travel: object) -> Between | None:
+    """Return the range of the incremental read that the table's options request; None for an ordinary read.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    *travel : object
+        The arguments of time travel, which cannot be combined with an incremental read; None if not given.
+
+    Returns
+    -------
+    Between or None
+        Two states, or the snapshots between them.
 
     Raises
     ------
     InvalidRequest
-        The options make no range.
+        The options are not a range, or time travel is requested, too.
     NotFound
         A snapshot or tag of the range does not exist.
     """
-    wanted = asked(table.options)
-    if table.options.scan_mode == LATEST_DELTA:
-        return _latest_delta(engine, table, travel)
+    wanted = parse_incremental_options(context.options)
+    if context.options.scan_mode == LATEST_DELTA:
+        return _find_latest_delta(context, travel)
     if wanted is None:
         return None
     if any(way is not None for way in travel):
         raise InvalidRequest(
-            f"{wanted.bounds.value} does not go with time travel", subject=wanted.bounds.value, hint="give one of them"
+            f"Option {wanted.bounds.value!r} cannot be combined with time travel",
+            subject=wanted.bounds.value,
+            hint="use one of them",
         )
     if wanted.bounds is Bounds.AUTO_TAG:
-        return _to_auto_tag(engine, table, wanted.end)
+        return _up_to_auto_tag(context, wanted.end)
     if wanted.bounds is Bounds.TIMES:
-        return _between_times(engine, table, wanted)
-    if {wanted.start, wanted.end} <= set(tag_names(engine, table.paths)):
-        return _between_tags(engine, table, wanted)
-    return _between_ids(engine, table, *snapshot_range(wanted))
+        return _between_times(context, wanted)
+    if {wanted.start, wanted.end} <= set(tag_names(context)):
+        return _between_tags(context, wanted)
+    return _between_ids(context, *parse_snapshot_range(wanted))
 
 
-def _latest_delta(engine: Engine, table: TableDefinition, travel: Sequence[object]) -> Between:
-    """The rows that the latest snapshot appended; a compaction or an overwrite appended none."""
-    check_scan(table.options)
+def _find_latest_delta(context: TableContext, travel: Sequence[object]) -> Between:
+    """Return the rows that the latest snapshot appended; a compaction or an overwrite appends none."""
+    check_scan(context.options)
     if any(way is not None for way in travel):
         raise InvalidRequest(
-            f"scan.mode {LATEST_DELTA!r} does not go with time travel", subject="scan.mode", hint="give one of them"
+            f"Option 'scan.mode' {LATEST_DELTA!r} cannot be combined with time travel",
+            subject="scan.mode",
+            hint="use one of them",
         )
-    latest = latest_snapshot(engine, table.paths)
+    latest = latest_snapshot(context)
     return Between(snapshots=() if latest is None else (latest,), shows_level_0=True)
 
 
-def _between_ids(engine: Engine, table: TableDefinition, start: int, end: int) -> Between:
-    mode = table.options.incremental_between_scan_mode
+def _between_ids(context: TableContext, start: int, end: int) -> Between:
+    mode = context.options.incremental_between_scan_mode
     if mode != "diff":
-        rules = rules_of(mode, table.options.changelog_producer)
-        return Between(snapshots=history(engine, table.paths, start, end), rules=rules)
+        rules = get_follow_rules(mode, context.options.changelog_producer)
+        return Between(snapshots=list_history(context, start, end), rules=rules)
     if start == end:
         return Between()
-    earlier = load_snapshot(engine, table.paths, start) if start > 0 else None
-    return Between(earlier, load_snapshot(engine, table.paths, end), difference=True)
+    earlier = load_snapshot(context, start) if start > 0 else None
+    return Between(earlier, load_snapshot(context, end), difference=True)
 
 
-def _between_tags(engine: Engine, table: TableDefinition, wanted: Asked) -> Between:
-    start, end = (load_tag(engine, table.paths, name).snapshot for name in (wanted.start, wanted.end))
+def _between_tags(context: TableContext, wanted: IncrementalOptions) -> Between:
+    start, end = (load_tag(context, name).snapshot for name in (wanted.start, wanted.end))
     if start.id > end.id:
         raise InvalidRequest(
-            f"tag {wanted.end!r} is older than tag {wanted.start!r}", subject=wanted.bounds.value, hint="swap them"
+            f"Tag {wanted.end!r} is older than tag {wanted.start!r}", subject=wanted.bounds.value, hint="swap them"
         )
-    if table.options.incremental_between_tag_to_snapshot:
-        return _between_ids(engine, table, start.id, end.id)
+    if context.options.incremental_between_tag_to_snapshot:
+        return _between_ids(context, start.id, end.id)
     return Between(start, end, difference=True)
 
 
-def _between_times(engine: Engine, table: TableDefinition, wanted: Asked) -> Between:
-    start, end = (epoch_millis(engine, text) for text in (wanted.start, wanted.end))
+def _between_times(context: TableContext, wanted: IncrementalOptions) -> Between:
+    start, end = (to_epoch_millis(context.engine, text) for text in (wanted.start, wanted.end))
     if start > end:
-        raise InvalidRequest(f"{wanted.bounds.value} ends before its start", subject=wanted.bounds.value)
-    last = snapshot_before(engine, table.paths, end)
+        raise InvalidRequest(f"Option {wanted.bounds.value!r} ends before its start", subject=wanted.bounds.value)
+    last = snapshot_before(context, end)
     if last is None:
         return Between()
-    first = snapshot_before(engine, table.paths, start)
-    return _between_ids(engine, table, first_id(engine, table.paths) - 1 if first is None else first.id, last.id)
+    first = snapshot_before(context, start)
+    return _between_ids(context, find_first_id(context) - 1 if first is None else first.id, last.id)
 
 
-def _to_auto_tag(engine: Engine, table: TableDefinition, name: str) -> Between:
-    time = auto_tag_time(name, table.options)
+def _up_to_auto_tag(context: TableContext, name: str) -> Between:
+    time = parse_auto_tag_time(name, context.options)
     if time is None:
-        raise InvalidRequest(f"{name!r} is no name of an automatic tag", subject=Bounds.AUTO_TAG.value)
-    end = load_tag(engine, table.paths, name).snapshot
-    times = {other: auto_tag_time(other, table.options) for other in tag_names(engine, table.paths)}
-    earlier = {other: at for other, at in times.items() if at is not None and at < time}
+        raise InvalidRequest(f"Tag {name!r} is not the name of an automatic tag", subject=Bounds.AUTO_TAG.value)
+    end = load_tag(context, name).snapshot
+    times = {other: parse_auto_tag_time(other, context.options) for other in tag_names(context)}
+    earlier = {other: tag_time for other, tag_time in times.items() if tag_time is not None and tag_time < time}
     if not earlier:
         return Between()
-    previous = load_tag(engine, table.paths, max(earlier, key=lambda other: earlier[other]))
+    previous = load_tag(context, max(earlier, key=lambda other: earlier[other]))
     return Between(previous.snapshot, end, difference=True)
 
 
-def plan_between(engine: Engine, table: TableDefinition, read: Between, predicate: Predicate | None) -> Plan:
-    """What an incremental read has to read."""
+def plan_incremental_read(context: TableContext, read: Between, predicate: Predicate | None) -> Plan:
+    """Plan an incremental read.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    read : Between
+        The range.
+    predicate : Predicate, optional
+        Skips files that cannot contain matching rows.
+
+    Returns
+    -------
+    Plan
+        With the last snapshot of the range.
+    """
     last = read.end or (read.snapshots[-1] if read.snapshots else None)
     if not read.difference:
-        # What batch reads hide of a state they hide of a range, too: a stream sees it.
-        lowest = 1 if ReadRules.of(table, ScanKind.ALL).hides_level_0 and not read.shows_level_0 else 0
-        splits = followed_splits(engine, table, read.snapshots, predicate, read.rules, lowest)
-        return Plan(last, table.schema.id, splits)
-    # Only by key and partition: of a changed row one side alone may match, and still both must be compared.
-    keyed = bool(table.schema.primary_keys)
-    stable = table.schema.primary_keys if keyed else table.schema.names
-    skip = None if predicate is None else only_columns(predicate, stable)
-    before, after = (_state(engine, table, snapshot, skip) for snapshot in (read.start, read.end))
-    return Plan(last, table.schema.id, difference_splits(before.splits, after.splits, keyed))
+        # Batch reads skip level 0 of a range as they do of a state; only stream scans return it.
+        lowest = 1 if ReadRules.of(context.table, ScanKind.ALL).hides_level_0 and not read.shows_level_0 else 0
+        splits = plan_followed_splits(context, read.snapshots, predicate, read.rules, lowest)
+        return Plan(last, context.schema.id, splits)
+    # Only by key and partition: if one version of a row matches, the other is needed for the comparison.
+    keyed = bool(context.schema.primary_keys)
+    stable = context.schema.primary_keys if keyed else context.schema.names
+    skip = None if predicate is None else restrict_to_columns(predicate, stable)
+    before, after = (_plan_state(context, snapshot, skip) for snapshot in (read.start, read.end))
+    return Plan(last, context.schema.id, difference_splits(before.splits, after.splits, keyed))
 
 
-def _state(engine: Engine, table: TableDefinition, snapshot: Snapshot | None, predicate: Predicate | None) -> Plan:
-    return plan(engine, table, ScanRequest(snapshot, predicate, scanned_buckets(table.schema, table.options)))
+def _plan_state(context: TableContext, snapshot: Snapshot | None, predicate: Predicate | None) -> Plan:
+    return plan_scan(context, ScanRequest(snapshot, predicate, select_scanned_buckets(context.schema, context.options)))

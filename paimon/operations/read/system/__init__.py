@@ -1,0 +1,1 @@
+"""Build the system tables, such as `snapshots` and `files`, from metadata."""

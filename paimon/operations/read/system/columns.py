@@ -1,6 +1,6 @@
-"""System tables about columns: `aggregation_fields`, `statistics`.
+"""Build the system tables about columns: `aggregation_fields` and `statistics`.
 
-Law: what is shown is stored: options of the schema, and the statistics file of the snapshot. Source:
+Invariant: they show stored values, namely the options of the schema and the statistics file of the snapshot. Source:
 `AggregationFieldsTable`, `StatisticTable`.
 """
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 from paimon.domain.errors import CorruptTable, NotFound
 from paimon.domain.json_text import STATISTICS_FILE, dump_json, load_object
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.types.text import format_type
-from paimon.operations.read.time_travel import pin
-from paimon.ports.engine import Engine
+from paimon.domain.types.type_text import format_type
+from paimon.operations.read.time_travel import pin_snapshot
+from paimon.operations.table_context import TableContext
 
 _FIELDS = "fields."
 _AGGREGATION = pa.schema(
@@ -30,11 +30,11 @@ _STATISTICS = pa.schema(
 )
 
 
-def aggregation_fields_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a column, with the `fields.*` options that say how it is merged."""
+def aggregation_fields_table(context: TableContext) -> pa.Table:
+    """Return one row per column, with the `fields.*` options that define its merge."""
     rows = []
-    for column in table.schema.fields:
-        held = _options_of(table, column.name)
+    for column in context.schema.fields:
+        held = _select_column_options(context.table, column.name)
         rows.append(
             {
                 "field_name": column.name,
@@ -47,21 +47,27 @@ def aggregation_fields_table(engine: Engine, table: TableDefinition) -> pa.Table
     return pa.Table.from_pylist(rows, schema=_AGGREGATION)
 
 
-def _options_of(table: TableDefinition, column: str) -> dict[str, str]:
+def _select_column_options(table: TableDefinition, column: str) -> dict[str, str]:
     found = {k: v for k, v in table.schema.options.items() if k.startswith(f"{_FIELDS}{column}.")}
     return dict(sorted(found.items()))
 
 
-def statistics_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """The statistics that an ANALYZE left with the snapshot; no row where there are none."""
-    snapshot = pin(engine, table).snapshot
+def statistics_table(context: TableContext) -> pa.Table:
+    """Return the statistics that ANALYZE stored with the snapshot; no row if there are none.
+
+    Raises
+    ------
+    CorruptTable
+        The statistics file is damaged or missing.
+    """
+    snapshot = pin_snapshot(context).snapshot
     if snapshot is None or snapshot.statistics is None:
         return _STATISTICS.empty_table()
-    path = table.paths.statistics(snapshot.statistics, table.paths.snapshot(snapshot.id))
+    path = context.paths.statistics(snapshot.statistics, context.paths.snapshot(snapshot.id))
     try:
-        found = load_object(engine.files.read(path, STATISTICS_FILE.max_bytes), path, STATISTICS_FILE)
+        found = load_object(context.files.read(path, STATISTICS_FILE.max_bytes), path, STATISTICS_FILE)
     except NotFound as error:
-        raise CorruptTable(path, f"is named by snapshot {snapshot.id} but does not exist") from error
+        raise CorruptTable(path, f"does not exist, but snapshot {snapshot.id} references it") from error
     columns = found.get("colStats")
     row = {
         "snapshot_id": found.integer("snapshotId"),

@@ -1,7 +1,7 @@
-"""System tables about data files: `files`, `file_key_ranges`.
+"""Build the system tables about data files: `files` and `file_key_ranges`.
 
-Law: one row a live file of the latest (or travelled) snapshot, also those that batch reads hide at level 0, but none
-of the postponed bucket; statistics are shown in today's columns: a column that the file lacks is all null. Source:
+Invariant: one row per live file of the chosen snapshot, also for files of level 0 that batch reads skip, but without
+the postponed bucket. Statistics are shown in the current columns; a column that the file lacks is null. Source:
 `FilesTable`, `FileKeyRangesTable`.
 """
 
@@ -11,24 +11,24 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from paimon.domain.columns.cast import cast
+from paimon.domain.columns.cast import cast_column
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.scan.bucket_paths import BucketPaths
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.stats.codec import column_stats
 from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.stats.stats_codec import from_simple_stats
 from paimon.domain.types.data_types import DataField, VariantType
-from paimon.domain.types.system import SYSTEM_FIELDS
-from paimon.operations.read.data_file import file_format
-from paimon.operations.read.manifests import data_manifests, live_entries
-from paimon.operations.read.schemas import load_schemas
-from paimon.operations.read.system.text import key_text, map_text, row_text, stats_text
-from paimon.operations.read.time_travel import pin
-from paimon.ports.engine import Engine
+from paimon.domain.types.system_columns import SYSTEM_FIELDS
+from paimon.operations.data_files.read_data_file import file_format
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.metadata.schemas import load_schemas
+from paimon.operations.read.system.text import format_key, format_map, format_partition_row, format_stats
+from paimon.operations.read.time_travel import pin_snapshot
+from paimon.operations.table_context import TableContext
 
-_PLACE = [
+_LOCATION = [
     ("partition", pa.string()),
     ("bucket", pa.int32()),
     ("file_path", pa.string()),
@@ -40,10 +40,10 @@ _PLACE = [
     ("min_key", pa.string()),
     ("max_key", pa.string()),
 ]
-_KEY_RANGES = pa.schema([*_PLACE, ("first_row_id", pa.int64())])
+_KEY_RANGES = pa.schema([*_LOCATION, ("first_row_id", pa.int64())])
 _FILES = pa.schema(
     [
-        *_PLACE,
+        *_LOCATION,
         ("null_value_counts", pa.string()),
         ("min_value_stats", pa.string()),
         ("max_value_stats", pa.string()),
@@ -58,44 +58,44 @@ _FILES = pa.schema(
 )
 
 
-def files_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a live data file, with its statistics."""
-    now, entries = _entries(engine, table)
+def files_table(context: TableContext) -> pa.Table:
+    """Return one row per live data file, with its statistics."""
+    now, entries = _read_entries(context)
     ids = {e.file.schema_id for e in entries} - {now.schema.id}
-    schemas = {now.schema.id: now.schema, **load_schemas(engine, table.paths, ids)}
+    schemas = {now.schema.id: now.schema, **load_schemas(context, ids)}
     directories = BucketPaths.of(now)
     rows = [
         {
-            **_place(now, directories, e),
-            **_content(e.file),
-            **_stats(e.file, now.schema, schemas[e.file.schema_id]),
+            **_to_location(now, directories, e),
+            **_to_content(e.file),
+            **_to_stats(e.file, now.schema, schemas[e.file.schema_id]),
         }
         for e in entries
     ]
     return pa.Table.from_pylist(rows, schema=_FILES)
 
 
-def file_key_ranges_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a live data file, with its smallest and largest key."""
-    now, entries = _entries(engine, table)
+def file_key_ranges_table(context: TableContext) -> pa.Table:
+    """Return one row per live data file, with its smallest and largest key."""
+    now, entries = _read_entries(context)
     directories = BucketPaths.of(now)
-    rows = [{**_place(now, directories, e), "first_row_id": e.file.first_row_id} for e in entries]
+    rows = [{**_to_location(now, directories, e), "first_row_id": e.file.first_row_id} for e in entries]
     return pa.Table.from_pylist(rows, schema=_KEY_RANGES)
 
 
-def _entries(engine: Engine, table: TableDefinition) -> tuple[TableDefinition, list[ManifestEntry]]:
-    pinned = pin(engine, table)
+def _read_entries(context: TableContext) -> tuple[TableDefinition, list[ManifestEntry]]:
+    pinned = pin_snapshot(context)
     if pinned.snapshot is None:
         return pinned.table, []
-    live = live_entries(engine, table, data_manifests(engine, table, pinned.snapshot))
+    live = read_live_entries(context, read_data_manifests(context, pinned.snapshot))
     return pinned.table, [entry for entry in live if entry.bucket >= 0]
 
 
-def _place(table: TableDefinition, directories: BucketPaths, entry: ManifestEntry) -> dict[str, object]:
+def _to_location(table: TableDefinition, directories: BucketPaths, entry: ManifestEntry) -> dict[str, object]:
     schema, file = table.schema, entry.file
     directory = directories.directory(entry.partition, entry.bucket)
     return {
-        "partition": row_text(entry.partition, schema.partition_fields),
+        "partition": format_partition_row(entry.partition, schema.partition_fields),
         "bucket": entry.bucket,
         "file_path": file.external_path or f"{directory}/{file.file_name}",
         "file_format": file_format(file.file_name),
@@ -103,12 +103,12 @@ def _place(table: TableDefinition, directories: BucketPaths, entry: ManifestEntr
         "level": file.level,
         "record_count": file.row_count,
         "file_size_in_bytes": file.file_size,
-        "min_key": key_text(file.min_key, schema.key_fields),
-        "max_key": key_text(file.max_key, schema.key_fields),
+        "min_key": format_key(file.min_key, schema.key_fields),
+        "max_key": format_key(file.max_key, schema.key_fields),
     }
 
 
-def _content(file: DataFileMeta) -> dict[str, object]:
+def _to_content(file: DataFileMeta) -> dict[str, object]:
     return {
         "min_sequence_number": file.min_sequence_number,
         "max_sequence_number": file.max_sequence_number,
@@ -120,37 +120,39 @@ def _content(file: DataFileMeta) -> dict[str, object]:
     }
 
 
-def _stats(file: DataFileMeta, today: TableSchema, written: TableSchema) -> dict[str, object]:
+def _to_stats(file: DataFileMeta, today: TableSchema, written: TableSchema) -> dict[str, object]:
     fields = {f.name: f for f in today.fields}
     if file.value_stats_cols is None and file.write_cols is not None:
         fields = {name: f for name, f in fields.items() if name in file.write_cols}
-    stats = _evolved(file, tuple(fields.values()), written)
+    stats = _evolve_stats(file, tuple(fields.values()), written)
     return {
-        "null_value_counts": map_text((name, s.null_count) for name, s in stats.items()),
-        "min_value_stats": stats_text({name: (s.minimum, fields[name].type) for name, s in stats.items()}),
-        "max_value_stats": stats_text({name: (s.maximum, fields[name].type) for name, s in stats.items()}),
+        "null_value_counts": format_map((name, s.null_count) for name, s in stats.items()),
+        "min_value_stats": format_stats({name: (s.minimum, fields[name].type) for name, s in stats.items()}),
+        "max_value_stats": format_stats({name: (s.maximum, fields[name].type) for name, s in stats.items()}),
     }
 
 
-def _evolved(file: DataFileMeta, fields: tuple[DataField, ...], written: TableSchema) -> Mapping[str, ColumnStats]:
-    """What the file's statistics say of the columns of today."""
+def _evolve_stats(file: DataFileMeta, fields: tuple[DataField, ...], written: TableSchema) -> Mapping[str, ColumnStats]:
+    """Convert the statistics of a file to the current columns."""
     by_name = {f.name: f for f in (*written.fields, *SYSTEM_FIELDS)}
     names = file.value_stats_cols if file.value_stats_cols is not None else file.write_cols
     held = written.fields if names is None else [by_name.get(n) or DataField(-1, n, VariantType()) for n in names]
-    known = {f.id: (f, s) for f, s in zip(held, column_stats(file.value_stats, [f.type for f in held]), strict=False)}
+    known = {
+        f.id: (f, s) for f, s in zip(held, from_simple_stats(file.value_stats, [f.type for f in held]), strict=False)
+    }
     ids = {f.id for f in written.fields}
     found: dict[str, ColumnStats] = {}
     for column in fields:
         if column.id in known:
-            found[column.name] = _cast(*known[column.id], column)
+            found[column.name] = _cast_stats(*known[column.id], column)
         else:
             found[column.name] = ColumnStats(null_count=None if column.id in ids else file.row_count)
     return found
 
 
-def _cast(held: DataField, stats: ColumnStats, wanted: DataField) -> ColumnStats:
+def _cast_stats(held: DataField, stats: ColumnStats, wanted: DataField) -> ColumnStats:
     if held.type.with_nullable(True) == wanted.type.with_nullable(True):
         return stats
-    bounds = cast(to_array([stats.minimum, stats.maximum], held.type), held.type, wanted.type)
+    bounds = cast_column(to_array([stats.minimum, stats.maximum], held.type), held.type, wanted.type)
     low, high = to_values(bounds, wanted.type)
     return ColumnStats(low, high, stats.null_count)

@@ -1,8 +1,8 @@
-"""System tables that sum up files: `partitions`, `buckets`.
+"""Build the system tables that sum up files: `partitions` and `buckets`.
 
-Law: counts are of all live files, also those that batch reads hide; only buckets show the postponed one; rows are
-physical. The last update is when the youngest file was made, also of those that a manifest tells to be gone.
-Source: `PartitionsTable`, `BucketsTable`, `PartitionEntry`, `BucketEntry`.
+Invariant: counts include all live files, also those that batch reads skip; only `buckets` shows the postponed bucket.
+Row counts are physical. The last update is the newest creation time of a file, also of deleted files. Source:
+`PartitionsTable`, `BucketsTable`, `PartitionEntry`, `BucketEntry`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import pyarrow as pa
 from attrs import define
 
 from paimon.domain.manifest.entries import ManifestEntry
-from paimon.domain.manifest.merge import live_mask
-from paimon.domain.partition.text import plain_text
+from paimon.domain.manifest.merge import mark_live
+from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.whitespace import is_blank
-from paimon.operations.read.manifests import all_columns, data_manifests, entries_at
-from paimon.operations.read.system.text import row_text
-from paimon.operations.read.time_travel import pin
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.manifests import read_data_manifests, read_entry_columns, to_entries
+from paimon.operations.read.system.text import format_partition_row
+from paimon.operations.read.time_travel import pin_snapshot
+from paimon.operations.table_context import TableContext
 
 K = TypeVar("K", bound=Hashable)
 
@@ -32,42 +32,44 @@ _SUMS = [
     ("file_count", pa.int64()),
     ("last_update_time", pa.timestamp("ms")),
 ]
-_WHO = [("created_at", pa.timestamp("ms")), ("created_by", pa.string()), ("updated_by", pa.string())]
-_PARTITIONS = pa.schema([("partition", pa.string()), *_SUMS, *_WHO, ("options", pa.string())])
+_CREATION = [("created_at", pa.timestamp("ms")), ("created_by", pa.string()), ("updated_by", pa.string())]
+_PARTITIONS = pa.schema([("partition", pa.string()), *_SUMS, *_CREATION, ("options", pa.string())])
 _BUCKETS = pa.schema([("partition", pa.string()), ("bucket", pa.int32()), *_SUMS])
 
 
-def partitions_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a partition."""
-    grouped = _grouped(engine, table, lambda e: e.partition if e.bucket >= 0 else None)
+def partitions_table(context: TableContext) -> pa.Table:
+    """Return one row per partition."""
+    grouped = _group_entries(context, lambda e: e.partition if e.bucket >= 0 else None)
     rows = [
-        {"partition": partition_name(table, key), **_sums(found)} for key, found in grouped.items() if key is not None
+        {"partition": format_partition_name(context.table, key), **_to_columns(found)}
+        for key, found in grouped.items()
+        if key is not None
     ]
     return pa.Table.from_pylist(rows, schema=_PARTITIONS)
 
 
-def buckets_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a bucket of a partition."""
-    fields = table.schema.partition_fields
-    grouped = _grouped(engine, table, lambda e: (e.partition, e.bucket))
+def buckets_table(context: TableContext) -> pa.Table:
+    """Return one row per bucket of a partition."""
+    fields = context.schema.partition_fields
+    grouped = _group_entries(context, lambda e: (e.partition, e.bucket))
     rows = [
-        {"partition": row_text(partition, fields), "bucket": bucket, **_sums(found)}
+        {"partition": format_partition_row(partition, fields), "bucket": bucket, **_to_columns(found)}
         for (partition, bucket), found in grouped.items()
     ]
     return pa.Table.from_pylist(rows, schema=_BUCKETS)
 
 
-def partition_name(table: TableDefinition, partition: bytes) -> str:
-    """A partition as ``k=v/k2=v2``, not escaped."""
+def format_partition_name(table: TableDefinition, partition: bytes) -> str:
+    """Format a partition as ``k=v/k2=v2``, not escaped."""
     fields, default = table.schema.partition_fields, table.options.partition_default_name
     values = deserialize(partition, [f.type for f in fields]) if fields else ()
-    texts = (default if v is None else plain_text(v, f.type) for v, f in zip(values, fields, strict=True))
+    texts = (default if v is None else format_plain_text(v, f.type) for v, f in zip(values, fields, strict=True))
     return "/".join(f"{f.name}={default if is_blank(t) else t}" for f, t in zip(fields, texts, strict=True))
 
 
 @define
 class _Group:
-    """Sums of some live files."""
+    """Sums over the files of a group."""
 
     rows: int = 0
     size_bytes: int = 0
@@ -85,18 +87,18 @@ class _Group:
             self.files += 1
 
 
-def _grouped(engine: Engine, table: TableDefinition, key: Callable[[ManifestEntry], K]) -> Mapping[K, _Group]:
-    snapshot = pin(engine, table).snapshot
+def _group_entries(context: TableContext, key: Callable[[ManifestEntry], K]) -> Mapping[K, _Group]:
+    snapshot = pin_snapshot(context).snapshot
     if snapshot is None:
         return {}
-    columns = all_columns(engine, table, data_manifests(engine, table, snapshot))
+    columns = read_entry_columns(context, read_data_manifests(context, snapshot))
     grouped: dict[K, _Group] = {}
-    for entry, live in zip(entries_at(columns), live_mask(columns).tolist(), strict=True):
+    for entry, live in zip(to_entries(columns), mark_live(columns).tolist(), strict=True):
         grouped.setdefault(key(entry), _Group()).add(entry, live)
     return {k: group for k, group in grouped.items() if group.files}
 
 
-def _sums(group: _Group) -> dict[str, object]:
+def _to_columns(group: _Group) -> dict[str, object]:
     return {
         "record_count": group.rows,
         "file_size_in_bytes": group.size_bytes,

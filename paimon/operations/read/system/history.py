@@ -1,6 +1,6 @@
-"""System tables about a table's history: `snapshots`, `schemas`, `options`, `tags`, `consumers`.
+"""Build the system tables about a table's history: `snapshots`, `schemas`, `options`, `tags`.
 
-Law: columns and their order are Java's; times are the local wall clock without a zone. Source: `SnapshotsTable`,
+Invariant: columns and their order are those of Java. Times are local times without a zone. Source: `SnapshotsTable`,
 `SchemasTable`, `OptionsTable`, `TagsTable`.
 """
 
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import Snapshot, Tag
-from paimon.domain.types.json import field_to_json
-from paimon.operations.read.schemas import load_schema, schema_ids
-from paimon.operations.read.snapshots import snapshots, tags
+from paimon.domain.types.type_json import field_to_json
+from paimon.operations.metadata.schemas import load_schema, schema_ids
+from paimon.operations.metadata.snapshots import snapshots, tags
+from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
 _TIME = pa.timestamp("ms")
@@ -65,19 +65,19 @@ _TAGS = pa.schema(
 )
 
 
-def snapshots_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a live snapshot."""
-    return pa.Table.from_pylist([_snapshot_row(engine, s) for s in snapshots(engine, table.paths)], schema=_SNAPSHOTS)
+def snapshots_table(context: TableContext) -> pa.Table:
+    """Return one row per snapshot that has not expired."""
+    return pa.Table.from_pylist([_to_snapshot_row(context.engine, s) for s in snapshots(context)], schema=_SNAPSHOTS)
 
 
-def _snapshot_row(engine: Engine, snapshot: Snapshot) -> dict[str, object]:
+def _to_snapshot_row(engine: Engine, snapshot: Snapshot) -> dict[str, object]:
     return {
         "snapshot_id": snapshot.id,
         "schema_id": snapshot.schema_id,
         "commit_user": snapshot.commit_user,
         "commit_identifier": snapshot.commit_identifier,
         "commit_kind": snapshot.commit_kind.value,
-        "commit_time": local_millis(engine, snapshot.time_millis),
+        "commit_time": to_local_millis(engine, snapshot.time_millis),
         "base_manifest_list": snapshot.base_manifest_list,
         "delta_manifest_list": snapshot.delta_manifest_list,
         "changelog_manifest_list": snapshot.changelog_manifest_list,
@@ -89,61 +89,61 @@ def _snapshot_row(engine: Engine, snapshot: Snapshot) -> dict[str, object]:
     }
 
 
-def schemas_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a schema version; lists and maps as JSON text."""
-    versions = [load_schema(engine, table.paths, i) for i in schema_ids(engine, table.paths)]
-    return pa.Table.from_pylist([_schema_row(engine, s) for s in versions], schema=_SCHEMAS)
+def schemas_table(context: TableContext) -> pa.Table:
+    """Return one row per schema version; lists and maps are JSON text."""
+    versions = [load_schema(context.engine, context.paths, i) for i in schema_ids(context.engine, context.paths)]
+    return pa.Table.from_pylist([_to_schema_row(context.engine, s) for s in versions], schema=_SCHEMAS)
 
 
-def _schema_row(engine: Engine, schema: TableSchema) -> dict[str, object]:
+def _to_schema_row(engine: Engine, schema: TableSchema) -> dict[str, object]:
     return {
         "schema_id": schema.id,
-        "fields": _compact([field_to_json(f) for f in schema.fields]),
-        "partition_keys": _compact(list(schema.partition_keys)),
-        "primary_keys": _compact(list(schema.primary_keys)),
-        "options": _compact(dict(schema.options)),
+        "fields": _dump_compact_json([field_to_json(f) for f in schema.fields]),
+        "partition_keys": _dump_compact_json(list(schema.partition_keys)),
+        "primary_keys": _dump_compact_json(list(schema.primary_keys)),
+        "options": _dump_compact_json(dict(schema.options)),
         "comment": schema.comment,
-        "update_time": local_millis(engine, schema.time_millis),
+        "update_time": to_local_millis(engine, schema.time_millis),
     }
 
 
-def options_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """The stored options."""
-    rows = [{"key": k, "value": v} for k, v in table.schema.options.items()]
+def options_table(context: TableContext) -> pa.Table:
+    """Return one row per stored option."""
+    rows = [{"key": k, "value": v} for k, v in context.schema.options.items()]
     return pa.Table.from_pylist(rows, schema=pa.schema([("key", pa.string()), ("value", pa.string())]))
 
 
-def tags_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a tag."""
-    return pa.Table.from_pylist([_tag_row(engine, t) for t in tags(engine, table.paths)], schema=_TAGS)
+def tags_table(context: TableContext) -> pa.Table:
+    """Return one row per tag."""
+    return pa.Table.from_pylist([_to_tag_row(context.engine, t) for t in tags(context)], schema=_TAGS)
 
 
-def _tag_row(engine: Engine, tag: Tag) -> dict[str, object]:
+def _to_tag_row(engine: Engine, tag: Tag) -> dict[str, object]:
     created = pa.scalar(tag.create_time).cast(pa.timestamp("ns")).cast(_TIME, safe=False) if tag.create_time else None
     return {
         "tag_name": tag.name,
         "snapshot_id": tag.snapshot.id,
         "schema_id": tag.snapshot.schema_id,
-        "commit_time": local_millis(engine, tag.snapshot.time_millis),
+        "commit_time": to_local_millis(engine, tag.snapshot.time_millis),
         "record_count": tag.snapshot.total_record_count,
         "create_time": created.as_py() if created is not None else None,
-        "time_retained": None if tag.retained_seconds is None else iso_duration(tag.retained_seconds),
+        "time_retained": None if tag.retained_seconds is None else format_iso_duration(tag.retained_seconds),
     }
 
 
-def iso_duration(seconds: float) -> str:
-    """A duration as Java prints it (``PT17520H``)."""
-    whole = int(seconds)
-    hours, rest = divmod(whole, 3600)
+def format_iso_duration(seconds: float) -> str:
+    """Format a duration as Java does (``PT17520H``)."""
+    whole_seconds = int(seconds)
+    hours, rest = divmod(whole_seconds, 3600)
     minutes, left = divmod(rest, 60)
     parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else "", f"{left}S" if left else ""]
     return "PT" + ("".join(parts) or "0S")
 
 
-def local_millis(engine: Engine, millis: int) -> int:
-    """An instant as the local wall clock, encoded as if UTC."""
+def to_local_millis(engine: Engine, millis: int) -> int:
+    """Convert an instant to local time, in milliseconds as if the local time were UTC."""
     return millis + engine.clock.local_offset_millis(millis)
 
 
-def _compact(value: Sequence[object] | dict[str, str]) -> str:
+def _dump_compact_json(value: Sequence[object] | dict[str, str]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

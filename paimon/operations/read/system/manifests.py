@@ -1,6 +1,6 @@
-"""System tables about metadata files: `manifests`, `table_indexes`.
+"""Build the system tables about metadata files: `manifests` and `table_indexes`.
 
-Law: one row a file that the latest (or travelled) snapshot names. Source: `ManifestsTable`, `TableIndexesTable`.
+Invariant: one row per file that the chosen snapshot names. Source: `ManifestsTable`, `TableIndexesTable`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestFileMeta
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.operations.read.manifests import data_manifests, read_index_manifest, read_manifest_list
-from paimon.operations.read.system.text import row_text
-from paimon.operations.read.time_travel import pin
-from paimon.ports.engine import Engine
+from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_manifest_list
+from paimon.operations.read.system.text import format_partition_row
+from paimon.operations.read.time_travel import pin_snapshot
+from paimon.operations.table_context import TableContext
 
 _MANIFESTS = pa.schema(
     [
@@ -42,18 +42,18 @@ _INDEXES = pa.schema(
 )
 
 
-def manifests_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row a manifest: those of the base list, the delta list and the changelog list."""
-    snapshot = pin(engine, table).snapshot
+def manifests_table(context: TableContext) -> pa.Table:
+    """Return one row per manifest of the base list, the delta list and the changelog list."""
+    snapshot = pin_snapshot(context).snapshot
     named: tuple[ManifestFileMeta, ...] = ()
     if snapshot is not None:
         changelog = snapshot.changelog_manifest_list
-        named = data_manifests(engine, table, snapshot)
-        named += () if changelog is None else read_manifest_list(engine, table, changelog)
-    return pa.Table.from_pylist([_manifest_row(table, manifest) for manifest in named], schema=_MANIFESTS)
+        named = read_data_manifests(context, snapshot)
+        named += () if changelog is None else read_manifest_list(context, changelog)
+    return pa.Table.from_pylist([_to_manifest_row(context.table, manifest) for manifest in named], schema=_MANIFESTS)
 
 
-def _manifest_row(table: TableDefinition, manifest: ManifestFileMeta) -> dict[str, object]:
+def _to_manifest_row(table: TableDefinition, manifest: ManifestFileMeta) -> dict[str, object]:
     fields, stats = table.schema.partition_fields, manifest.partition_stats
     return {
         "file_name": manifest.file_name,
@@ -61,27 +61,27 @@ def _manifest_row(table: TableDefinition, manifest: ManifestFileMeta) -> dict[st
         "num_added_files": manifest.num_added_files,
         "num_deleted_files": manifest.num_deleted_files,
         "schema_id": manifest.schema_id,
-        "min_partition_stats": row_text(stats.min_values, fields),
-        "max_partition_stats": row_text(stats.max_values, fields),
+        "min_partition_stats": format_partition_row(stats.min_values, fields),
+        "max_partition_stats": format_partition_row(stats.max_values, fields),
         "min_row_id": manifest.min_row_id,
         "max_row_id": manifest.max_row_id,
     }
 
 
-def table_indexes_table(engine: Engine, table: TableDefinition) -> pa.Table:
-    """One row an index file: hash indexes, deletion vectors."""
-    snapshot = pin(engine, table).snapshot
+def table_indexes_table(context: TableContext) -> pa.Table:
+    """Return one row per index file: hash indexes and deletion vectors."""
+    snapshot = pin_snapshot(context).snapshot
     name = None if snapshot is None else snapshot.index_manifest
-    entries = () if name is None else read_index_manifest(engine, table, name)
-    rows = [_index_row(table, entry) for entry in entries if entry.kind is FileKind.ADD]
+    entries = () if name is None else read_index_manifest(context, name)
+    rows = [_to_index_row(context.table, entry) for entry in entries if entry.kind is FileKind.ADD]
     return pa.Table.from_pylist(rows, schema=_INDEXES)
 
 
-def _index_row(table: TableDefinition, entry: IndexManifestEntry) -> dict[str, object]:
+def _to_index_row(table: TableDefinition, entry: IndexManifestEntry) -> dict[str, object]:
     vectors = entry.deletion_vectors
     names = _RANGE.names
     return {
-        "partition": row_text(entry.partition, table.schema.partition_fields),
+        "partition": format_partition_row(entry.partition, table.schema.partition_fields),
         "bucket": entry.bucket,
         "index_type": entry.index_type,
         "file_name": entry.file_name,

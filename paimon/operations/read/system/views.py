@@ -1,6 +1,6 @@
-"""System tables whose rows are the table's own: `ro`, `audit_log`, `binlog`.
+"""Define the system tables that show the table's own rows: `ro`, `audit_log`, `binlog`.
 
-Law: a view changes which files are read or what is kept of them, never how rows are merged. Source:
+Invariant: a view changes which files are read or which rows are kept, but not how rows are merged. Source:
 `ReadOptimizedTable`, `AuditLogTable`, `BinlogTable`.
 """
 
@@ -15,16 +15,16 @@ from paimon.domain.schema.table_definition import TableDefinition
 
 @frozen
 class DataView:
-    """How a view differs from a plain read.
+    """The differences between a view and a plain read.
 
     Parameters
     ----------
     top_level_only : bool
-        Of a primary-key table, read only what was fully compacted: no merge, but older rows.
+        Read only fully compacted files of a primary-key table: without a merge, but perhaps older rows.
     row_kinds : bool
         Keep retracts, and offer the column `rowkind`.
     binlog : bool
-        Show columns as lists: one value, or of an update (in incremental reads) the one before and the one after.
+        Show columns as lists: one value, or the values before and after an update (in incremental reads).
     """
 
     top_level_only: bool = False
@@ -32,7 +32,7 @@ class DataView:
     binlog: bool = False
 
     def min_level(self, table: TableDefinition) -> int:
-        """The lowest level that is read."""
+        """Return the lowest level that is read."""
         return table.options.num_levels - 1 if self.top_level_only and table.schema.primary_keys else 0
 
 

@@ -1,7 +1,7 @@
-"""Which row groups of a Parquet file a read touches.
+"""Select the row groups of a Parquet file that a read needs.
 
-Law: a row group is skipped only where its statistics prove that no row of it can match, or where it lies outside of
-the range of rows; neighbours that remain are read as one piece.
+Invariant: a row group is skipped only if its statistics prove that no row matches, or if it lies outside of the range
+of rows. Neighbors that remain are read as one piece.
 """
 
 from __future__ import annotations
@@ -10,30 +10,37 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import evolve, frozen
+from attrs import evolve
 
-from paimon.adapters.formats.parquet.reading.selection import first_leaves
-from paimon.adapters.formats.parquet.statistics import chunk_stats
-from paimon.domain.predicate.pruning import may_match
+from paimon.adapters.formats.guards.parquet_batches import GroupRange
+from paimon.adapters.formats.parquet.reading.selection import find_first_leaves
+from paimon.adapters.formats.parquet.statistics import read_chunk_stats
+from paimon.domain.predicate.pruning_reference import may_match
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.ports.formats import ReadRequest
 
-_TURN_ROWS = 1 << 20
+_STEP_ROWS = 1 << 20
 
 
-@frozen
-class GroupRange:
-    """Consecutive row groups: the first `skip` rows are left out, then `count` rows are read."""
+def plan_group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadRequest) -> Iterator[GroupRange]:
+    """Yield the ranges of rows to read, in the order of the file.
 
-    groups: tuple[int, ...]
-    skip: int
-    count: int
+    Parameters
+    ----------
+    footer : pyarrow.parquet.FileMetaData
+        The footer of the file.
+    schema : pyarrow.Schema
+        Its Arrow schema.
+    request : ReadRequest
+        The predicate and the range of rows.
 
-
-def group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadRequest) -> Iterator[GroupRange]:
-    """What to read, in the order of the file."""
+    Yields
+    ------
+    GroupRange
+        Row groups that are adjacent and may match.
+    """
     begin, end = request.row_range or (0, footer.num_rows)
-    leaves = first_leaves(schema)
+    leaves = find_first_leaves(schema)
     piece: GroupRange | None = None
     start = 0
     for group in range(footer.num_row_groups):
@@ -53,16 +60,16 @@ def group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadReques
         yield piece
 
 
-def turns(piece: GroupRange, footer: pq.FileMetaData) -> Iterator[GroupRange]:
-    """A piece in turns of a million rows or one row group: what nobody reads in the end is not fetched or looked at.
+def split_into_steps(piece: GroupRange, footer: pq.FileMetaData) -> Iterator[GroupRange]:
+    """Split a piece into steps of a million rows or one row group, so that a read can stop early.
 
-    Batches end with their turn; of so many rows that costs nothing.
+    Batches end with their step, which costs little with so many rows.
     """
     left, groups, rows = piece.skip + piece.count, list[int](), 0
     for group in piece.groups:
         groups.append(group)
         rows += footer.row_group(group).num_rows
-        if rows >= min(_TURN_ROWS, left):
+        if rows >= min(_STEP_ROWS, left):
             yield GroupRange(tuple(groups), 0, min(rows, left))
             left, groups, rows = left - rows, [], 0
 
@@ -73,8 +80,9 @@ def _may_match(chunk: pq.RowGroupMetaData, leaves: dict[str, int], request: Read
     types = {f.name: f.type for f in request.predicate_fields}
 
     def stats(name: str) -> ColumnStats | None:
+        """Return the statistics of a column; None if they are unknown."""
         if name not in leaves or name not in types:
             return None
-        return chunk_stats(chunk.column(leaves[name]), types[name])
+        return read_chunk_stats(chunk.column(leaves[name]), types[name])
 
     return may_match(request.predicate, stats, types, chunk.num_rows)

@@ -1,6 +1,6 @@
-"""Which leaf columns of a Parquet file hold the columns, and the parts of nested columns, that are wanted.
+"""Select the leaf columns of a Parquet file that hold the wanted columns and the wanted parts of nested columns.
 
-Law: a leaf is read iff a wanted field covers it; a wanted field that the file lacks selects nothing.
+Invariant: a leaf is read if and only if a wanted field covers it. A wanted field that the file lacks selects nothing.
 """
 
 from __future__ import annotations
@@ -13,47 +13,47 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataField, DataType
 
 
-def leaf_count(kind: pa.DataType) -> int:
-    """Leaf columns of a type as read from a file."""
-    return sum(leaf_count(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
+def count_leaves(kind: pa.DataType) -> int:
+    """Return the number of leaf columns of a type as read from a file."""
+    return sum(count_leaves(kind.field(i).type) for i in range(kind.num_fields)) if kind.num_fields else 1
 
 
-def first_leaves(schema: pa.Schema) -> dict[str, int]:
-    """Where each top-level column's leaves begin."""
+def find_first_leaves(schema: pa.Schema) -> dict[str, int]:
+    """Return the position of the first leaf of each top-level column."""
     starts, leaf = {}, 0
     for column in schema:
         starts[column.name] = leaf
-        leaf += leaf_count(column.type)
+        leaf += count_leaves(column.type)
     return starts
 
 
-def wanted_leaves(schema: pa.Schema, fields: Sequence[DataField]) -> list[int]:
-    """The positions of all leaves to decode."""
-    starts = first_leaves(schema)
+def find_wanted_leaves(schema: pa.Schema, fields: Sequence[DataField]) -> list[int]:
+    """Return the positions of all leaves to decode."""
+    starts = find_first_leaves(schema)
     leaves: list[int] = []
     for wanted in fields:
         if wanted.name in starts:
-            leaves += _covered(schema.field(wanted.name).type, wanted.type, starts[wanted.name])
+            leaves += _find_leaves(schema.field(wanted.name).type, wanted.type, starts[wanted.name])
     return leaves
 
 
-def _covered(kind: pa.DataType, wanted: DataType, start: int) -> list[int]:
-    """Leaves under `start` that the wanted part needs; a struct of which nothing is left keeps one, for its nulls."""
+def _find_leaves(kind: pa.DataType, wanted: DataType, start: int) -> list[int]:
+    """Return the leaves from `start` on that a wanted part needs; at least one of each struct, for its nulls."""
     parts = _parts(kind, wanted)
     if parts is None:
-        return list(range(start, start + leaf_count(kind)))
+        return list(range(start, start + count_leaves(kind)))
     leaves: list[int] = []
     at = start
     for child, part in parts:
         if part is not None:
-            leaves += _covered(child, part, at)
-        at += leaf_count(child)
+            leaves += _find_leaves(child, part, at)
+        at += count_leaves(child)
     return leaves or [start]
 
 
 def _parts(kind: pa.DataType, wanted: DataType) -> list[tuple[pa.DataType, DataType | None]] | None:
-    """Children of a stored type with what is wanted of each; None where all of it is."""
-    if not any(is_so(kind) for is_so in _shapes(wanted)):
+    """Return the children of a stored type with the wanted type of each; None if all of it is wanted."""
+    if not any(has_shape(kind) for has_shape in _shapes(wanted)):
         raise ValueError(f"a column of {type(wanted).__name__} is stored as {kind}")
     match wanted:
         case dt.RowType(fields=fields):
@@ -69,7 +69,7 @@ def _parts(kind: pa.DataType, wanted: DataType) -> list[tuple[pa.DataType, DataT
 
 
 def _shapes(wanted: DataType) -> tuple[Callable[[pa.DataType], bool], ...]:
-    """Tests of which a stored type must pass one."""
+    """Return the conditions of which a stored type must meet one."""
     match wanted:
         case dt.RowType() | dt.VariantType():
             return (pa.types.is_struct,)

@@ -1,0 +1,1 @@
+"""Evaluators of scalar SQL expressions, each bound to one SQL engine."""

@@ -1,0 +1,222 @@
+"""Decide whether a piece of a Parquet file may be read, and with how many rows per batch.
+
+Pages of sound files have about a megabyte and values of some bytes, so that these limits do not affect them.
+
+Invariant: pages are refused before they are decompressed if their size exceeds a limit and a multiple of the stored
+bytes. A row with a list that is too long is refused, too. A batch has no more rows than fit into the limit, even if
+each row repeats the longest string of a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow.parquet as pq
+from attrs import evolve, frozen
+
+from paimon.adapters.formats.guards.parquet_bytes import Stored
+from paimon.adapters.formats.guards.parquet_dictionaries import measure_longest_values, read_codec
+from paimon.adapters.formats.guards.parquet_levels import count_longest_row_values
+from paimon.adapters.formats.guards.parquet_pages import ChunkPages, DictionaryPage, read_chunk_pages
+
+MOST_BYTES = 512 * 1024 * 1024
+_BATCH_SHARE = 4
+"""Two batches are in memory at once, the last one returned and the next one, and growing buffers are copied."""
+_RATIO = 100
+_FREE_BYTES = 4 * 1024 * 1024
+"""What the pages of each column may take in addition."""
+_TEXT = "BYTE_ARRAY"
+_OFFSET_BYTES = 4
+"""The offset of each string."""
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+
+
+@frozen
+class GroupRange:
+    """A range of rows in consecutive row groups.
+
+    Parameters
+    ----------
+    groups : tuple of int
+        The positions of the row groups.
+    skip : int
+        Rows at the beginning of the first group that are left out.
+    count : int
+        Rows that are read after these.
+    """
+
+    groups: tuple[int, ...]
+    skip: int
+    count: int
+
+
+@frozen
+class Leaf:
+    """A leaf column that is read.
+
+    Parameters
+    ----------
+    index : int
+        The position among the leaf columns of the file.
+    levels : int
+        The highest repetition level: the number of lists around the leaf.
+    width : int, optional
+        Bytes of a value; None for strings.
+    """
+
+    index: int
+    levels: int
+    width: int | None
+
+    @property
+    def flat(self) -> bool:
+        """Whether each row has one value."""
+        return self.levels == 0
+
+    @classmethod
+    def of(cls, schema: pq.ParquetSchema, index: int) -> Leaf:
+        """Return the leaf column at a position of the schema."""
+        column = schema.column(index)
+        kind = column.physical_type
+        width = None if kind == _TEXT else _WIDTHS.get(kind) or column.length
+        return cls(index, column.max_repetition_level, width)
+
+
+@frozen
+class _Chunk:
+    """A leaf of a row group: its page sizes, its stored bytes, and how many values a row has.
+
+    `repeat` is the average number of values per row, or the largest one if the average row count would be too large.
+    """
+
+    leaf: Leaf
+    pages: ChunkPages
+    packed: int
+    group: int
+    repeat: float
+
+    @property
+    def held(self) -> int:
+        """Bytes of the decompressed pages that are in memory at the same time."""
+        dictionary = self.pages.dictionary
+        return self.pages.largest + (0 if dictionary is None else dictionary.size)
+
+    def row_bytes(self, longest: int | None = None) -> float:
+        """Return the most bytes of a row; with `longest` None, one string may be as long as the whole dictionary."""
+        if self.leaf.width is not None:
+            return self.repeat * self.leaf.width
+        dictionary = self.pages.dictionary
+        repeated = longest if longest is not None else 0 if dictionary is None else dictionary.size
+        return self.repeat * max(self.pages.densest, self.pages.repeating, repeated)
+
+
+def count_fitting_rows(
+    footer: pq.FileMetaData,
+    stored: Stored,
+    piece: GroupRange,
+    leaves: Sequence[Leaf],
+    batch_rows: int,
+    most_bytes: int,
+) -> int:
+    """Return how many rows a batch of a piece may have: `batch_rows`, or fewer if they might not fit.
+
+    Parameters
+    ----------
+    footer : pyarrow.parquet.FileMetaData
+        The footer of the file.
+    stored : Stored
+        The bytes of the file; those of a remote file are fetched ahead here.
+    piece : GroupRange
+        The rows to read.
+    leaves : sequence of Leaf
+        The leaf columns to read.
+    batch_rows : int
+        The number of rows to return if they fit.
+    most_bytes : int
+        The limit for the pages in bytes; a batch may take a quarter of it.
+
+    Returns
+    -------
+    int
+        At least one.
+
+    Raises
+    ------
+    ValueError
+        The headers of pages are damaged, or pages or rows exceed the limits.
+    """
+    if stored.ahead is not None:
+        groups = [footer.row_group(group) for group in piece.groups]
+        stored.ahead.load(_byte_range(group.column(leaf.index)) for group in groups for leaf in leaves)
+    fitting, batch_bytes = batch_rows, most_bytes // _BATCH_SHARE
+    left = piece.skip + piece.count
+    for number in piece.groups:
+        group = footer.row_group(number)
+        rows = min(left, group.num_rows)
+        left -= rows
+        chunks = [_measure_chunk(stored, group, number, leaf, rows) for leaf in leaves]
+        _check_pages(chunks, most_bytes)
+        chunks = [_check_lists(stored, group, c, most_bytes) for c in chunks]
+        row_bytes = sum(c.row_bytes() for c in chunks)
+        if row_bytes * min(fitting, rows) > batch_bytes:
+            row_bytes = _row_bytes_by_dictionaries(chunks, stored)
+            fitting = max(1, min(fitting, int(batch_bytes / max(row_bytes, 1))))
+    return fitting
+
+
+def _measure_chunk(stored: Stored, group: pq.RowGroupMetaData, number: int, leaf: Leaf, rows: int) -> _Chunk:
+    meta = group.column(leaf.index)
+    values = meta.num_values
+    start, end = _byte_range(meta)
+    pages = read_chunk_pages(stored, start, end, min(rows, values) if leaf.flat else values)
+    repeat = 1.0 if leaf.flat else max(1.0, pages.values / max(1, group.num_rows))
+    return _Chunk(leaf, pages, end - start, number, repeat)
+
+
+def _byte_range(meta: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    """Return the offsets between which Arrow reads a chunk."""
+    start, dictionary = meta.data_page_offset, meta.dictionary_page_offset
+    if dictionary is not None and 0 < dictionary < start:
+        start = dictionary
+    return start, start + meta.total_compressed_size
+
+
+def _check_pages(chunks: Sequence[_Chunk], most_bytes: int) -> None:
+    held = sum(max(0, c.held - _FREE_BYTES) for c in chunks)
+    if held <= most_bytes:
+        return
+    packed = sum(c.packed for c in chunks)
+    if held > most_bytes + _RATIO * packed:
+        raise ValueError(f"pages of {packed} stored bytes decompress to {held} bytes, more than the limit")
+
+
+def _check_lists(stored: Stored, group: pq.RowGroupMetaData, chunk: _Chunk, most_bytes: int) -> _Chunk:
+    """Return the chunk, with the values of its longest row if all its lists together exceed the limit."""
+    leaf = chunk.leaf
+    width = _OFFSET_BYTES if leaf.width is None else leaf.width
+    allowed = most_bytes + _RATIO * chunk.packed
+    if leaf.flat or chunk.pages.values * width <= allowed:
+        return chunk
+    meta = group.column(leaf.index)
+    codec = read_codec(stored, chunk.group, leaf.index)
+    longest = count_longest_row_values(stored, *_byte_range(meta), meta.num_values, codec, leaf.levels)
+    if longest * width > allowed:
+        raise ValueError(f"a row has {longest} values in a column of {chunk.packed} stored bytes, more than the limit")
+    return evolve(chunk, repeat=float(max(1, longest)))
+
+
+def _row_bytes_by_dictionaries(chunks: Sequence[_Chunk], stored: Stored) -> float:
+    """Return the most bytes of a row, from the longest string of each dictionary."""
+    by_codec: dict[int, list[tuple[_Chunk, DictionaryPage]]] = {}
+    total = 0.0
+    for chunk in chunks:
+        dictionary = chunk.pages.dictionary
+        if dictionary is None or chunk.leaf.width is not None:
+            total += chunk.row_bytes()
+        else:
+            codec = read_codec(stored, chunk.group, chunk.leaf.index)
+            by_codec.setdefault(codec, []).append((chunk, dictionary))
+    for codec, held in by_codec.items():
+        longest = measure_longest_values(stored, [dictionary for _, dictionary in held], codec)
+        total += sum(chunk.row_bytes(most) for (chunk, _), most in zip(held, longest, strict=True))
+    return total

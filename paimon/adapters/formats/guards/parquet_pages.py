@@ -1,0 +1,175 @@
+"""Find out from the page headers to how many bytes the pages of a column chunk decompress. Nothing is decompressed.
+
+Invariant: the headers are those that Arrow obeys, found as Arrow finds them: from the chunk's first offset, page after
+page, until the values that the footer states are reached or the chunk ends. Sizes in footers may be wrong. Sizes in
+headers cannot: Arrow refuses a page that decompresses to another size than its header states.
+Source: Parquet format, "Data Pages".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from attrs import frozen
+
+from paimon.adapters.formats.guards.parquet_bytes import Stored
+from paimon.adapters.formats.thrift import ThriftStruct, decode_sized
+
+_ReadAt = Callable[[int, int], bytes]
+
+_WINDOW = 64
+"""Headers without statistics are shorter."""
+_LONGEST_HEADER = 16 * 1024 * 1024
+"""Arrow's limit."""
+_NUMBER = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
+_MORE = rb"\x15[\x80-\xff]{0,4}[\x00-\x7f]"
+_SIZES = rb"\x15" + _NUMBER + rb"\x15" + _NUMBER
+_USUAL = re.compile(
+    rb"\x15\x00" + _SIZES + rb"(?:" + _MORE + rb"\x1c|\x2c)" + _SIZES + rb"(?:" + _MORE + rb"){2}\x00\x00", re.DOTALL
+)
+"""The header of a data page as most writers make it, with or without a checksum; others are decoded as Thrift."""
+DICTIONARY_PAGE = 2
+DATA_PAGES = {0: 5, 2: 7, 3: 8}
+"""The number of the member with the specific header, by kind of page."""
+_DATA_ENCODING = {0: 2, 2: 2, 3: 4}
+_SIZE_LIMIT = 2**31
+_FROM_DICTIONARY = (2, 8)
+_DELTA_STRINGS = 7
+
+
+@frozen
+class DictionaryPage:
+    """A dictionary page: offset and size of its compressed bytes, decompressed size, number of values."""
+
+    start: int
+    packed: int
+    size: int
+    values: int
+
+
+@frozen
+class ChunkPages:
+    """The pages of one column chunk.
+
+    Parameters
+    ----------
+    largest : int
+        Decompressed bytes of the largest data page.
+    densest : float
+        The most bytes per value of a page with a plain encoding.
+    repeating : int
+        Bytes of the largest page whose encoding shares prefixes: each value may be as large as the page.
+    values : int
+        The number of values of all pages.
+    dictionary : DictionaryPage, optional
+        The dictionary page.
+    """
+
+    largest: int
+    densest: float
+    repeating: int
+    values: int
+    dictionary: DictionaryPage | None
+
+
+def read_chunk_pages(stored: Stored, start: int, end: int, values: int) -> ChunkPages:
+    """Read the page headers of a column chunk.
+
+    Parameters
+    ----------
+    stored : Stored
+        The bytes of the file.
+    start, end : int
+        The offsets of the chunk.
+    values : int
+        The number of values after which no more pages are looked at.
+
+    Returns
+    -------
+    ChunkPages
+        The sizes of the pages.
+
+    Raises
+    ------
+    ValueError
+        A header is missing or damaged, or states sizes that cannot be.
+    """
+    read_at, whole = stored.read_at, stored.whole
+    at, seen, largest, densest, repeating = start, 0, 0, 0.0, 0
+    dictionary: DictionaryPage | None = None
+    while seen < values and at < end:
+        found = _USUAL.match(read_at(_WINDOW, at)) if whole is None else _USUAL.match(whole, at)
+        if found is None:
+            kind, size, packed, count, encoding, length = _decode_header(read_at, at)
+        else:
+            size, packed, count, encoding = map(_number, found.groups())
+            kind, length = 0, found.end() if whole is None else found.end() - at
+        if not (0 <= size < _SIZE_LIMIT and 0 <= packed < _SIZE_LIMIT and 0 <= count < _SIZE_LIMIT):
+            raise ValueError(f"the page at {at} states sizes that cannot be")
+        at += length
+        if kind == DICTIONARY_PAGE:
+            if count > size:
+                raise ValueError(f"a dictionary of {count} values has {size} bytes")
+            dictionary = DictionaryPage(at, packed, size, count)
+        else:
+            seen += count
+            largest = max(largest, size)
+            if encoding == _DELTA_STRINGS:
+                repeating = max(repeating, size)
+            elif encoding not in _FROM_DICTIONARY and size > densest * count and count:
+                densest = size / count
+        at += packed
+    return ChunkPages(largest, densest, repeating, seen, dictionary)
+
+
+@lru_cache(4096)
+def _number(digits: bytes) -> int:
+    value = shift = 0
+    for byte in digits:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value >> 1 ^ -(value & 1)
+
+
+def read_page_header(read_at: _ReadAt, at: int) -> tuple[ThriftStruct, int]:
+    """Return the page header at an offset, and its length in bytes.
+
+    Raises
+    ------
+    ValueError
+        There is no header within 16 MiB.
+    """
+    window = _WINDOW * 4
+    while True:
+        data = read_at(window, at)
+        try:
+            return decode_sized(data)
+        except IndexError:
+            if len(data) < window or window >= _LONGEST_HEADER:
+                raise ValueError(f"the page at {at} has no header") from None
+            window *= 16
+
+
+def _decode_header(read_at: _ReadAt, at: int) -> tuple[int, int, int, int, int, int]:
+    header, length = read_page_header(read_at, at)
+    kind, size, packed = (header_number(header, number) for number in (1, 2, 3))
+    inner = header.get(DATA_PAGES.get(kind, 0))
+    if not isinstance(inner, ThriftStruct):
+        return kind, size, packed, 0, 0, length
+    return kind, size, packed, header_number(inner, 1), header_number(inner, _DATA_ENCODING[kind]), length
+
+
+def header_number(struct: ThriftStruct, number: int) -> int:
+    """Return the number in a member of a page header.
+
+    Raises
+    ------
+    ValueError
+        The header has no such number.
+    """
+    value = struct.get(number)
+    if not isinstance(value, int):
+        raise ValueError(f"a page header has no number in member {number}")
+    return value

@@ -1,0 +1,199 @@
+"""QueryEngine with DuckDB.
+
+Invariant: each query has a connection of its own to one database in memory, which cannot open files, install
+extensions, or see Python variables.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from attrs import field, frozen
+
+from paimon.domain.errors import InvalidRequest, PaimonError, StorageError
+from paimon.ports.queries import QuerySource
+
+_BATCH_ROWS = 65_536
+_SETTINGS = {
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+}
+
+
+@frozen(eq=False)
+class DuckDBQueries:
+    """Queries in DuckDB.
+
+    Parameters
+    ----------
+    memory_bytes : int
+        What the queries may use before they spill.
+    threads : int
+        Threads of the queries.
+    """
+
+    memory_bytes: int
+    threads: int
+    _database: Any = field(init=False, repr=False)
+
+    @_database.default
+    def _open_database(self) -> Any:
+        settings = {
+            **_SETTINGS,
+            "memory_limit": f"{self.memory_bytes}B",
+            "threads": str(self.threads),
+            # DuckDB creates the directory when it spills, and removes it.
+            "temp_directory": f"{tempfile.gettempdir()}/paimon-query-{uuid.uuid4().hex}",
+        }
+        database = duckdb.connect(":memory:", config=settings)
+        # In this order: the extension with time zones may be a file of the package.
+        database.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL enable_external_access = false")
+        return database
+
+    def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
+        """Run one query; see `QueryEngine`.
+
+        Raises
+        ------
+        InvalidRequest
+            The query names an unknown column or function.
+        """
+        session = _Session(self._database.cursor())
+        try:
+            session.register(sources)
+            reader = _to_reader(session.connection.sql(sql))
+        except (duckdb.Error, PaimonError) as error:
+            session.close()
+            raise session.translate(error) from error
+        return pa.RecordBatchReader.from_batches(reader.schema, session.read(reader))
+
+    def close(self) -> None:
+        """Release the database with all its memory and its files; no query may follow."""
+        self._database.close()
+
+    def describe(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.Schema:
+        """Return the columns of a query; see `QueryEngine`.
+
+        Raises
+        ------
+        InvalidRequest
+            The query names an unknown column or function.
+        """
+        session = _Session(self._database.cursor())
+        try:
+            session.register(sources)
+            names = session.connection.sql(sql).columns
+            found = _to_reader(session.connection.sql(f"SELECT * FROM ({sql}) LIMIT 0")).schema
+        except (duckdb.Error, PaimonError) as error:
+            raise session.translate(error) from error
+        finally:
+            session.close()
+        return pa.schema([field.with_name(name) for field, name in zip(found, names, strict=True)])
+
+    def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
+        """Return DuckDB's plan; see `QueryEngine`.
+
+        Raises
+        ------
+        InvalidRequest
+            The query names an unknown column or function.
+        """
+        session = _Session(self._database.cursor())
+        try:
+            session.register(sources)
+            rows = session.connection.execute(f"EXPLAIN {sql}").fetchall()
+        except duckdb.Error as error:
+            raise session.translate(error) from error
+        finally:
+            session.close()
+        return "\n".join(str(row[-1]).rstrip() for row in rows)
+
+
+@frozen(eq=False)
+class _Session:
+    """The connection of one query, and the errors of its sources."""
+
+    connection: Any
+    errors: list[PaimonError] = field(factory=list)
+
+    def register(self, sources: Mapping[str, QuerySource]) -> None:
+        """Make the sources known under their names."""
+        for name, source in sources.items():
+            self.connection.register(name, _Stream(source, self.errors))
+
+    def read(self, reader: Any) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of the result, and close the connection after the last one.
+
+        Raises
+        ------
+        PaimonError
+            A source failed, or a value cannot be computed.
+        """
+        try:
+            yield from reader
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise self.translate(error) from error
+        finally:
+            self.close()
+
+    def translate(self, error: Exception) -> PaimonError:
+        """Return the error of a source, or DuckDB's error as one of the library."""
+        if self.errors:
+            return self.errors[0]
+        return error if isinstance(error, PaimonError) else to_paimon_error(error)
+
+    def close(self) -> None:
+        """Release the database."""
+        self.connection.close()
+
+
+@frozen(eq=False)
+class _Stream:
+    """A source that DuckDB may read more than once."""
+
+    source: QuerySource
+    errors: list[PaimonError]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.source.schema, self._read())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self.source.open()
+        except PaimonError as error:
+            self.errors.append(error)
+            raise
+
+
+def _to_reader(relation: Any) -> Any:
+    return relation.to_arrow_reader(_BATCH_ROWS)
+
+
+_CANDIDATES = re.compile(r"Candidate bindings: (.*)")
+_SIMILAR = re.compile(r"Did you mean (.*?)\??$", re.MULTILINE)
+_POSITION = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
+_COLUMN = re.compile(r'[Cc]olumn "([^"]*)" not found')
+
+
+def to_paimon_error(error: Exception) -> PaimonError:
+    """Return an error of DuckDB as one of this library."""
+    text = _POSITION.sub("", str(error)).strip()
+    kind, colon, message = text.partition(" Error: ")
+    first = (message if colon else text).splitlines()[0].rstrip("!.") if text else type(error).__name__
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StorageError("query", first, hint="raise memory-budget, or set a limit on the rows of the query")
+    near = _CANDIDATES.search(text) or _SIMILAR.search(text)
+    hint = f"did you mean {near[1].rstrip('?')}?" if near else None
+    column = _COLUMN.search(text)
+    if column:
+        return InvalidRequest(
+            f"Column {column[1]!r} does not exist in this part of the query.", subject=column[1], hint=hint
+        )
+    return InvalidRequest(f"The query failed: {first}.", subject=kind or None, hint=hint)

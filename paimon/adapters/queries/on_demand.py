@@ -1,0 +1,47 @@
+"""The query engine, loaded with the first query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import pyarrow as pa
+
+from paimon.domain.extras import missing_extra
+from paimon.ports.queries import QueryEngine, QuerySource
+
+
+class QueriesOnDemand:
+    """`paimon.ports.queries.QueryEngine`, whose library is loaded with the first query.
+
+    Parameters
+    ----------
+    memory_bytes : int
+        What one query may use before it spills.
+    threads : int
+        Threads of one query.
+    """
+
+    def __init__(self, memory_bytes: int, threads: int) -> None:
+        self.memory_bytes = memory_bytes
+        self.threads = threads
+
+    @cached_property
+    def _engine(self) -> QueryEngine:
+        try:
+            from paimon.adapters.queries.duckdb_queries import DuckDBQueries
+        except ModuleNotFoundError as missing:
+            raise missing_extra("A SQL query", "duckdb", "sql") from missing
+        return DuckDBQueries(self.memory_bytes, self.threads)
+
+    def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
+        """Run one query; see `QueryEngine`."""
+        return self._engine.run(sql, sources)
+
+    def describe(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.Schema:
+        """Return the columns of a query; see `QueryEngine`."""
+        return self._engine.describe(sql, sources)
+
+    def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
+        """Return the engine's plan; see `QueryEngine`."""
+        return self._engine.explain(sql, sources)

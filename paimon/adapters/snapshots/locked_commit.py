@@ -1,0 +1,62 @@
+"""LockedSnapshotCommit: writers of one machine wait for each other, and so lose fewer races.
+
+Invariant: the lock guarantees nothing. It is a lock on the snapshot directory, which the system releases when the
+process ends. After the longest wait, or on a file system without locks, a writer commits without it. The creation of
+the snapshot file decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import frozen
+
+from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
+from paimon.domain.paths import TablePaths
+
+with contextlib.suppress(ImportError):  # Windows has no fcntl; opening a directory there is an OSError
+    import fcntl
+
+_MAX_WAIT_SECONDS = 10.0
+_FIRST_PAUSE_SECONDS = 0.000_5
+_LONGEST_PAUSE_SECONDS = 0.005
+
+
+@frozen(eq=False)
+class LockedSnapshotCommit(PutIfAbsentSnapshotCommit):
+    """A commit lock for tables on local paths.
+
+    Parameters
+    ----------
+    max_wait_seconds : float
+        The longest wait for other processes.
+    """
+
+    max_wait_seconds: float = _MAX_WAIT_SECONDS
+
+    @contextmanager
+    def lock(self, paths: TablePaths) -> Iterator[None]:
+        """Wait until no other process of this machine commits to the table, or the longest wait is over."""
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):  # no snapshot exists yet, or the file system has no locks
+                self._acquire(stack, paths.snapshots)
+            yield
+
+    def _acquire(self, stack: contextlib.ExitStack, directory: str) -> None:
+        """Take the lock and register its release, or return without it after the longest wait."""
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, handle)
+        deadline, pause = time.monotonic() + self.max_wait_seconds, _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    return
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)

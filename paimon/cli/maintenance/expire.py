@@ -1,0 +1,92 @@
+"""The commands of `paimon expire`: snapshots, changelogs, tags and partitions.
+
+Invariant: the table options supply each limit that is not an argument. The command always prints what was removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from paimon.cli.arguments import Commands, open_data_table
+from paimon.cli.maintenance.verbs import AGE_HELP, add_command_group, add_table_command, parse_moment
+from paimon.cli.output import print_records
+from paimon.operations.expire.expire_snapshots import Expired
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module to the parser."""
+    verbs = add_command_group(
+        commands,
+        "expire",
+        "remove old snapshots, changelogs, tags or partitions, by the table options or by arguments",
+        "paimon expire snapshots lake/default.db/orders --retain-max 20 --older-than '7 d'",
+    )
+    for name, run in (("snapshots", _snapshots), ("changelogs", _changelogs)):
+        what = f"remove the oldest {name}, and the files that only they reference"
+        parser = add_table_command(
+            verbs, name, what, f"paimon expire {name} lake/default.db/orders --retain-max 20", run
+        )
+        parser.add_argument("--retain-min", type=int, metavar="N", help="keep at least this number")
+        parser.add_argument("--retain-max", type=int, metavar="N", help="keep at most this number, whatever their age")
+        parser.add_argument("--older-than", metavar="AGE", help=f"remove older ones: {AGE_HELP}")
+        parser.add_argument("--max-deletes", type=int, metavar="N", help="remove at most this number")
+        if name == "changelogs":
+            parser.add_argument("--all", action="store_true", help="remove all changelogs")
+    tags = add_table_command(
+        verbs,
+        "tags",
+        "delete the tags whose retention time is over",
+        "paimon expire tags lake/default.db/orders",
+        _tags,
+    )
+    tags.add_argument("--older-than", metavar="AGE", help=f"also delete tags that were created earlier: {AGE_HELP}")
+    partitions = add_table_command(
+        verbs,
+        "partitions",
+        "drop the partitions that are older than an age",
+        "paimon expire partitions lake/default.db/orders --age '365 d'",
+        _partitions,
+    )
+    partitions.add_argument(
+        "--age", metavar="AGE", help="age, such as '365 d' (default: the table option partition.expiration-time)"
+    )
+    partitions.add_argument("--max", type=int, metavar="N", help="remove at most this number")
+
+
+def _snapshots(arguments: argparse.Namespace) -> None:
+    done = open_data_table(arguments).maintain.expire_snapshots(
+        retain_min=arguments.retain_min,
+        retain_max=arguments.retain_max,
+        older_than=parse_moment(arguments.older_than),
+        max_deletes=arguments.max_deletes,
+    )
+    _print(done, "snapshots", arguments.output)
+
+
+def _changelogs(arguments: argparse.Namespace) -> None:
+    done = open_data_table(arguments).maintain.expire_changelogs(
+        retain_min=arguments.retain_min,
+        retain_max=arguments.retain_max,
+        older_than=parse_moment(arguments.older_than),
+        max_deletes=arguments.max_deletes,
+        delete_all=arguments.all,
+    )
+    _print(done, "changelogs", arguments.output)
+
+
+def _tags(arguments: argparse.Namespace) -> None:
+    gone = open_data_table(arguments).maintain.expire_tags(parse_moment(arguments.older_than))
+    print_records([{"tag": name, "deleted": True} for name in gone], arguments.output, "expired tags")
+
+
+def _partitions(arguments: argparse.Namespace) -> None:
+    gone = open_data_table(arguments).maintain.expire_partitions(arguments.age, max_partitions=arguments.max)
+    print_records(gone, arguments.output, "expired partitions")
+
+
+def _print(done: Expired, noun: str, output: str) -> None:
+    last = done.until - 1 if done.snapshots else None
+    print_records(
+        [{noun: done.snapshots, "first": done.first if done.snapshots else None, "last": last, "files": done.files}],
+        output,
+    )

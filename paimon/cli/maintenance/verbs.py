@@ -1,0 +1,107 @@
+"""Arguments and questions that the maintenance commands share.
+
+Invariant: each command takes the table first, and --option and --output like every other command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+
+from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.options.parse import parse_duration_millis
+
+Run = Callable[[argparse.Namespace], None]
+AGE_HELP = "an age such as '7 d', or a time such as '2026-01-31 23:59:59'"
+
+
+def add_command_group(commands: Commands, name: str, help_text: str, example: str) -> Commands:
+    """Add a command that has subcommands, such as `paimon tag`.
+
+    Parameters
+    ----------
+    commands : Commands
+        The commands of the program.
+    name : str
+        The name of the group.
+    help_text : str
+        One sentence that says what the group is for, without a full stop.
+    example : str
+        A command line that runs as written.
+
+    Returns
+    -------
+    Commands
+        The commands of the group, for `add_table_command`.
+    """
+    parser = add_command(commands, name, help_text, example)
+    return parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+
+
+def add_table_command(commands: Commands, name: str, help_text: str, example: str, run: Run) -> argparse.ArgumentParser:
+    """Add a command on one table, with --option and --output.
+
+    Parameters
+    ----------
+    commands : Commands
+        The commands of the program, or of a group.
+    name : str
+        The name of the command.
+    help_text : str
+        One sentence that says what the command does, without a full stop.
+    example : str
+        A command line that runs as written.
+    run : callable
+        Runs the command with its parsed arguments.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        The parser of the command, for further arguments.
+    """
+    parser = add_command(commands, name, help_text, example)
+    add_table(parser)
+    add_option(parser, "table option for this command only; can be repeated")
+    add_output(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_confirmation(parser: argparse.ArgumentParser) -> None:
+    """Add `--yes`, the argument that `confirm` takes as the agreement of the user."""
+    parser.add_argument("--yes", action="store_true", help="do not ask for a confirmation on a terminal")
+
+
+def confirm(question: str, has_agreed: bool) -> None:
+    """Ask the user on a terminal before a change that cannot be undone; scripts are not asked.
+
+    Parameters
+    ----------
+    question : str
+        Describes the change and its consequences.
+    has_agreed : bool
+        Whether ``--yes`` is among the arguments; then nothing is asked.
+
+    Raises
+    ------
+    InvalidRequest
+        The user did not agree.
+    """
+    if has_agreed or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InvalidRequest("Nothing was changed.", hint="type y, or pass --yes")
+
+
+def parse_moment(text: str | None) -> timedelta | str | None:
+    """Parse an age to a timedelta; a text that is not an age, such as a time, stays as it is."""
+    if text is None or text.strip().isdigit():
+        return text
+    try:
+        return timedelta(milliseconds=parse_duration_millis(text, "age"))
+    except InvalidRequest:
+        return text

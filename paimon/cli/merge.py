@@ -1,0 +1,131 @@
+"""The command `paimon merge`: update, delete and insert rows from files, in one commit.
+
+Invariant: the clauses apply in the order of the command line. There is one commit, or none if no row changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from paimon.cli.arguments import Commands, add_command, add_option, add_output, add_table, open_data_table, parse_names
+from paimon.cli.changes import parse_assignments
+from paimon.cli.inputs import FILE_HELP, FORMATS, read_file
+from paimon.cli.output import print_lost_compaction, print_records
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.markup import format_count
+
+if TYPE_CHECKING:
+    from paimon.merge_builder import MergeBuilder, MergeResult
+
+_DESCRIPTION = """
+The rows of the files are the source; they are held in memory. --on says which rows match: SQL over the columns
+target.x and source.x, or names of columns that both sides have, separated by commas.
+Each clause applies to the rows that no clause of its kind before it took. --if gives a condition to the clause
+before it.
+"""
+_CLAUSES: dict[str, tuple[str, bool, str]] = {
+    "--update-all": ("when_matched_update_all", False, "set all columns of rows that match"),
+    "--update": ("when_matched_update", True, "set columns of rows that match"),
+    "--delete": ("when_matched_delete", False, "delete rows that match"),
+    "--insert-all": ("when_not_matched_insert_all", False, "insert source rows without a match"),
+    "--insert": ("when_not_matched_insert", True, "insert source rows without a match, with these columns"),
+    "--update-unmatched": (
+        "when_not_matched_by_source_update",
+        True,
+        "set columns of rows of the table that no source row matches",
+    ),
+    "--delete-unmatched": (
+        "when_not_matched_by_source_delete",
+        False,
+        "delete rows of the table that no source row matches",
+    ),
+}
+"""By option: the method of `MergeBuilder`, whether the option takes assignments, and its help."""
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module to the parser."""
+    merge = add_command(
+        commands,
+        "merge",
+        "update, delete and insert rows from files, in one commit",
+        "paimon merge lake/default.db/orders orders.csv --on id --update-all --insert-all",
+    )
+    merge.description = f"{merge.description}\n{_DESCRIPTION}"
+    add_table(merge)
+    merge.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
+    merge.add_argument("--format", choices=FORMATS, help="format of the files (default: by their extension)")
+    merge.add_argument("--on", required=True, metavar="CONDITION", help="when rows match: SQL, or names of columns")
+    for option, (_, takes_values, help_text) in _CLAUSES.items():
+        nargs, metavar = ("+", "COLUMN=SQL") if takes_values else (0, None)
+        merge.add_argument(option, action=_AddClause, nargs=nargs, metavar=metavar, dest="clauses", help=help_text)
+    merge.add_argument("--if", action=_AddCondition, metavar="CONDITION", dest="clauses", help="SQL condition")
+    add_option(merge, "table option for this command only; can be repeated")
+    add_output(merge)
+    merge.set_defaults(run=_merge, clauses=())
+
+
+class _AddClause(argparse.Action):
+    """Append a clause to those of the command line: its option, its assignments, and no condition yet."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Append the clause."""
+        namespace.clauses = (*namespace.clauses, (option_string, list(values or ()), None))
+
+
+class _AddCondition(argparse.Action):
+    """Give a condition to the last clause of the command line."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Replace the last clause."""
+        if not namespace.clauses or namespace.clauses[-1][2] is not None:
+            parser.error("--if must follow a clause, such as --update-all")
+        *earlier, (option, texts, _) = namespace.clauses
+        namespace.clauses = (*earlier, (option, texts, values))
+
+
+def _merge(arguments: argparse.Namespace) -> None:
+    table = open_data_table(arguments)
+    data = chain.from_iterable([read_file(file, arguments.format, table.arrow_schema) for file in arguments.files])
+    names = parse_names(arguments.on) or []
+    on = names if names and all(name in table.arrow_schema.names for name in names) else arguments.on
+    merge = table.merge(data, on)
+    if not arguments.clauses:
+        raise InvalidRequest(
+            "A merge needs at least one clause.", subject="merge", hint="pass --update-all, --insert-all or another one"
+        )
+    for option, texts, condition in arguments.clauses:
+        method, takes_values, _ = _CLAUSES[option]
+        add_clause: Callable[..., MergeBuilder] = getattr(merge, method)
+        values = [parse_assignments(texts)] if takes_values else []
+        merge = add_clause(*values, condition=condition)
+    _print(arguments, merge.execute())
+
+
+def _print(arguments: argparse.Namespace, result: MergeResult) -> None:
+    lost = {} if result.lost_compaction is None else {"lost_compaction": result.lost_compaction.message}
+    counts = {"inserted": result.inserted, "updated": result.updated, "deleted": result.deleted}
+    if arguments.output == "json":
+        print_records([{"snapshots": list(result.snapshot_ids), **counts, "files": result.files, **lost}], "json")
+    elif result.snapshot_ids:
+        ids = ", ".join(map(str, result.snapshot_ids))
+        rows = ", ".join(f"{format_count(count, 'row')} {what}" for what, count in counts.items())
+        print(f"snapshot {ids}: {rows}")
+        print_lost_compaction(lost)
+    else:
+        print("no row changed: no snapshot was created")

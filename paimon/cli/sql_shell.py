@@ -1,0 +1,215 @@
+"""The interactive shell of `paimon sql`, with history, completion, highlighting and times.
+
+Invariant: an error of a statement is printed, and the shell goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.styles import Style
+
+from paimon.cli.output import print_result
+from paimon.cli.sql_completion import WORD, complete
+from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.sql.lexer import tokenize
+from paimon.sql.parse import list_statement_words
+from paimon.sql.run import SqlSession
+from paimon.sql.session import Session
+
+_STYLE = Style.from_dict(
+    {"keyword": "bold ansiblue", "literal": "ansigreen", "number": "ansicyan", "comment": "ansibrightblack"}
+)
+_EXITS = ("exit", "quit", "\\q")
+_HELPS = ("help", "?", "\\h", "\\?")
+_INTRODUCTION = "SQL over {warehouse}. A statement ends with ';'. Type help for the statements, and exit to leave."
+_KEYWORDS = frozenset(word for text in list_statement_words() for word in text.split()) | frozenset(
+    [
+        "AND",
+        "AS",
+        "BY",
+        "CASE",
+        "COMMENT",
+        "DISTINCT",
+        "ELSE",
+        "END",
+        "EXISTS",
+        "FROM",
+        "GROUP",
+        "HAVING",
+        "IF",
+        "IN",
+        "INTO",
+        "IS",
+        "JOIN",
+        "KEY",
+        "LIKE",
+        "LIMIT",
+        "NOT",
+        "NULL",
+        "ON",
+        "OR",
+        "ORDER",
+        "OVERWRITE",
+        "PARTITION",
+        "PARTITIONED",
+        "PRIMARY",
+        "THEN",
+        "UNION",
+        "VALUES",
+        "WHEN",
+        "WHERE",
+        "WITH",
+    ]
+)
+
+
+def run_shell(session: SqlSession, warehouse: str, prompt: Callable[[str], str] | None = None) -> None:
+    """Read statements and run them, until the user leaves.
+
+    Parameters
+    ----------
+    session : SqlSession
+        Runs the statements.
+    warehouse : str
+        Shown in the first line.
+    prompt : callable, optional
+        Reads one text after showing its argument; by default an editor on the terminal. It raises EOFError at the end.
+    """
+    read = prompt or _make_prompt(session.state)
+    print(_INTRODUCTION.format(warehouse=warehouse))
+    while True:
+        try:
+            text = read(f"{session.state.catalog_name}.{session.state.database}> ")
+        except EOFError:
+            return
+        except KeyboardInterrupt:  # the text that was typed is dropped
+            continue
+        word = text.strip().rstrip(";").lower()
+        if word in _EXITS:
+            return
+        if word in _HELPS:
+            print_help()
+        elif word:
+            run_text(session, text)
+
+
+def run_text(session: SqlSession, text: str) -> None:
+    """Run the statements of a text and print their rows, their times, or their error."""
+    try:
+        started = time.perf_counter()
+        for _, result in session.run_script(text):
+            print_result(result, "table")
+            print(f"{time.perf_counter() - started:.3f} s")
+            started = time.perf_counter()
+    except PaimonError as error:
+        print(error.message.strip())
+        if error.hint:
+            print(f"hint: {error.hint}")
+    except KeyboardInterrupt:
+        print("interrupted")
+
+
+def print_help() -> None:
+    """Print the statements that there are."""
+    print("Statements, each ends with ';':")
+    for words in list_statement_words():
+        print(f"  {words}")
+    print("CALL sys.help(); lists the procedures. exit leaves the shell.")
+
+
+def is_complete(text: str) -> bool:
+    """Return whether Enter runs a text: it is a command of the shell, or its last statement ends with a semicolon."""
+    stripped = text.strip()
+    if not stripped or stripped.lower() in (*_EXITS, *_HELPS):
+        return True
+    try:
+        tokens = tokenize(text)
+    except InvalidRequest:  # a text or a comment that goes on in the next line
+        return False
+    return tokens[-2].text == ";" and tokens[-2].kind == "symbol" if len(tokens) > 1 else True
+
+
+def highlight(line: str) -> list[tuple[str, str]]:
+    """Return the parts of a line with the names of their styles."""
+    parts: list[tuple[str, str]] = []
+    position = 0
+    try:
+        tokens = tokenize(line)[:-1]
+    except InvalidRequest:
+        return [("", line)]
+    for token in tokens:
+        gap = line[position : token.start]
+        parts.append(("class:comment" if gap.strip() else "", gap))
+        is_keyword = token.kind == "word" and token.text.upper() in _KEYWORDS
+        style = "keyword" if is_keyword else token.kind
+        known = style in ("keyword", "literal", "number")
+        parts.append((f"class:{style}" if known else "", line[token.start : token.end]))
+        position = token.end
+    return [*parts, ("class:comment", line[position:])]
+
+
+class _Completer(Completer):
+    """Completes the word before the cursor."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """Yield the words."""
+        before = document.text_before_cursor
+        match = WORD.search(before)
+        start = -len(match.group()) if match else 0
+        for word in complete(self.session, before):
+            yield Completion(word, start_position=start)
+
+
+class _Lexer(Lexer):
+    """Highlights line by line."""
+
+    def lex_document(self, document: Document) -> Callable[[int], Any]:
+        """Return the function that highlights one line."""
+        return lambda number: highlight(document.lines[number])
+
+
+def _make_prompt(session: Session) -> Callable[[str], str]:
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def _accept(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    editor: PromptSession[str] = PromptSession(
+        history=_open_history(),
+        completer=_Completer(session),
+        lexer=_Lexer(),
+        style=_STYLE,
+        multiline=True,
+        key_bindings=bindings,
+        complete_while_typing=False,
+    )
+    return lambda shown: editor.prompt(shown)
+
+
+def _open_history() -> History:
+    """Return the history of earlier shells, or a new one where the home directory cannot be written."""
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "paimon"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(folder / "sql_history"))

@@ -1,0 +1,59 @@
+"""The commands `drop`, `rename` and `partitions`: tables by their names in a catalog.
+
+Invariant: `drop` asks for nothing and deletes at once, so it takes the name of one table only.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from paimon.cli.arguments import (
+    Commands,
+    add_command,
+    add_output,
+    add_table,
+    locate_table,
+    open_catalog,
+    open_data_table,
+)
+from paimon.cli.output import print_records
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module to the parser."""
+    drop = add_command(commands, "drop", "delete a table with all its files", "paimon drop lake/default.db/orders")
+    add_table(drop)
+    drop.add_argument("--if-exists", action="store_true", help="succeed if there is no such table")
+    drop.set_defaults(run=_drop)
+    rename = add_command(
+        commands, "rename", "give a table another name", "paimon rename lake/default.db/orders default.sales"
+    )
+    add_table(rename)
+    rename.add_argument("new_name", metavar="NEW", help="new name, as database.table or as table")
+    rename.set_defaults(run=_rename)
+    partitions = add_command(
+        commands, "partitions", "list the partitions of a table", "paimon partitions lake/default.db/orders"
+    )
+    add_table(partitions)
+    add_output(partitions)
+    partitions.set_defaults(run=_partitions)
+
+
+def _drop(arguments: argparse.Namespace) -> None:
+    warehouse, name = locate_table(arguments)
+    open_catalog(arguments, warehouse).drop_table(name, missing_ok=arguments.if_exists)
+    print(f"{name} is dropped")
+
+
+def _rename(arguments: argparse.Namespace) -> None:
+    warehouse, name = locate_table(arguments)
+    new = arguments.new_name if "." in arguments.new_name else f"{name.partition('.')[0]}.{arguments.new_name}"
+    open_catalog(arguments, warehouse).rename_table(name, new)
+    print(f"{name} is now {new}")
+
+
+def _partitions(arguments: argparse.Namespace) -> None:
+    table = open_data_table(arguments)
+    columns = ["partition", "record_count", "file_count", "file_size_in_bytes", "last_update_time"]
+    rows = table.system_table("partitions").scan(columns=columns).to_arrow().sort_by("partition").to_pylist()
+    print_records(rows, arguments.output, f"partitions of {table.name}")

@@ -1,0 +1,175 @@
+"""The command `paimon show`: schema, options and the files of each bucket.
+
+Invariant: all live files of the latest snapshot are counted, also those that batch reads skip.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from paimon.cli.output import console, print_records
+from paimon.domain.errors import PaimonError
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.markup import format_count
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.type_text import format_type
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.read.row_count import count_rows_from_metadata
+from paimon.operations.read.system.groups import format_partition_name
+from paimon.table import Table
+
+_SHOWN_BUCKETS = 40
+
+
+@frozen
+class BucketShape:
+    """Size of one bucket.
+
+    Parameters
+    ----------
+    partition : str
+        Name of the partition.
+    bucket : int
+        Bucket number.
+    files, size_bytes : collections.Counter
+        Number and bytes of the files by level.
+    records : int
+        Stored records of all files.
+    """
+
+    partition: str
+    bucket: int
+    files: Counter[int]
+    size_bytes: Counter[int]
+    records: int
+
+
+def show_table(table: Table, output: str) -> None:
+    """Print the schema, the options and the buckets of a table, as tables or as one JSON object."""
+    shapes = collect_bucket_shapes(table)
+    if output == "json":
+        print_records([_to_record(table, shapes)], "json")
+        return
+    screen = console()
+    screen.print(table.name, style="bold", markup=False, highlight=False)
+    screen.print(table.location, markup=False, highlight=False)
+    if table.table_schema.comment:
+        screen.print(table.table_schema.comment, style="italic", markup=False)
+    print_records(_describe_columns(table), "table", "columns")
+    if table.options:
+        print_records([{"option": k, "value": v} for k, v in sorted(table.options.items())], "table", "options")
+    snapshot = table.snapshot()
+    screen.print(_describe_snapshot(table, snapshot, shapes), highlight=False)
+    if shapes:
+        print_records(
+            [_format_shape(s) for s in shapes[:_SHOWN_BUCKETS]], "table", "buckets (▪ is one file; L0 is level 0)"
+        )
+    if len(shapes) > _SHOWN_BUCKETS:
+        screen.print(f"… and {format_count(len(shapes) - _SHOWN_BUCKETS, 'more bucket')}", style="dim")
+
+
+def _describe_snapshot(table: Table, snapshot: Snapshot | None, shapes: Sequence[BucketShape]) -> str:
+    if snapshot is None:
+        return "the table has no snapshot yet"
+    rows = count_known_rows(table, snapshot)
+    merged = "not all merged" if rows is None else format_count(rows, "row")
+    counts = (
+        format_count(len(shapes), "bucket"),
+        format_count(sum(shape.files.total() for shape in shapes), "file"),
+        f"{format_count(sum(shape.records for shape in shapes), 'stored record')}, {merged}",
+    )
+    return f"snapshot {snapshot.id}, {snapshot.commit_kind.value}; {'; '.join(counts)}"
+
+
+def count_known_rows(table: Table, snapshot: Snapshot | None) -> int | None:
+    """Return the number of rows of a snapshot; None if it is unknown without a merge, or manifests cannot be read."""
+    try:
+        return count_rows_from_metadata(table.context, snapshot)
+    except PaimonError:
+        return None
+
+
+def collect_bucket_shapes(table: Table) -> list[BucketShape]:
+    """Collect the size of every bucket of the latest snapshot, ordered by partition and bucket."""
+    snapshot = table.snapshot()
+    if snapshot is None:
+        return []
+    context = table.context
+    grouped: dict[tuple[str, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in read_live_entries(context, read_data_manifests(context, snapshot)):
+        grouped[format_partition_name(context.table, entry.partition), entry.bucket].append(entry.file)
+    return [_summarize_bucket(partition, bucket, files) for (partition, bucket), files in sorted(grouped.items())]
+
+
+def _summarize_bucket(partition: str, bucket: int, files: list[DataFileMeta]) -> BucketShape:
+    sizes: Counter[int] = Counter()
+    for file in files:
+        sizes[file.level] += file.file_size
+    return BucketShape(partition, bucket, Counter(f.level for f in files), sizes, sum(f.row_count for f in files))
+
+
+def _describe_columns(table: Table) -> list[dict[str, object]]:
+    keys = table.primary_keys
+    return [
+        {
+            "id": f.id,
+            "column": f.name,
+            "type": format_type(f.type),
+            "role": " ".join(
+                word for word, on in (("key", f.name in keys), ("partition", f.name in table.partition_keys)) if on
+            ),
+            "description": f.description or "",
+        }
+        for f in table.table_schema.fields
+    ]
+
+
+def _format_shape(shape: BucketShape) -> dict[str, object]:
+    levels = "  ".join(f"L{level} {_format_blocks(count)}" for level, count in sorted(shape.files.items()))
+    return {
+        "partition": shape.partition,
+        "bucket": shape.bucket,
+        "levels": levels,
+        "records": shape.records,
+        "size": _format_size(shape.size_bytes.total()),
+    }
+
+
+def _format_blocks(count: int) -> str:
+    return "▪" * count if count <= 8 else f"▪×{count}"
+
+
+def _format_size(size_bytes: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} TiB"
+
+
+def _to_record(table: Table, shapes: list[BucketShape]) -> dict[str, object]:
+    snapshot = table.snapshot()
+    return {
+        "name": table.name,
+        "location": table.location,
+        "columns": _describe_columns(table),
+        "primary_keys": list(table.primary_keys),
+        "partition_keys": list(table.partition_keys),
+        "options": dict(table.options),
+        "snapshot": None if snapshot is None else snapshot.id,
+        "records": None if snapshot is None else snapshot.total_record_count,
+        "rows": count_known_rows(table, snapshot),
+        "buckets": [
+            {
+                "partition": s.partition,
+                "bucket": s.bucket,
+                "files_by_level": {str(k): v for k, v in sorted(s.files.items())},
+                "bytes_by_level": {str(k): v for k, v in sorted(s.size_bytes.items())},
+                "records": s.records,
+            }
+            for s in shapes
+        ],
+    }

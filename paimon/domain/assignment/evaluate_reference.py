@@ -1,0 +1,143 @@
+"""Evaluate the expression of an update on one row: the reference for `evaluate_columnar`.
+
+Invariant: Integers have 64 bits and never overflow silently. Together with a DECIMAL they are exact. Together with
+FLOAT or DOUBLE, and in every division, numbers are doubles. A null operand makes the result null. A DECIMAL is rounded
+half up to the scale of its column, and a FLOAT to single precision. Nothing else is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+from paimon.domain.assignment.expression import (
+    Arithmetic,
+    ColumnValue,
+    Constant,
+    Expression,
+    Operation,
+    misfit_error,
+)
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.row.literals import parse_literal
+from paimon.domain.types.data_types import (
+    INTEGER_TYPES,
+    BigIntType,
+    DataField,
+    DecimalType,
+    DoubleType,
+    FloatType,
+)
+
+_EXACT = Context(prec=MAX_PREC, Emax=10**17, Emin=-(10**17))
+_DIGITS = 76
+
+
+def evaluate_assignment(expression: Expression, row: Mapping[str, Any], column: DataField) -> Any:
+    """Return the new value of a column in one row.
+
+    Parameters
+    ----------
+    expression : Expression
+        The expression to evaluate.
+    row : mapping of str to Any
+        The row before the update: internal values by column name.
+    column : DataField
+        The column that is set.
+
+    Returns
+    -------
+    Any
+        An internal value of the type of the column; None is null.
+
+    Raises
+    ------
+    InvalidRequest
+        The value cannot be computed, or does not fit the column.
+    """
+    match expression:
+        case Constant(value=value):
+            return parse_literal(value, column.type)
+        case ColumnValue(name=name):
+            return row[name]
+    return _fit_to_column(_evaluate_number(expression, row), column)
+
+
+def _evaluate_number(expression: Expression, row: Mapping[str, Any]) -> int | Decimal | float | None:
+    match expression:
+        case Arithmetic(operation=operation, left=left, right=right):
+            return _apply_operation(operation, _evaluate_number(left, row), _evaluate_number(right, row))
+        case Constant(value=value) | ColumnValue(name=value):
+            number = row[value] if isinstance(expression, ColumnValue) else value
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int | Decimal | float)):
+                raise InvalidRequest(f"{number!r} is not a number", subject=str(number))
+            return number
+    raise InvalidRequest(f"{expression!r} is not a number")
+
+
+def _apply_operation(operation: Operation, left: Any, right: Any) -> int | Decimal | float | None:
+    if left is None or right is None:
+        return None
+    if operation is Operation.DIVIDE:
+        if isinstance(left, Decimal) or isinstance(right, Decimal):
+            raise InvalidRequest("DECIMAL values cannot be divided", hint="multiply by a decimal fraction")
+        if right == 0:
+            raise InvalidRequest("The divisor is zero")
+        return float(left) / float(right)
+    if isinstance(left, float) or isinstance(right, float):
+        return float(_compute(operation, float(left), float(right)))
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        return _compute_decimal(operation, Decimal(left), Decimal(right))
+    number: int = _compute(operation, left, right)
+    parse_literal(number, BigIntType())  # refuses numbers that need more than 64 bits
+    return number
+
+
+def _compute(operation: Operation, left: Any, right: Any) -> Any:
+    match operation:
+        case Operation.ADD:
+            return left + right
+        case Operation.SUBTRACT:
+            return left - right
+    return left * right
+
+
+def _compute_decimal(operation: Operation, left: Decimal, right: Decimal) -> Decimal:
+    match operation:
+        case Operation.ADD:
+            number = _EXACT.add(left, right)
+        case Operation.SUBTRACT:
+            number = _EXACT.subtract(left, right)
+        case _:
+            number = _EXACT.multiply(left, right)
+    if number.adjusted() >= _DIGITS:
+        raise InvalidRequest(f"Number {number} has more than {_DIGITS} digits")
+    return number
+
+
+def _fit_to_column(number: int | Decimal | float | None, column: DataField) -> Any:
+    kind = column.type
+    if number is None:
+        return None
+    if isinstance(kind, DecimalType) and not isinstance(number, float):
+        exact = Decimal(number).quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _EXACT)
+        return parse_literal(exact, kind)
+    if isinstance(kind, INTEGER_TYPES):
+        if number != int(number):
+            raise misfit_error(column)
+        return parse_literal(int(number), kind)
+    if isinstance(kind, FloatType):
+        return _to_single(float(number))
+    if isinstance(kind, DoubleType):
+        return float(number)
+    raise misfit_error(column)
+
+
+def _to_single(number: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number)

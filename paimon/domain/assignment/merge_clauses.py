@@ -1,0 +1,119 @@
+"""What a MERGE does: its ON condition and its clauses, as values.
+
+The names of columns are canonical: ``target.x`` is a column of the table, ``source.x`` one of the source.
+
+Invariant: of the clauses of one kind, the first whose condition is true is applied to a row. Expressions see the row
+before the change. Source: `MergeIntoPaimonTable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from attrs import field, frozen
+
+from paimon.domain.assignment.expression import Assignment
+from paimon.domain.assignment.expression import columns_of as columns_of_expression
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import columns_of
+
+TARGET = "target"
+SOURCE = "source"
+
+
+class MergeAction(Enum):
+    """What a clause does with a row."""
+
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    INSERT = "INSERT"
+
+
+def _to_assignments(values: Iterable[Assignment]) -> tuple[Assignment, ...]:
+    return tuple(values)
+
+
+@frozen
+class MergeClause:
+    """One WHEN clause.
+
+    Attributes
+    ----------
+    action : MergeAction
+        What it does.
+    condition : Predicate, optional
+        The rows to which it applies; None for all.
+    assignments : tuple of Assignment
+        The columns that are set; none for a delete.
+    """
+
+    action: MergeAction
+    condition: Predicate | None = None
+    assignments: tuple[Assignment, ...] = field(default=(), converter=_to_assignments)
+
+    def columns(self) -> Iterator[str]:
+        """Yield the canonical names of the columns that the clause reads."""
+        if self.condition is not None:
+            yield from columns_of(self.condition)
+        for assignment in self.assignments:
+            yield from columns_of_expression(assignment.expression)
+
+
+@frozen
+class MergeOn:
+    """The ON condition: pairs of columns that must be equal, and the remaining condition.
+
+    Attributes
+    ----------
+    pairs : tuple of (str, str)
+        A column of the target, and the column of the source that it equals; plain names.
+    condition : Predicate, optional
+        What must hold, too, over canonical names.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    condition: Predicate | None = None
+
+    @property
+    def target_columns(self) -> frozenset[str]:
+        """The canonical names of the columns of the target that the condition reads."""
+        read = frozenset() if self.condition is None else columns_of(self.condition)
+        return frozenset(f"{TARGET}.{name}" for name, _ in self.pairs) | {n for n in read if is_of_target(n)}
+
+
+@frozen
+class Merge:
+    """A whole MERGE.
+
+    Attributes
+    ----------
+    on : MergeOn
+        When a row of the source matches a row of the target.
+    matched : tuple of MergeClause
+        UPDATE and DELETE clauses for pairs of rows that match.
+    not_matched : tuple of MergeClause
+        INSERT clauses for rows of the source without a match.
+    not_matched_by_source : tuple of MergeClause
+        UPDATE and DELETE clauses for rows of the target without a match.
+    """
+
+    on: MergeOn
+    matched: tuple[MergeClause, ...] = ()
+    not_matched: tuple[MergeClause, ...] = ()
+    not_matched_by_source: tuple[MergeClause, ...] = ()
+
+    @property
+    def changing(self) -> tuple[MergeClause, ...]:
+        """The clauses that change rows of the target, in the order of their numbers in plans."""
+        return (*self.matched, *self.not_matched_by_source)
+
+
+def is_of_target(name: str) -> bool:
+    """Return whether a canonical name is a column of the target."""
+    return name.startswith(f"{TARGET}.")
+
+
+def to_plain_name(name: str) -> str:
+    """Return a canonical name without its side."""
+    return name.partition(".")[2]

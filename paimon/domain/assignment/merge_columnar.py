@@ -1,0 +1,208 @@
+"""Find the rows of a source that match rows of a target, and the clause that applies to each row, over Arrow columns.
+
+Invariant: pairs, clauses and refusals equal those of `merge_reference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from paimon.domain.assignment.integer_slots import build_slots, find_integers
+from paimon.domain.columns.java_float_order import to_ordinal_array
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+NO_CLAUSE = -1
+
+
+@frozen(eq=False)
+class SourceIndex:
+    """The rows of a source by the values of their key columns.
+
+    Without key columns, each row of the source is a candidate for each row of the target.
+
+    Attributes
+    ----------
+    values : tuple of pyarrow.Array
+        The different values of each key column, without null.
+    slots : tuple of array or None
+        The hash table of these values, for integers and dates; None for other types.
+    joined : tuple of array
+        The codes that occur, after each further key column, in order.
+    order : array
+        The numbers of the source rows without a null in their key, in the order of their codes.
+    starts : array
+        For each code the position of its first row in `order`, and one value more for the end.
+    """
+
+    values: tuple[pa.Array, ...]
+    slots: tuple[npt.NDArray[np.int32] | None, ...]
+    joined: tuple[Integers, ...]
+    order: Integers
+    starts: Integers
+
+    @classmethod
+    def of(cls, keys: Sequence[pa.Array], row_count: int) -> SourceIndex:
+        """Index the rows of a source.
+
+        Parameters
+        ----------
+        keys : sequence of pyarrow.Array
+            The key columns, in the types of the target.
+        row_count : int
+            The number of rows.
+
+        Returns
+        -------
+        SourceIndex
+            The index.
+        """
+        arrays = [_to_comparable(key) for key in keys]
+        values = tuple(array.unique().drop_null() for array in arrays)
+        slots = tuple(build_slots(_to_integers(v)) if _is_integral(v.type) else None for v in values)
+        codes = np.zeros(row_count, np.int64)
+        joined: list[Integers] = []
+        for position, (array, known) in enumerate(zip(arrays, values, strict=True)):
+            codes = _append_code(codes, _find_codes(array, known, slots[position]), len(known))
+            if position:
+                joined.append(np.unique(codes[codes >= 0]))
+                codes = _find_positions(joined[-1], codes)
+        order = np.argsort(codes, kind="stable")
+        order = order[int(np.count_nonzero(codes < 0)) :]
+        codes_in_order = codes[order]
+        size = int(codes_in_order[-1]) + 1 if len(order) else 0
+        return cls(values, slots, tuple(joined), order, np.searchsorted(codes_in_order, np.arange(size + 1)))
+
+    def find_codes(self, keys: Sequence[pa.Array], row_count: int) -> Integers:
+        """Return for each row the code of its key; -1 if no row of the source has this key.
+
+        Parameters
+        ----------
+        keys : sequence of pyarrow.Array
+            The key columns of rows of the target.
+        row_count : int
+            The number of rows.
+
+        Returns
+        -------
+        array of int64
+            One code for each row.
+        """
+        codes = np.zeros(row_count, np.int64)
+        for position, (key, known) in enumerate(zip(keys, self.values, strict=True)):
+            found = _find_codes(_to_comparable(key), known, self.slots[position])
+            codes = found if not position else _append_code(codes, found, len(known))
+            if position:
+                codes = _find_positions(self.joined[position - 1], codes)
+        codes[codes >= len(self.starts) - 1] = -1
+        return codes
+
+    def find_pairs(
+        self, keys: Sequence[pa.Array], row_count: int, most_pairs: int
+    ) -> Iterator[tuple[Integers, Integers]]:
+        """Find the pairs of rows with equal keys.
+
+        Parameters
+        ----------
+        keys : sequence of pyarrow.Array
+            The key columns of rows of the target.
+        row_count : int
+            The number of rows.
+        most_pairs : int
+            The number of pairs at which a block ends; all pairs of one row are in one block.
+
+        Yields
+        ------
+        tuple of (array, array)
+            Row numbers of the target, ascending, and of the source.
+        """
+        codes = self.find_codes(keys, row_count)
+        rows = np.flatnonzero(codes >= 0)
+        first, last = self.starts[codes[rows]], self.starts[codes[rows] + 1]
+        counts = last - first
+        blocks = (np.cumsum(counts) - counts) // max(1, most_pairs)
+        for block in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(blocks)) + 1):
+            if len(block):
+                yield np.repeat(rows[block], counts[block]), self.order[_expand(first[block], counts[block])]
+
+
+def _expand(first: Integers, counts: Integers) -> Integers:
+    """Return the numbers `first[i], first[i] + 1, …` of each range, one after the other."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    positions: Integers = np.arange(total) + np.repeat(first - (ends - counts), counts)
+    return positions
+
+
+def _to_comparable(key: pa.Array) -> pa.Array:
+    return to_ordinal_array(key) if pa.types.is_floating(key.type) else key
+
+
+def _is_integral(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind))
+
+
+def _to_integers(array: pa.Array) -> Integers:
+    """Return integers or dates as int64; null is 0."""
+    whole = array.cast(pa.int32()) if pa.types.is_date32(array.type) else array
+    filled = pc.fill_null(whole, 0) if whole.null_count else whole
+    integers: Integers = filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return integers
+
+
+def _find_codes(array: pa.Array, known: pa.Array, slots: npt.NDArray[np.int32] | None) -> Integers:
+    if slots is None:
+        found: Integers = pc.fill_null(pc.index_in(array, value_set=known, skip_nulls=True), -1).to_numpy()
+        return found.astype(np.int64)
+    codes = find_integers(slots, _to_integers(known), _to_integers(array))
+    if array.null_count:
+        codes[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return codes
+
+
+def _append_code(codes: Integers, next_codes: Integers, size: int) -> Integers:
+    joined: Integers = np.where((codes >= 0) & (next_codes >= 0), codes * size + next_codes, -1)
+    return joined
+
+
+def _find_positions(known: Integers, codes: Integers) -> Integers:
+    if not len(known):
+        return np.full(len(codes), -1, np.int64)
+    positions = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    found: Integers = np.where(known[positions] == codes, positions, -1)
+    return found
+
+
+def find_repeated(rows: Integers) -> int | None:
+    """Return the position of the first row number that equals the one before it; None if all are different."""
+    repeated = np.flatnonzero(rows[1:] == rows[:-1])
+    return int(repeated[0]) if len(repeated) else None
+
+
+def choose_clauses(truths: Sequence[Mask | None], row_count: int) -> Integers:
+    """Return for each row the number of the first clause that applies.
+
+    Parameters
+    ----------
+    truths : sequence of bool array or None
+        For each clause whether its condition is true for each row; None for a clause without condition.
+    row_count : int
+        The number of rows.
+
+    Returns
+    -------
+    array of int64
+        `NO_CLAUSE` where none applies.
+    """
+    chosen = np.full(row_count, NO_CLAUSE, np.int64)
+    for number in reversed(range(len(truths))):
+        truth = truths[number]
+        chosen[slice(None) if truth is None else truth] = number
+    return chosen

@@ -1,0 +1,182 @@
+"""Where the rows of a batch of a cross-partition table are written, all rows at once.
+
+Invariant: the results equal those of `cross_partition_reference`, which explains the rules.
+
+Source: `GlobalIndexAssigner`, `ExistingProcessor`, `BucketAssigner` of `crosspartition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from paimon.domain.bucket.cross_partition_reference import BucketRule, ExistingKey
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+BucketCounts: TypeAlias = Mapping[int, Mapping[int, int]]
+"""By number of the partition and bucket: how many keys the bucket has."""
+
+_BUCKET_BITS = 31
+NO_PLACE = -1
+
+
+class PlacedRows(NamedTuple):
+    """The rows to write in their order, the place of each key after the batch, and how the counts change.
+
+    Attributes
+    ----------
+    rows : int64 array
+        Positions in the batch.
+    is_retract : bool array
+        Whether a row is written as a -D row into the place that its key leaves.
+    places : int64 array
+        The place where each row is written.
+    key_places : int64 array
+        By number of the key: its place after the batch.
+    changes : dict of int to int
+        By place: the keys that came, less those that left. A bucket that was used has an entry.
+    """
+
+    rows: Integers
+    is_retract: Mask
+    places: Integers
+    key_places: Integers
+    changes: dict[int, int]
+
+
+def to_places(partitions: Integers | int, buckets: Integers) -> Integers:
+    """Return one number for each pair of a partition number and a bucket."""
+    return partitions << _BUCKET_BITS | buckets
+
+
+def split_places(places: Integers) -> tuple[Integers, Integers]:
+    """Return the partition numbers and the buckets of places."""
+    return places >> _BUCKET_BITS, places & ((1 << _BUCKET_BITS) - 1)
+
+
+def place_row_columns(
+    keys: Integers,
+    partitions: Integers,
+    stored: Integers,
+    counts: BucketCounts,
+    rule: BucketRule,
+    existing: ExistingKey,
+) -> PlacedRows:
+    """Place the rows of a batch.
+
+    Parameters
+    ----------
+    keys : int64 array
+        For each row the number of its key, from 0 on without gaps.
+    partitions : int64 array
+        For each row the number of the partition that its values name.
+    stored : int64 array
+        By number of the key: the place of the key before the batch, or `NO_PLACE`.
+    counts : mapping
+        How many keys each bucket has; a bucket that is missing has never been used.
+    rule : BucketRule
+        Which bucket a new key gets.
+    existing : ExistingKey
+        What happens to a row whose key is in another partition.
+
+    Returns
+    -------
+    PlacedRows
+        Rows, places and counts.
+    """
+    order = np.argsort(keys, kind="stable")
+    keys, partitions = keys[order], partitions[order]
+    firsts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.empty(0, np.int64)
+    is_first = np.zeros(len(keys), np.bool_)
+    is_first[firsts] = True
+    before = np.where(is_first, split_places(stored[keys])[0], np.r_[NO_PLACE, partitions[:-1]])
+    enters = before != partitions if existing is ExistingKey.MOVE else is_first & (stored[keys] == NO_PLACE)
+    entered = _fill_buckets(order, partitions, enters, counts, rule)
+    # A row has the place of the last row of its key that entered one; before that, the stored place.
+    sources = np.maximum.accumulate(np.where(is_first | enters, np.arange(len(keys)), 0))
+    places = np.where(enters, entered, stored[keys])[sources]
+    left = np.where(is_first, stored[keys], np.r_[NO_PLACE, places[:-1]])
+    leaves = enters & (left != NO_PLACE)
+    written = split_places(places)[0] == partitions if existing is ExistingKey.DROP else np.ones(len(keys), np.bool_)
+    key_places, lasts = stored.copy(), np.append(firsts[1:], len(keys))[: len(firsts)] - 1
+    key_places[keys[lasts]] = places[lasts]
+    changes = _count_changes(places[enters], left[leaves])
+    return PlacedRows(*_interleave(order, written, places, leaves, left), key_places, changes)
+
+
+def select_first_load_rows(keys: Integers, existing: ExistingKey) -> Integers:
+    """Return the rows of a bounded input for an empty table that are placed at all.
+
+    Parameters
+    ----------
+    keys : int64 array
+        For each row the number of its key, from 0 on without gaps.
+    existing : ExistingKey
+        What happens to a row whose key is in another partition.
+
+    Returns
+    -------
+    int64 array
+        Positions of rows, ascending.
+    """
+    rows = np.arange(len(keys))
+    if existing is ExistingKey.STAY:
+        return rows
+    chosen = np.empty(int(keys.max(initial=-1)) + 1, np.int64)
+    ordered = rows if existing is ExistingKey.MOVE else rows[::-1]
+    chosen[keys[ordered]] = ordered  # the last assignment of each key stays
+    return np.sort(chosen)
+
+
+def _fill_buckets(
+    order: Integers, partitions: Integers, enters: Mask, counts: BucketCounts, rule: BucketRule
+) -> Integers:
+    """Return the places of the rows that enter a bucket, in the order of the batch; other rows have no place."""
+    places = np.full(len(order), NO_PLACE, np.int64)
+    entering = np.flatnonzero(enters)
+    entering = entering[np.argsort(order[entering], kind="stable")]
+    by_partition = entering[np.argsort(partitions[entering], kind="stable")]
+    numbers, starts = np.unique(partitions[by_partition], return_index=True)
+    for number, rows in zip(numbers.tolist(), np.split(by_partition, starts[1:]), strict=False):
+        buckets = _take_free_buckets(counts.get(number, {}), len(rows), rule)
+        places[rows] = to_places(number, buckets)
+    return places
+
+
+def _take_free_buckets(counts: Mapping[int, int], rows: int, rule: BucketRule) -> Integers:
+    """Return a bucket for each of several new keys of a partition."""
+    mine = {b: count for b, count in sorted(counts.items()) if b % rule.assigners == rule.assigner}
+    buckets = [b for b, count in mine.items() if count < rule.target_rows]
+    free = [rule.target_rows - mine[b] for b in buckets]
+    missing = rows - sum(free)
+    bucket = rule.assigner
+    while missing > 0:
+        if bucket not in mine:
+            buckets.append(bucket)
+            free.append(max(1, rule.target_rows))
+            missing -= free[-1]
+        bucket += rule.assigners
+    return np.repeat(np.array(buckets, np.int64), free)[:rows]
+
+
+def _count_changes(entered: Integers, left: Integers) -> dict[int, int]:
+    places, inverse = np.unique(np.r_[entered, left], return_inverse=True)
+    signs = np.r_[np.ones(len(entered), np.int64), -np.ones(len(left), np.int64)]
+    sums = np.bincount(inverse, signs, len(places)).astype(np.int64)
+    return dict(zip(places.tolist(), sums.tolist(), strict=True))
+
+
+def _interleave(
+    order: Integers, written: Mask, places: Integers, leaves: Mask, left: Integers
+) -> tuple[Integers, Mask, Integers]:
+    """Return the written rows in the order of the batch, each -D row before the row that caused it."""
+    positions = np.r_[order[leaves] * 2, order[written] * 2 + 1]
+    targets = np.r_[left[leaves], places[written]]
+    sequence = np.argsort(positions, kind="stable")
+    positions = positions[sequence]
+    return positions // 2, positions % 2 == 0, targets[sequence]

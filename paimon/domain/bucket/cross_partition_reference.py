@@ -1,0 +1,157 @@
+"""Where the rows of a cross-partition table are written, row by row: the reference of `cross_partition_columnar`.
+
+The primary key of such a table lacks a partition column, so a row may move its key to another partition. What happens
+then depends on the merge engine:
+
+- deduplicate: the key moves. A -D row goes to the old place, and the row to a bucket of its own partition.
+- partial-update and aggregation: the key stays. The row is written to the old place, with the old partition values.
+- first-row: the row is dropped.
+
+Invariant: after a batch each key is in one place. A new key gets the first bucket of its partition that belongs to
+this assigner and has fewer rows than the target, else a new bucket. Buckets that keys leave count as smaller from the
+next batch on. (Java counts at once; this changes the numbers of buckets, not where a key is unique.)
+
+Source: `GlobalIndexAssigner`, `ExistingProcessor` and its classes, `BucketAssigner` of `crosspartition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from attrs import frozen
+
+
+class ExistingKey(Enum):
+    """What happens to a row whose key is in another partition."""
+
+    MOVE = "move"
+    STAY = "stay"
+    DROP = "drop"
+
+    @classmethod
+    def of(cls, merge_engine: str) -> ExistingKey:
+        """Return the rule of a merge engine."""
+        return {"deduplicate": cls.MOVE, "first-row": cls.DROP}.get(merge_engine, cls.STAY)
+
+
+class Place(NamedTuple):
+    """The number of a partition, and a bucket of it."""
+
+    partition: int
+    bucket: int
+
+
+class WrittenRow(NamedTuple):
+    """A row of the batch by its position, whether it is written as a -D row, and the place where it is written."""
+
+    row: int
+    is_retract: bool
+    place: Place
+
+
+@frozen
+class BucketRule:
+    """Which bucket a new key gets.
+
+    Parameters
+    ----------
+    target_rows : int
+        A bucket with so many keys gets no new ones.
+    assigners : int
+        The number of tasks that assign keys; a bucket belongs to the task with the number `bucket % assigners`.
+    assigner : int
+        The number of this task.
+    """
+
+    target_rows: int
+    assigners: int = 1
+    assigner: int = 0
+
+
+def place_rows(
+    keys: Sequence[int],
+    partitions: Sequence[int],
+    stored: Mapping[int, Place],
+    counts: Mapping[Place, int],
+    rule: BucketRule,
+    existing: ExistingKey,
+) -> tuple[list[WrittenRow], dict[int, Place], dict[Place, int]]:
+    """Place the rows of a batch.
+
+    Parameters
+    ----------
+    keys : sequence of int
+        For each row the number of its key.
+    partitions : sequence of int
+        For each row the number of the partition that its values name.
+    stored : mapping of int to Place
+        By number of the key: the place of the key before the batch.
+    counts : mapping of Place to int
+        How many keys each bucket has; a bucket that is missing has never been used.
+    rule : BucketRule
+        Which bucket a new key gets.
+    existing : ExistingKey
+        What happens to a row whose key is in another partition.
+
+    Returns
+    -------
+    tuple of list of WrittenRow, dict of int to Place, dict of Place to int
+        The rows to write in their order, the place of each key after the batch, and the new counts.
+    """
+    places, added, left = dict(stored), dict(counts), list[Place]()
+    written: list[WrittenRow] = []
+    for row, (key, partition) in enumerate(zip(keys, partitions, strict=True)):
+        place = places.get(key)
+        if place is None or (place.partition != partition and existing is ExistingKey.MOVE):
+            if place is not None:
+                written.append(WrittenRow(row, True, place))
+                left.append(place)
+            place = places[key] = Place(partition, _find_bucket(partition, added, rule))
+            added[place] = added.get(place, 0) + 1
+        elif place.partition != partition and existing is ExistingKey.DROP:
+            continue
+        written.append(WrittenRow(row, False, place))
+    for place in left:
+        added[place] = added.get(place, 0) - 1
+    return written, places, added
+
+
+def select_first_load(keys: Sequence[int], existing: ExistingKey) -> list[int]:
+    """Return the rows of a bounded input for an empty table that are placed at all.
+
+    No reader has seen the table yet, so a key that would move needs no -D row.
+
+    Parameters
+    ----------
+    keys : sequence of int
+        For each row the number of its key.
+    existing : ExistingKey
+        What happens to a row whose key is in another partition.
+
+    Returns
+    -------
+    list of int
+        Positions of rows: the last row of each key that would move, the first of each key that would be dropped, else
+        all rows.
+    """
+    if existing is ExistingKey.STAY:
+        return list(range(len(keys)))
+    chosen: dict[int, int] = {}
+    for row, key in enumerate(keys):
+        if existing is ExistingKey.MOVE or key not in chosen:
+            chosen[key] = row
+    return sorted(chosen.values())
+
+
+def _find_bucket(partition: int, counts: Mapping[Place, int], rule: BucketRule) -> int:
+    used = sorted(place.bucket for place in counts if place.partition == partition)
+    mine = [bucket for bucket in used if bucket % rule.assigners == rule.assigner]
+    for bucket in mine:
+        if counts[Place(partition, bucket)] < rule.target_rows:
+            return bucket
+    bucket = rule.assigner
+    while bucket in mine:
+        bucket += rule.assigners
+    return bucket

@@ -1,0 +1,141 @@
+"""Rules of postponed buckets (`bucket` = -2): the form of postponed files, and the first number of buckets.
+
+Writers append rows to `bucket-postpone` without merging them. A compaction moves the rows to real buckets later.
+Invariant: a partition that has real buckets keeps their number. The functions are pure; the number that makes the names
+of one writer's files unique comes in as a value. Source: `PostponeBucketFileStoreWrite`, `PostponeUtils`.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.schema.rules.files import can_store_columns
+from paimon.domain.schema.table_definition import TableDefinition
+
+POSTPONED_SEQUENCE_NUMBER = -1
+"""The sequence number of postponed rows: their order is that of the files and of the rows in a file."""
+MAX_BUCKETS = 2**31 - 1
+_FORMAT = "avro"
+
+
+def to_postponed_files_table(table: TableDefinition, commit_user: str, writer_id: int) -> TableDefinition:
+    """Return the table with the options that the postponed files of one writer have.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        A table with postponed buckets.
+    commit_user : str
+        The user of the commits to come; part of the file names.
+    writer_id : int
+        A random number of 31 bits; with the user it distinguishes the files of this writer.
+
+    Returns
+    -------
+    TableDefinition
+        Files are Avro files without statistics, unless Avro cannot store a column: then the options of the table apply.
+
+    Raises
+    ------
+    InvalidRequest
+        The commit user cannot be a part of a file name.
+    """
+    if "/" in commit_user or "\\" in commit_user or "\0" in commit_user:
+        raise InvalidRequest(
+            f"Commit user {commit_user!r} contains a character that file names cannot contain, "
+            "and postponed files have it in their names",
+            subject="commit_user",
+            hint="use letters, digits, '-' and '_'",
+        )
+    values = {"data-file.prefix": f"{table.options.data_file_prefix}-u-{commit_user}-s-{writer_id}-w-"}
+    if can_store_columns(table.schema, _FORMAT):
+        values |= {"file.format": _FORMAT, "metadata.stats-mode": "none"}
+    return evolve(table, options=table.options.with_values(values))
+
+
+def to_bucketed_table(table: TableDefinition, buckets: int, *, write_only: bool) -> TableDefinition:
+    """Return the table as writers of its real buckets see it.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        A table with postponed buckets.
+    buckets : int
+        The number of buckets of the partitions to write.
+    write_only : bool
+        Whether the writer leaves compaction to others.
+
+    Returns
+    -------
+    TableDefinition
+        The same table with a fixed number of buckets.
+    """
+    values = {"bucket": str(buckets), "write-only": str(write_only).lower()}
+    return evolve(table, options=table.options.with_values(values))
+
+
+def compute_first_buckets(options: TableOptions, rows: int, size_bytes: int) -> int:
+    """Compute the number of buckets of a partition that has no real bucket yet.
+
+    Parameters
+    ----------
+    options : TableOptions
+        The options of the table.
+    rows : int
+        The postponed rows of the partition.
+    size_bytes : int
+        The size of the postponed files of the partition.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    InvalidRequest
+        The rows or the size need more buckets than a table may have.
+
+    Examples
+    --------
+    >>> compute_first_buckets(TableOptions.of({"postpone.target-row-num-per-bucket": "10"}), 21, 0)
+    3
+    """
+    if options.postpone_default_bucket_num is not None:
+        return options.postpone_default_bucket_num
+    if options.postpone_target_rows_per_bucket is not None:
+        return _divide(rows, options.postpone_target_rows_per_bucket, "postpone.target-row-num-per-bucket")
+    if options.postpone_target_bytes_per_bucket is not None:
+        return _divide(size_bytes, options.postpone_target_bytes_per_bucket, "postpone.target-size-per-bucket")
+    return 1
+
+
+def compute_parallel_buckets(options: TableOptions, tasks: int) -> int:
+    """Compute the number of buckets of new partitions that parallel tasks write without postponing rows.
+
+    Parameters
+    ----------
+    options : TableOptions
+        The options of the table.
+    tasks : int
+        The number of tasks.
+
+    Returns
+    -------
+    int
+        `postpone.default-bucket-num` if it is set, else one bucket a task, up to a limit.
+    """
+    return options.postpone_default_bucket_num or min(tasks, options.postpone_max_parallelism)
+
+
+def _divide(amount: int, target: int, option: str) -> int:
+    found = max(1, -(-amount // max(1, target)))
+    if found > MAX_BUCKETS:
+        raise InvalidRequest(
+            f"Option {option!r} leads to {found} buckets, more than {MAX_BUCKETS}",
+            subject=option,
+            hint="use a larger target",
+        )
+    return found

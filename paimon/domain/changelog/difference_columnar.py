@@ -1,0 +1,68 @@
+"""Compute the difference of two states of the same keys.
+
+A retract is no row of the earlier state. In the later state it is returned, because the row that it removes may lie in
+a file that both states have.
+
+Invariant: equals `paimon.domain.changelog.difference_reference`. A new or changed key has its later row, a key that no
+longer exists its earlier row as -D.
+
+Source: `DiffReader`, `IncrementalDiffSplitRead`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from paimon.domain.changelog.equal_rows import mask_equal_rows
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.ordering.merge_order import Rows, group_rows_by_key, mask_retracts
+from paimon.domain.row.kinds import RowKind
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import VALUE_KIND
+
+
+def compute_difference(before: pa.Table, after: pa.Table, keys: Sequence[DataField]) -> pa.Table:
+    """Return the rows in which one state differs from an earlier one.
+
+    Parameters
+    ----------
+    before, after : pa.Table
+        The two states: the same columns, with `_VALUE_KIND`, and each key once.
+    keys : sequence of DataField
+        The key columns.
+
+    Returns
+    -------
+    pa.Table
+        Ascending by key; earlier rows have the row kind -D.
+    """
+    before, after = _rows(before), after.combine_chunks()
+    names = [f.name for f in keys]
+    both = pa.concat_tables([before.select(names), after.select(names)])
+    groups = group_rows_by_key(both, MergeSpec(key_fields=tuple(keys)))
+    first, last = groups.order[groups.starts], groups.order[groups.ends - 1]
+    paired = np.flatnonzero(first != last)
+    same = np.zeros(len(last), dtype=np.bool_)
+    old, new = first[paired], last[paired] - before.num_rows
+    same[paired] = _equal(before, old, after, new) & ~mask_retracts(after)[new]
+    shown = pa.concat_tables([_as_deletes(before), after]).combine_chunks()
+    return shown.take(pa.array(last[~same]))
+
+
+def _rows(table: pa.Table) -> pa.Table:
+    gone = mask_retracts(table)
+    return (table.filter(pa.array(~gone)) if gone.any() else table).combine_chunks()
+
+
+def _equal(before: pa.Table, old: Rows, after: pa.Table, new: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    values = [name for name in before.column_names if name != VALUE_KIND.name]
+    return mask_equal_rows(before.select(values).take(pa.array(old)), after.select(values).take(pa.array(new)))
+
+
+def _as_deletes(table: pa.Table) -> pa.Table:
+    kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), table.num_rows)
+    at = table.schema.get_field_index(VALUE_KIND.name)
+    return table.set_column(at, table.schema.field(at), kinds)

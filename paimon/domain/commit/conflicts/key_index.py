@@ -1,0 +1,83 @@
+"""Check whether the keys of a cross-partition commit are still where its writer found them.
+
+Invariant: no key is in two partitions, whatever writers run concurrently. (Java's writers do not check this, so only
+one of them may write a table.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from paimon.domain.commit.entries import Change
+from paimon.domain.errors import KeyIndexConflict
+from paimon.domain.lsm.keys import Comparable, to_comparable_key
+from paimon.domain.manifest.entries import FileKind, ManifestEntry
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from paimon.domain.types.data_types import DataType
+
+
+def can_move_keys(snapshot: Snapshot, commit_user: str) -> bool:
+    """Return whether a snapshot after that of the key index may have put keys where the index does not know them.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        A snapshot after that of the key index.
+    commit_user : str
+        The user of the change. A stream knows where its earlier commits put keys.
+
+    Returns
+    -------
+    bool
+        False for compactions, and for earlier commits of the same stream.
+    """
+    is_own = snapshot.commit_user == commit_user and snapshot.commit_identifier != BATCH_COMMIT_IDENTIFIER
+    return snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE) and not is_own
+
+
+def check_key_index(
+    snapshot: Snapshot, delta: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]
+) -> None:
+    """Refuse a change if another commit added files that may contain the same keys.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The other commit.
+    delta : iterable of ManifestEntry
+        The files that it added and removed.
+    change : Change
+        The change to publish.
+    key_types : sequence of DataType
+        The types of the key columns of files.
+
+    Raises
+    ------
+    KeyIndexConflict
+        The error names the snapshot and its user, and lists the files.
+    """
+    ranges = [_key_range(entry, key_types) for entry in change.entries if entry.kind is FileKind.ADD]
+    clash: list[str] = []
+    for entry in delta:
+        if entry.kind is FileKind.ADD:
+            low, high = _key_range(entry, key_types)
+            if any(low <= own_high and own_low <= high for own_low, own_high in ranges):
+                clash.append(entry.file.file_name)
+    if clash:
+        raise KeyIndexConflict(
+            f"Snapshot {snapshot.id} of user {snapshot.commit_user!r} may have put the same keys into other partitions",
+            files=clash,
+            hint="write the rows again with a new writer, which reads where the keys are",
+        )
+
+
+def lost_snapshot_error(snapshot_id: int) -> KeyIndexConflict:
+    """Return the error for a snapshot after that of the key index that expired, or was rolled back."""
+    return KeyIndexConflict(
+        f"Snapshot {snapshot_id} no longer exists, so it is unknown where later commits put keys",
+        hint="write the rows again with a new writer, which reads where the keys are",
+    )
+
+
+def _key_range(entry: ManifestEntry, key_types: Sequence[DataType]) -> tuple[Comparable, Comparable]:
+    return to_comparable_key(entry.file.min_key, key_types), to_comparable_key(entry.file.max_key, key_types)

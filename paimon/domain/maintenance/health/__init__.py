@@ -1,1 +1,0 @@
-"""What is wrong with a table, as values: faults, and the rules that find them in metadata alone."""

@@ -1,0 +1,72 @@
+"""Check the live files of a state against each other.
+
+Invariant: Above level 0, the files of one level have disjoint keys. Keys and sequence numbers are in order. All files
+of a partition have the same number of buckets.
+Source: `Levels`, `ManifestEntry`, `FileStoreCommitImpl.checkNoConflicts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+
+from paimon.domain.lsm.keys import to_comparable_key
+from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
+from paimon.domain.types.data_types import DataType
+
+Address = tuple[bytes, int]
+
+
+def file_faults(file: DataFileMeta, key_types: Sequence[DataType]) -> Iterator[str]:
+    """Yield the contradictions in the metadata of one file; `key_types` is empty for a table without a primary key."""
+    if file.min_sequence_number > file.max_sequence_number:
+        yield f"the smallest sequence number {file.min_sequence_number} is above the largest {file.max_sequence_number}"
+    if file.delete_row_count is not None and file.delete_row_count > file.row_count:
+        yield f"the metadata records {file.delete_row_count} deletes in {file.row_count} rows"
+    if key_types and to_comparable_key(file.min_key, key_types) > to_comparable_key(file.max_key, key_types):
+        yield "the smallest key is above the largest"
+
+
+def find_overlaps(
+    files: Iterable[DataFileMeta], key_types: Sequence[DataType]
+) -> Iterator[tuple[DataFileMeta, DataFileMeta]]:
+    """Yield each pair of adjacent files on one level of a bucket whose keys overlap.
+
+    Parameters
+    ----------
+    files : iterable of DataFileMeta
+        The files of one bucket.
+    key_types : sequence of DataType
+        The types of the trimmed primary key.
+
+    Yields
+    ------
+    tuple of (DataFileMeta, DataFileMeta)
+        The file with the smaller keys, and the one that overlaps it.
+    """
+    above = sorted((f for f in files if f.level > 0), key=lambda f: f.level)
+    for _, level in groupby(above, key=lambda f: f.level):
+        keyed = sorted(
+            ((to_comparable_key(f.min_key, key_types), to_comparable_key(f.max_key, key_types), f) for f in level),
+            key=lambda place: place[:2],
+        )
+        for (_, end, first), (start, _, second) in pairwise(keyed):
+            if start <= end:
+                yield first, second
+
+
+def bucket_counts(entries: Iterable[ManifestEntry]) -> dict[bytes, set[int]]:
+    """Return the numbers of buckets for each serialized partition whose files contain several."""
+    counts_by_partition: dict[bytes, set[int]] = {}
+    for entry in entries:
+        if entry.bucket >= 0:
+            counts_by_partition.setdefault(entry.partition, set()).add(entry.total_buckets)
+    return {partition: counts for partition, counts in counts_by_partition.items() if len(counts) > 1}
+
+
+def group_by_bucket(entries: Iterable[ManifestEntry]) -> dict[Address, list[DataFileMeta]]:
+    """Group the files by serialized partition and bucket."""
+    found: dict[Address, list[DataFileMeta]] = {}
+    for entry in entries:
+        found.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return found

@@ -1,0 +1,97 @@
+"""Find the files that are live in any of several states of a table; every deletion of files depends on it.
+
+The count keeps one number for each file, and each state recounts only the manifests that differ from the state before.
+
+Invariant: A file is live in a state if its ADDs outnumber its DELETEs in the manifests of the state. This is true for
+any history with tags, branches and rollbacks. `ever_live` equals the reference.
+Source: `OrphanFilesClean`, `FileDeletionBase`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from paimon.domain.manifest.entries import FileKind
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
+
+
+@frozen(eq=False)
+class Mentions:
+    """The entries of one manifest that name given files.
+
+    Parameters
+    ----------
+    positions : numpy array of int64
+        The position of each file in the given names.
+    signs : numpy array of int64
+        1 for an ADD, -1 for a DELETE.
+    """
+
+    positions: Integers
+    signs: Integers
+
+
+def find_mentions(columns: EntryColumns, counts: Sequence[int], file_names: pa.Array) -> list[Mentions]:
+    """Find the entries that name given files, including extra files.
+
+    Parameters
+    ----------
+    columns : EntryColumns
+        The entries of manifests that were read together.
+    counts : sequence of int
+        The number of entries of each manifest.
+    file_names : pa.Array
+        The file names to find (string).
+
+    Returns
+    -------
+    list of Mentions
+        One value for each manifest.
+    """
+    signs = np.where(columns.kinds == int(FileKind.ADD), 1, -1)
+    extra = columns.files.field("_EXTRA_FILES")
+    parents: Integers = pc.list_parent_indices(extra).to_numpy(zero_copy_only=False).astype(np.int64)
+    names = pa.concat_arrays([columns.files.field("_FILE_NAME"), extra.flatten()])
+    found: Integers = pc.index_in(names, file_names).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = np.concatenate([np.arange(len(columns)), parents])
+    wanted = np.flatnonzero(found >= 0)
+    wanted = wanted[np.argsort(rows[wanted], kind="stable")]
+    cuts = np.searchsorted(rows[wanted], np.cumsum(counts)[:-1])
+    return [Mentions(found[part], signs[rows[part]]) for part in np.split(wanted, cuts)]
+
+
+def ever_live(states: Iterable[frozenset[str]], manifests: Mapping[str, Mentions], file_count: int) -> Mask:
+    """Mark the files that are live in at least one state.
+
+    Parameters
+    ----------
+    states : iterable of frozenset of str
+        The manifests of each state; fastest if adjacent states share most of them.
+    manifests : mapping of str to Mentions
+        The entries of each manifest that name the files. A manifest that is missing names none of them.
+    file_count : int
+        The number of files.
+
+    Returns
+    -------
+    numpy array of bool
+        One value for each file.
+    """
+    found: Mask = np.zeros(file_count, dtype=bool)
+    count: npt.NDArray[np.int64] = np.zeros(file_count, dtype=np.int64)
+    before: frozenset[str] = frozenset()
+    for state in states:
+        changed = [(manifests[m], 1) for m in state - before if m in manifests]
+        changed += [(manifests[m], -1) for m in before - state if m in manifests]
+        for mentioned, sign in changed:
+            np.add.at(count, mentioned.positions, mentioned.signs * sign)
+        for mentioned, _ in changed:
+            found[mentioned.positions] |= count[mentioned.positions] > 0
+        before = state
+    return found

@@ -1,0 +1,136 @@
+"""Select what a rescale rewrites: the buckets of the partitions that have another number of buckets.
+
+Invariant: a partition is rewritten as a whole or not at all, so its files always have one number of buckets.
+Source: `RescaleAction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.manifest.entries import IndexManifestEntry
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.scan.assemble import BucketFiles
+from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.domain.schema.table_definition import TableDefinition
+
+MAX_BUCKETS = 32_768
+"""More buckets than this are refused: each one is a directory, and a reader opens at least one file of it."""
+_LOWEST_REPORTED_LEVEL = {"lookup": 1, "full-compaction": None}
+"""By changelog producer: the level from which the changes of a file are in the changelog; None for the top level."""
+
+
+@frozen
+class SourceBucket:
+    """One bucket that is rewritten; a picklable task.
+
+    Parameters
+    ----------
+    files : BucketFiles
+        All live files of the bucket.
+    directory : str
+        The directory of the files.
+    vectors : tuple of IndexManifestEntry
+        The index files with the deletion vectors of the bucket.
+    """
+
+    files: BucketFiles
+    directory: str
+    vectors: tuple[IndexManifestEntry, ...] = ()
+
+
+@frozen
+class PartitionSources:
+    """All buckets of one partition that is rewritten; `partition` is a serialized BinaryRow."""
+
+    partition: bytes
+    buckets: tuple[SourceBucket, ...]
+
+
+def check_rescalable(table: TableDefinition, buckets: int) -> None:
+    """Refuse a table without a fixed number of buckets, and a number that is out of range.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table.
+    buckets : int
+        The new number of buckets.
+
+    Raises
+    ------
+    InvalidRequest
+        The number is out of range, or the table has no fixed number of buckets.
+    Unsupported
+        The table has postponed buckets.
+    """
+    if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= MAX_BUCKETS:
+        raise InvalidRequest(
+            f"Number of buckets must be an integer from 1 to {MAX_BUCKETS}, but is {buckets!r}.", subject="buckets"
+        )
+    stored = TableOptions.of(table.schema.options).bucket
+    if stored == POSTPONED:
+        raise Unsupported(f"a rescale of table {table.table_name!r}, which has postponed buckets")
+    if stored < 1:
+        reason = (
+            "assigns keys to buckets dynamically (option 'bucket' is -1)"
+            if table.schema.primary_keys
+            else "has no buckets (option 'bucket' is -1)"
+        )
+        raise InvalidRequest(
+            f"Table {table.table_name!r} cannot be rescaled, because it {reason}.",
+            subject="bucket",
+            hint="only tables whose option 'bucket' is a positive number can be rescaled",
+        )
+
+
+def select_partitions(buckets: Iterable[SourceBucket], total_buckets: int) -> tuple[PartitionSources, ...]:
+    """Group buckets by partition, without the partitions that have the wanted number of buckets.
+
+    Parameters
+    ----------
+    buckets : iterable of SourceBucket
+        The live buckets.
+    total_buckets : int
+        The wanted number of buckets.
+
+    Returns
+    -------
+    tuple of PartitionSources
+        In the order in which the partitions occur; the buckets of each ascend.
+    """
+    found: dict[bytes, list[SourceBucket]] = {}
+    for bucket in buckets:
+        if bucket.files.total_buckets != total_buckets:
+            found.setdefault(bucket.files.partition, []).append(bucket)
+    return tuple(
+        PartitionSources(partition, tuple(sorted(sources, key=lambda s: s.files.bucket)))
+        for partition, sources in found.items()
+    )
+
+
+def has_unreported_changes(partitions: Sequence[PartitionSources], changelog_producer: str, top_level: int) -> bool:
+    """Return whether a compaction would still write changelog for some file.
+
+    Parameters
+    ----------
+    partitions : sequence of PartitionSources
+        What is rewritten.
+    changelog_producer : str
+        The changelog producer of the table.
+    top_level : int
+        The highest level of a merge tree.
+
+    Returns
+    -------
+    bool
+        True if a rewrite without that compaction would lose changes for streaming readers.
+    """
+    if changelog_producer not in _LOWEST_REPORTED_LEVEL:
+        return False
+    lowest = _LOWEST_REPORTED_LEVEL[changelog_producer]
+    lowest = top_level if lowest is None else lowest
+    return any(f.level < lowest for p in partitions for source in p.buckets for f in source.files.files)

@@ -1,0 +1,165 @@
+"""Select the snapshots and decoupled changelogs that expire.
+
+The newest `num_min` stay, and so do those that a consumer still has to read. Of the others, all except the newest
+`num_max` expire, and so does a snapshot whose successor is older than the retention time. At most `limit` expire at
+once.
+
+Invariant: Snapshots expire in ascending order without gaps.
+Source: `ExpireSnapshotsImpl`, `ExpireChangelogImpl`, `ExpireConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.options.table_options import TableOptions
+
+NOT_REFERENCED = 2**63 - 1
+"""The next snapshot of the slowest consumer, if there is no consumer."""
+
+
+@frozen
+class Retention:
+    """Limits for the retention of snapshots or changelogs.
+
+    Parameters
+    ----------
+    num_min : int
+        The number that always stays.
+    num_max : int
+        The number above which the oldest expire whatever their age.
+    time_millis : int
+        The age above which they expire.
+    limit : int
+        The largest number that expires at once.
+    """
+
+    num_min: int
+    num_max: int
+    time_millis: int
+    limit: int
+
+    @classmethod
+    def of_snapshots(cls, options: TableOptions) -> Retention:
+        """Return the limits of the options `snapshot.*`."""
+        limit = options.snapshot_expire_limit
+        return cls(
+            options.snapshot_num_retained_min,
+            options.snapshot_num_retained_max,
+            options.snapshot_time_retained_millis,
+            limit,
+        )
+
+    @classmethod
+    def of_changelogs(cls, options: TableOptions) -> Retention:
+        """Return the limits of the options `changelog.*`; the default of each is the option of `snapshot.*`."""
+        limit = options.snapshot_expire_limit
+        return cls(
+            options.changelog_num_retained_min,
+            options.changelog_num_retained_max,
+            options.changelog_time_retained_millis,
+            limit,
+        )
+
+    def check(self) -> None:
+        """Refuse limits that contradict each other.
+
+        Raises
+        ------
+        InvalidRequest
+            `num_min` is below 1, or above `num_max`.
+        """
+        if self.num_min < 1:
+            raise InvalidRequest(
+                f"Limit num-retained.min must be at least 1, not {self.num_min}", hint="keep 1 or more"
+            )
+        if self.num_max < self.num_min:
+            raise InvalidRequest(
+                f"Limit num-retained.max ({self.num_max}) is below num-retained.min ({self.num_min})",
+                hint="raise num-retained.max or lower num-retained.min",
+            )
+
+
+def has_decoupled_changelogs(options: TableOptions) -> bool:
+    """Return whether changelogs are retained longer than their snapshots, because a `changelog.*` limit is larger."""
+    snapshots, changelogs = Retention.of_snapshots(options), Retention.of_changelogs(options)
+    return (
+        changelogs.num_max > snapshots.num_max
+        or changelogs.num_min > snapshots.num_min
+        or changelogs.time_millis > snapshots.time_millis
+    )
+
+
+@frozen
+class ExpiryRange:
+    """The ids that can expire, from `first` up to, but not including, `last`.
+
+    Ids below `aged` expire whatever their age. The range is empty if `last` is not larger than `first`.
+    """
+
+    first: int
+    aged: int
+    last: int
+
+
+def find_expirable(retention: Retention, earliest: int, latest: int, held_from: int = NOT_REFERENCED) -> ExpiryRange:
+    """Return the ids that can expire by number and by consumers, without their age.
+
+    Parameters
+    ----------
+    retention : Retention
+        The limits of the table.
+    earliest : int
+        The id of the earliest snapshot or changelog.
+    latest : int
+        The id of the latest snapshot.
+    held_from : int
+        The smallest id that a consumer still has to read.
+
+    Returns
+    -------
+    Reach
+        The ids that can expire.
+
+    Raises
+    ------
+    InvalidRequest
+        The limits contradict each other.
+    """
+    retention.check()
+    last = min(latest - retention.num_min + 1, held_from, earliest + retention.limit)
+    return ExpiryRange(earliest, max(latest - retention.num_max + 1, earliest), last)
+
+
+def find_first_retained(
+    reach: ExpiryRange, retention: Retention, ages: Iterable[tuple[int, int]], now_millis: int
+) -> int:
+    """Return the id up to which snapshots or changelogs expire.
+
+    Parameters
+    ----------
+    reach : Reach
+        The ids that can expire.
+    retention : Retention
+        The limits of the table.
+    ages : iterable of (int, int)
+        Ids from `reach.aged` in ascending order, each with the time from which its age counts, in milliseconds. For a
+        snapshot this is the time of the next one, for a changelog its own. The iterable is read only as far as needed.
+    now_millis : int
+        The current time in milliseconds.
+
+    Returns
+    -------
+    int
+        The first id that stays.
+    """
+    before = now_millis - retention.time_millis
+    for expiring, since in ages:
+        if expiring >= reach.last:
+            break
+        if since >= before:
+            return max(expiring, reach.first)
+    return max(reach.last, reach.first)

@@ -1,0 +1,170 @@
+"""Manifest entries as columns, so that planning creates objects only for the files that remain.
+
+Invariant: The columns contain only values that `entry_codec.entry_from_record` accepts. `files_at` returns equal
+values.
+Source: `ManifestEntrySerializer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.manifest.avro_schema import MANIFEST_ENTRY
+from paimon.domain.manifest.checked_columns import (
+    ENTRY_TYPE,
+    CheckedRecords,
+    FileColumns,
+    ManifestRecords,
+    Mask,
+    arrow_of,
+    to_integers,
+)
+from paimon.domain.manifest.entries import DataFileMeta, FileSource
+from paimon.domain.manifest.record_columns import Integers
+from paimon.domain.stats.simple_stats import EMPTY_STATS, SimpleStats
+
+__all__ = ["ENTRY_TYPE", "EntryColumns", "FileColumns", "Integers", "ManifestRecords", "Mask", "arrow_of",
+           "entry_columns", "files_at"]  # fmt: skip
+
+
+@frozen(eq=False)
+class EntryColumns:
+    """The entries of several manifests, in their order.
+
+    Parameters
+    ----------
+    kinds : numpy array of int64
+        The `FileKind` of each entry.
+    partitions : numpy array of int64
+        The position of the partition of each entry in `partition_rows`.
+    partition_rows : tuple of bytes
+        The distinct partitions as serialized BinaryRows.
+    buckets, total_buckets : numpy array of int64
+        The bucket of each entry, and the number of buckets that its partition was written with.
+    files : FileColumns
+        The file record of each entry.
+    """
+
+    kinds: Integers
+    partitions: Integers
+    partition_rows: tuple[bytes, ...]
+    buckets: Integers
+    total_buckets: Integers
+    files: FileColumns
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def number(self, name: str, missing: int = 0) -> Integers:
+        """Return a numeric column of the file records as int64, with `missing` for null."""
+        return to_integers(self.files.field(name), missing)
+
+    def filter(self, mask: Mask) -> EntryColumns:
+        """Return the entries that the mask selects."""
+        if bool(mask.all()):
+            return self
+        rows = np.flatnonzero(mask)
+        return EntryColumns(
+            self.kinds[rows],
+            self.partitions[rows],
+            self.partition_rows,
+            self.buckets[rows],
+            self.total_buckets[rows],
+            self.files.take(rows),
+        )
+
+
+def entry_columns(parts: Sequence[ManifestRecords]) -> EntryColumns:
+    """Return the entries of manifests as columns, which are checked when they are read.
+
+    Parameters
+    ----------
+    parts : sequence of ManifestRecords
+        The records of the manifests, in order.
+
+    Returns
+    -------
+    EntryColumns
+        All entries, in order.
+
+    Raises
+    ------
+    CorruptTable
+        A value is not valid. Later reads of other columns raise the same error.
+    Unsupported
+        A manifest has another version.
+    """
+    records = CheckedRecords.of(parts)
+    records.check_versions()
+    encoded = records.column("_PARTITION").dictionary_encode()
+    return EntryColumns(
+        kinds=to_integers(records.column("_KIND")),
+        partitions=to_integers(encoded.indices),
+        partition_rows=tuple(encoded.dictionary.to_pylist()),
+        buckets=to_integers(records.column("_BUCKET")),
+        total_buckets=to_integers(records.column("_TOTAL_BUCKETS")),
+        files=FileColumns(records),
+    )
+
+
+def files_at(files: FileColumns) -> list[DataFileMeta]:
+    """Return the data files as values."""
+    records = files.records()
+    columns = [_to_python(records.field(i)) for i in range(records.type.num_fields)]
+    return [DataFileMeta(*row) for row in zip(*_order_arguments(records.type, columns), strict=True)]
+
+
+def _order_arguments(kind: pa.StructType, columns: Sequence[list[Any]]) -> list[list[Any]]:
+    """Return the columns in the order of the arguments of `DataFileMeta`, which is the order of the format."""
+    by_name = {kind.field(i).name: column for i, column in enumerate(columns)}
+    by_name["_FILE_SOURCE"] = [_SOURCES.get(v) for v in by_name["_FILE_SOURCE"]]
+    by_name["_EXTRA_FILES"] = [v or () for v in by_name["_EXTRA_FILES"]]
+    return [by_name[f["name"]] for f in _FILE_FIELDS]
+
+
+_SOURCES: Mapping[int | None, FileSource] = {source.value: source for source in FileSource}
+_FILE_FIELDS: Sequence[Mapping[str, Any]] = MANIFEST_ENTRY["fields"][-1]["type"]["fields"]  # type: ignore[index]
+
+
+def _to_python(array: pa.Array) -> list[Any]:
+    if pa.types.is_struct(array.type):
+        return _to_stats_list(*(_to_python(array.field(i)) for i in range(array.type.num_fields)))
+    if pa.types.is_list(array.type):
+        return _to_tuples(array)
+    return list(array.to_pylist())
+
+
+def _to_stats_list(lows: list[bytes], highs: list[bytes], counts: list[tuple[int | None, ...] | None]) -> list[Any]:
+    """Return the statistics of each file; one shared object if all are equal, as the keys of append tables are."""
+    if lows and _is_constant(lows) and _is_constant(highs) and _is_constant(counts):
+        return [_to_stats(lows[0], highs[0], counts[0])] * len(lows)
+    return list(map(_to_stats, lows, highs, counts))
+
+
+def _is_constant(values: Sequence[Any]) -> bool:
+    return values.count(values[0]) == len(values)
+
+
+def _to_stats(low: bytes, high: bytes, counts: tuple[int | None, ...] | None) -> SimpleStats:
+    if len(low) == 12 and not counts and low == high == EMPTY_STATS.min_values:
+        return EMPTY_STATS
+    return SimpleStats(low, high, counts or ())
+
+
+def _to_tuples(array: pa.ListArray) -> list[tuple[Any, ...] | None]:
+    if array.null_count == len(array):
+        return [None] * len(array)
+    offsets = array.offsets.to_pylist()
+    if not array.null_count and offsets[0] == offsets[-1]:
+        return [()] * len(array)
+    items = array.values.to_pylist()
+    lengths = np.diff(offsets)
+    if not array.null_count and bool((lengths == max(lengths[0], 1)).all()):
+        return list(zip(*[iter(items[offsets[0] : offsets[-1]])] * int(lengths[0]), strict=True))
+    valid = array.is_valid().to_pylist()
+    return [tuple(items[offsets[i] : offsets[i + 1]]) if ok else None for i, ok in enumerate(valid)]

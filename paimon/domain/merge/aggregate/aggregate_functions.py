@@ -1,0 +1,186 @@
+"""The registry of aggregate functions: each has a reference, a columnar function, and the types that it takes.
+
+To add a function, add its line to `AGGREGATE_FUNCTIONS`. The contract `paimon.testing.contracts.AggregateContract` then
+runs on it. Some groups are merged by the reference in production, too: those of functions over nested values,
+bitmaps and sketches, and rare states of other functions (`needs_reference`).
+
+Source: `FieldAggregatorFactory` and the factories that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.merge.aggregate import bitmaps_reference as bitmaps
+from paimon.domain.merge.aggregate import extremes_columnar as extremes
+from paimon.domain.merge.aggregate import lists_columnar as lists
+from paimon.domain.merge.aggregate import lists_reference as reference_lists
+from paimon.domain.merge.aggregate import maps_reference as maps
+from paimon.domain.merge.aggregate import nested_reference as nested
+from paimon.domain.merge.aggregate import numbers_columnar as numbers
+from paimon.domain.merge.aggregate import numbers_reference as reference_numbers
+from paimon.domain.merge.aggregate import picks_columnar as picks
+from paimon.domain.merge.aggregate import picks_reference as reference_picks
+from paimon.domain.merge.aggregate.actions import ADD, ADD_OLDER
+from paimon.domain.merge.aggregate.reduce_reference import Folding
+from paimon.domain.merge.aggregate.rule import Aggregate
+from paimon.domain.merge.aggregate.steps_columnar import Steps
+from paimon.domain.merge.ordering.merge_order import Mask
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.type_text import format_type
+
+Columnar = Callable[[pa.Array, Aggregate, Steps], pa.Array]
+NeedsReference = Callable[[Aggregate, Steps], Mask]
+INTEGERS = (dt.TinyIntType, dt.SmallIntType, dt.IntType, dt.BigIntType)
+NUMBERS = (*INTEGERS, dt.FloatType, dt.DoubleType, dt.DecimalType)
+COMPARABLE = (*NUMBERS, dt.CharType, dt.VarCharType, dt.DateType, dt.TimeType, *dt.TIMESTAMP_TYPES)
+BYTES = (dt.VarBinaryType,)
+
+
+@frozen
+class AggregateFunction:
+    """One aggregate function.
+
+    Parameters
+    ----------
+    reference : Folding
+        The function value by value.
+    columnar : callable
+        The function on a column, for the groups that `needs_reference` leaves out.
+    types : tuple of types
+        The column types that it takes; empty for any type.
+    needs_reference : callable, optional
+        Marks the groups that only the reference can merge.
+    sees_all_steps : bool
+        Whether the columnar function also takes the steps before the last SET or CLEAR.
+    can_refuse : bool
+        Whether values of the right type can be refused (overflow, damaged bytes). Then steps before the last SET or
+        CLEAR are computed, too.
+    associative : bool
+        Whether merging parts, and then their results, equals merging everything at once.
+    """
+
+    reference: Folding
+    columnar: Columnar
+    types: tuple[type[dt.DataType], ...] = ()
+    needs_reference: NeedsReference | None = None
+    sees_all_steps: bool = False
+    can_refuse: bool = False
+    associative: bool = False
+
+
+def _mask_all_groups(aggregate: Aggregate, steps: Steps) -> Mask:
+    return np.ones(steps.group_count, dtype=np.bool_)
+
+
+def _mask_distinct(aggregate: Aggregate, steps: Steps) -> Mask:
+    return np.full(steps.group_count, aggregate.distinct)
+
+
+def _mask_distinct_or_retracted(aggregate: Aggregate, steps: Steps) -> Mask:
+    return _mask_distinct(aggregate, steps) | steps.any_of(steps.retracts)
+
+
+def _mask_decimal_or_retracted(aggregate: Aggregate, steps: Steps) -> Mask:
+    return np.full(steps.group_count, isinstance(aggregate.column.type, dt.DecimalType)) | steps.any_of(steps.retracts)
+
+
+def _mask_other_than_adds(aggregate: Aggregate, steps: Steps) -> Mask:
+    return steps.any_of(steps.actions != ADD)
+
+
+def _mask_late(aggregate: Aggregate, steps: Steps) -> Mask:
+    return steps.any_of(steps.actions == ADD_OLDER)
+
+
+AGGREGATE_FUNCTIONS: Mapping[str, AggregateFunction] = {
+    "sum": AggregateFunction(reference_numbers.SUM, numbers.total, NUMBERS, can_refuse=True),
+    "product": AggregateFunction(
+        reference_numbers.PRODUCT, numbers.product, NUMBERS, _mask_decimal_or_retracted, can_refuse=True
+    ),
+    "count": AggregateFunction(
+        reference_numbers.COUNT, numbers.count, (dt.IntType, dt.BigIntType), _mask_late, can_refuse=True
+    ),
+    "max": AggregateFunction(reference_numbers.MAX, extremes.maximum, COMPARABLE, associative=True),
+    "min": AggregateFunction(reference_numbers.MIN, extremes.minimum, COMPARABLE, associative=True),
+    "bool_and": AggregateFunction(reference_numbers.BOOL_AND, extremes.bool_and, (dt.BooleanType,), associative=True),
+    "bool_or": AggregateFunction(reference_numbers.BOOL_OR, extremes.bool_or, (dt.BooleanType,), associative=True),
+    "last_value": AggregateFunction(
+        reference_picks.LAST_VALUE, picks.last_value, sees_all_steps=True, associative=True
+    ),
+    "last_non_null_value": AggregateFunction(
+        reference_picks.LAST_NON_NULL_VALUE, picks.last_non_null_value, associative=True
+    ),
+    "first_value": AggregateFunction(
+        reference_picks.FIRST_VALUE, picks.first_value, sees_all_steps=True, associative=True
+    ),
+    "first_non_null_value": AggregateFunction(
+        reference_picks.FIRST_NON_NULL_VALUE,
+        picks.first_non_null_value,
+        needs_reference=_mask_other_than_adds,
+        sees_all_steps=True,
+        associative=True,
+    ),
+    "primary-key": AggregateFunction(reference_picks.PRIMARY_KEY, picks.primary_key, associative=True),
+    "listagg": AggregateFunction(reference_lists.LISTAGG, lists.listagg, (dt.VarCharType,), _mask_distinct),
+    "collect": AggregateFunction(reference_lists.COLLECT, lists.collect, (dt.ArrayType,), _mask_distinct_or_retracted),
+    "merge_map": AggregateFunction(maps.MERGE_MAP, picks.last_value, (dt.MapType,), _mask_all_groups),
+    "merge_map_with_keytime": AggregateFunction(
+        maps.MERGE_MAP_WITH_KEYTIME, picks.last_value, (dt.MapType,), _mask_all_groups
+    ),
+    "nested_update": AggregateFunction(
+        nested.NESTED_UPDATE, picks.last_value, (dt.ArrayType,), _mask_all_groups, can_refuse=True
+    ),
+    "nested_partial_update": AggregateFunction(
+        nested.NESTED_PARTIAL_UPDATE, picks.last_value, (dt.ArrayType,), _mask_all_groups, can_refuse=True
+    ),
+    "rbm32": AggregateFunction(
+        bitmaps.RBM32, picks.last_value, BYTES, _mask_all_groups, can_refuse=True, associative=True
+    ),
+    "rbm64": AggregateFunction(
+        bitmaps.RBM64, picks.last_value, BYTES, _mask_all_groups, can_refuse=True
+    ),  # the positions of containers show the grouping
+    "hll_sketch": AggregateFunction(bitmaps.HLL_SKETCH, picks.last_value, BYTES, _mask_all_groups, can_refuse=True),
+    "theta_sketch": AggregateFunction(bitmaps.THETA_SKETCH, picks.last_value, BYTES, _mask_all_groups, can_refuse=True),
+}
+"""The aggregate functions by the value of `fields.<column>.aggregate-function`: the one place to register one."""
+
+
+def get_function(aggregate: Aggregate) -> AggregateFunction:
+    """Return the function of an aggregate.
+
+    Raises
+    ------
+    Unsupported
+        No function has this name.
+    """
+    found = AGGREGATE_FUNCTIONS.get(aggregate.function)
+    if found is None:
+        raise Unsupported(
+            f"aggregate function {aggregate.function!r}", hint=did_you_mean(aggregate.function, AGGREGATE_FUNCTIONS)
+        )
+    return found
+
+
+def check_type(aggregate: Aggregate) -> None:
+    """Refuse a column whose type the function does not take.
+
+    Raises
+    ------
+    InvalidRequest
+        With the types that the function takes.
+    """
+    types = get_function(aggregate).types
+    name, kind = aggregate.column.name, aggregate.column.type
+    if types and not isinstance(kind, types):
+        taken = ", ".join(t.__name__.removesuffix("Type").upper() for t in types)
+        raise InvalidRequest(
+            f"Aggregate function {aggregate.function!r} does not take column {name!r} of type {format_type(kind)}",
+            subject=f"fields.{name}.aggregate-function",
+            hint=f"it takes {taken}; set another function for this column",
+        )

@@ -1,0 +1,113 @@
+"""Aggregate one column: by the columnar function where possible, by the reference for groups that need it.
+
+Invariant: equals `Folding.fold_steps` of `reduce_reference` for each group. A single value that was
+set is returned unchanged.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from paimon.domain.merge.aggregate.aggregate_functions import AggregateFunction, get_function
+from paimon.domain.merge.aggregate.picks_columnar import last_value
+from paimon.domain.merge.aggregate.reduce_reference import make_retract_error
+from paimon.domain.merge.aggregate.rule import Aggregate
+from paimon.domain.merge.aggregate.steps_columnar import Steps, scatter_to_groups
+from paimon.domain.merge.ordering.merge_order import Mask
+from paimon.domain.row.values import to_array, to_values
+
+
+def aggregate_column(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa.Array:
+    """Reduce a column to one value a group.
+
+    Parameters
+    ----------
+    column : pa.Array
+        The column, without chunks.
+    aggregate : Aggregate
+        The function and its options.
+    steps : Steps
+        What each record does to the column, and its group.
+
+    Returns
+    -------
+    pa.Array
+        One value a group, of the type of the column; null for groups without a step.
+
+    Raises
+    ------
+    InvalidRequest
+        The function cannot take back a value, or a result does not fit its type.
+    """
+    function = get_function(aggregate)
+    if not steps.plain:
+        steps = _refuse_retracts(steps.drop_skips(), function, aggregate)
+        if not function.sees_all_steps:
+            if function.can_refuse:
+                _check_past(column, aggregate, steps)
+            steps = steps.drop_past()
+    if len(steps.groups) == 0:
+        return pa.nulls(steps.group_count, column.type)
+    if function.needs_reference is None:
+        return function.columnar(column, aggregate, steps)
+    slow = function.needs_reference(aggregate, steps) & _mask_groups_with_work(steps)
+    return _aggregate_in_two_parts(column, aggregate, steps, slow)
+
+
+def _aggregate_in_two_parts(column: pa.Array, aggregate: Aggregate, steps: Steps, slow: Mask) -> pa.Array:
+    """Reduce the groups in the mask by the reference, and the others by the columnar function."""
+    function = get_function(aggregate)
+    slow_steps = slow[steps.groups]
+    fast = steps.of(~slow_steps)
+    reduce = last_value if fast.sets.all() else function.columnar
+    parts = [reduce(column, aggregate, fast)] if not slow_steps.all() else []
+    if not slow.any():
+        return parts[0] if parts else last_value(column, aggregate, steps)
+    folded = _aggregate_by_reference(column, aggregate, steps.of(slow_steps), function)
+    if not parts:
+        return scatter_to_groups(folded, np.flatnonzero(slow), steps.group_count)
+    places = np.arange(steps.group_count)
+    places[slow] = steps.group_count + np.arange(int(slow.sum()))
+    return pa.concat_arrays([parts[0], folded]).take(pa.array(places))
+
+
+def _refuse_retracts(steps: Steps, function: AggregateFunction, aggregate: Aggregate) -> Steps:
+    retracts = steps.retracts
+    if not retracts.any():
+        return steps
+    if aggregate.ignore_retract:
+        return steps.of(~retracts)
+    if function.reference.retract is None:
+        raise make_retract_error(aggregate)
+    return steps
+
+
+def _check_past(column: pa.Array, aggregate: Aggregate, steps: Steps) -> None:
+    """Check the steps before the last SET or CLEAR, too: an overflow is refused wherever it happens."""
+    if steps.has_past():
+        aggregate_column(column, aggregate, steps.select_past())
+
+
+def _mask_groups_with_work(steps: Steps) -> Mask:
+    """Mark the groups that have a step, except those whose only step sets the value."""
+    sizes = np.bincount(steps.groups, minlength=steps.group_count)
+    mask: Mask = (sizes > 1) | ((sizes == 1) & ~steps.any_of(steps.sets))
+    return mask
+
+
+def _aggregate_by_reference(
+    column: pa.Array, aggregate: Aggregate, steps: Steps, function: AggregateFunction
+) -> pa.Array:
+    """Reduce each group by the reference."""
+    kind, steps = aggregate.column.type, steps.to_contiguous()
+    values = to_values(steps.take_column(column), kind)
+    actions = steps.actions.tolist()
+    starts = steps.starts.tolist()
+    ends = [*starts[1:], len(values)]
+    bounds = zip(starts, ends, strict=True)
+    found = [
+        function.reference.fold_steps(zip(actions[start:end], values[start:end], strict=True), aggregate)
+        for start, end in bounds
+    ]
+    return to_array(found, kind)

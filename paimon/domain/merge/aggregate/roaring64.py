@@ -1,0 +1,139 @@
+"""Bitmaps of 64-bit numbers as the Java library serializes them: containers of the low 16 bits in a radix tree.
+
+Only array containers are supported.
+
+Invariant: a container keeps its position, and a new one takes the next position. Positions therefore show the order in
+which keys were added, and that order determines the complete tree.
+
+Source: `Roaring64Bitmap`, `HighLowContainer`, `Art`, `Containers`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from paimon.domain.errors import Unsupported
+
+Bitmap = Mapping[bytes, tuple[int, ...]]
+"""The low 16 bits of the numbers by their 6 high bytes, in the order in which these were added."""
+
+_BODY_BYTES = {0: 4, 1: 16, 2: 256, 3: 32}
+_LEAF = 4
+_FULL = 0xFE
+_ARRAY = 2
+_LARGEST_ARRAY = 4096
+
+
+def union(a: bytes, b: bytes) -> bytes:
+    """Return the union of two serialized bitmaps."""
+    left, right = parse_bitmap(a), parse_bitmap(b)
+    merged = dict(left)
+    for key in sorted(right):
+        merged[key] = tuple(sorted({*merged.get(key, ()), *right[key]}))
+    return serialize_bitmap(merged)
+
+
+def parse_bitmap(data: bytes) -> Bitmap:
+    """Return the containers of a serialized bitmap.
+
+    Raises
+    ------
+    Unsupported
+        The bitmap has other containers than arrays.
+    struct.error
+        The bytes are incomplete.
+    """
+    if data[0] == 0:
+        return {}
+    places: dict[int, bytes] = {}
+    at = _read_node(data, 9, places)
+    (levels,) = struct.unpack_from("<i", data, at)
+    if levels != 1:
+        raise Unsupported(f"a 64-bit bitmap with {levels} levels of containers")
+    (slots,) = struct.unpack_from("<i", data, at + 5)
+    at += 9
+    containers: dict[bytes, tuple[int, ...]] = {}
+    for slot in range(slots):
+        at += 1
+        if data[at - 1]:
+            kind, size = struct.unpack_from("<bi", data, at)
+            if kind != _ARRAY:
+                raise Unsupported("a 64-bit bitmap with other containers than arrays")
+            containers[places[slot]] = struct.unpack_from(f"<{size}H", data, at + 5)
+            at += 5 + 2 * size
+    return containers
+
+
+def _read_node(data: bytes, at: int, places: dict[int, bytes]) -> int:
+    """Read a node and all nodes below it; return the position after them."""
+    kind, children, prefix = struct.unpack_from("<bhB", data, at)
+    at += 4 + prefix
+    if kind == _LEAF:
+        (place,) = struct.unpack_from("<q", data, at + 6)
+        places[place] = data[at : at + 6]
+        return at + 14
+    at += _BODY_BYTES[kind]
+    for _ in range(children):
+        at = _read_node(data, at, places)
+    return at
+
+
+def serialize_bitmap(bitmap: Bitmap) -> bytes:
+    """Return the bitmap as bytes."""
+    if not bitmap:
+        return b"\0"
+    count = len(bitmap)
+    places = {key: place for place, key in enumerate(bitmap)}
+    slots = _count_slots(count)
+    parts = [b"\1", struct.pack("<q", count), _serialize_tree(list(bitmap), 0, places)]
+    parts.append(struct.pack("<iBi", 1, _FULL, slots))
+    parts += [_serialize_container(values) for values in bitmap.values()]
+    parts += [bytes(slots - count), struct.pack("<qii", count, 0, count - 1)]
+    return b"".join(parts)
+
+
+def _count_slots(count: int) -> int:
+    """Return the number of slots to which the table of containers has grown."""
+    slots = 1
+    while slots < count:
+        slots += max(1, slots >> 1)
+    return slots
+
+
+def _serialize_container(values: Sequence[int]) -> bytes:
+    if len(values) > _LARGEST_ARRAY:
+        raise Unsupported("a 64-bit bitmap with other containers than arrays")
+    return struct.pack(f"<bbi{len(values)}H", 1, _ARRAY, len(values), *values)
+
+
+def _serialize_tree(keys: Sequence[bytes], depth: int, places: Mapping[bytes, int]) -> bytes:
+    """Return the node of keys with equal bytes up to `depth`, and all nodes below it; keys are in insertion order."""
+    if len(keys) == 1:
+        return struct.pack("<bhB", _LEAF, 0, 0) + keys[0] + struct.pack("<q", places[keys[0]])
+    low, high = min(keys), max(keys)
+    branch = next(i for i in range(depth, 6) if low[i] != high[i])
+    arrivals = list(dict.fromkeys(key[branch] for key in keys))
+    kind, body = _serialize_body(arrivals)
+    head = struct.pack("<bhB", kind, len(arrivals), branch - depth) + low[depth:branch]
+    by_byte = groupby(sorted(keys, key=lambda key: key[branch]), key=lambda key: key[branch])  # stable: order stays
+    return head + body + b"".join(_serialize_tree(list(own), branch + 1, places) for _, own in by_byte)
+
+
+def _serialize_body(arrivals: Sequence[int]) -> tuple[int, bytes]:
+    """Return the kind of a node, and how it encodes the bytes of its branches."""
+    if len(arrivals) <= 4:
+        return 0, _reverse_words(bytes(sorted(arrivals)).ljust(4, b"\0"), 4)
+    if len(arrivals) <= 16:
+        return 1, _reverse_words(bytes(sorted(arrivals)).ljust(16, b"\0"), 8)
+    if len(arrivals) <= 48:
+        slots = bytearray(b"\xff" * 256)
+        for slot, byte in enumerate([*sorted(arrivals[:16]), *arrivals[16:]]):
+            slots[byte] = slot
+        return 2, _reverse_words(bytes(slots), 8)
+    return 3, sum(1 << byte for byte in arrivals).to_bytes(32, "little")
+
+
+def _reverse_words(data: bytes, width: int) -> bytes:
+    return b"".join(data[i : i + width][::-1] for i in range(0, len(data), width))

@@ -1,0 +1,235 @@
+"""What happens to an aggregated column, as arrays: one step for each record that takes part.
+
+Invariant: the steps of a group are in merge order; groups are in any order. A group without a step has the value null.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paimon.domain.columns.buffers import from_stored_numbers, read_validity
+from paimon.domain.merge.aggregate.actions import CLEAR, RETRACT, SET, SKIP
+from paimon.domain.merge.ordering.group_maximum import find_first_places, find_last_places
+from paimon.domain.merge.ordering.merge_order import Mask, Rows, Scalar, argsort_words
+
+Actions = npt.NDArray[np.int8]
+Numbers = npt.NDArray[Any]
+
+
+class Steps(NamedTuple):
+    """The steps of a column.
+
+    Parameters
+    ----------
+    rows : array of int64, optional
+        The row number of each step; None: all rows in their order.
+    actions : array of int8
+        The action of each step, see `paimon.domain.merge.aggregate.actions`.
+    groups : array of int64
+        The group id of each step.
+    group_count : int
+        The number of groups.
+    plain : bool
+        Whether every step adds, or sets and is the only step of its group.
+    """
+
+    rows: Rows | None
+    actions: Actions
+    groups: Rows
+    group_count: int
+    plain: bool = False
+
+    def of(self, mask: Mask) -> Steps:
+        """Return the steps in the mask."""
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask) if self.rows is None else self.rows[mask]
+        return self._replace(rows=rows, actions=self.actions[mask], groups=self.groups[mask])
+
+    def to_contiguous(self) -> Steps:
+        """Return the same steps, group after group."""
+        if (self.groups[1:] >= self.groups[:-1]).all():
+            return self if self.rows is not None else self._replace(rows=np.arange(len(self.groups)))
+        order = argsort_words([self.groups.view(np.uint64)], len(self.groups))
+        rows = order if self.rows is None else self.rows[order]
+        return self._replace(rows=rows, actions=self.actions[order], groups=self.groups[order])
+
+    @property
+    def starts(self) -> Rows:
+        """The position of the first step of each group that has one; for contiguous steps."""
+        if len(self.groups) == 0:
+            return np.empty(0, dtype=np.int64)
+        change = np.empty(len(self.groups), dtype=np.bool_)
+        change[0] = True
+        np.not_equal(self.groups[1:], self.groups[:-1], out=change[1:])
+        return np.flatnonzero(change)
+
+    def gather(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return values by row as values by step."""
+        return values if self.rows is None else values[self.rows]
+
+    def take_column(self, column: pa.Array) -> pa.Array:
+        """Return the value of the column for each step."""
+        return column if self.rows is None else column.take(pa.array(self.rows))
+
+    def any_of(self, mask: Mask | None) -> Mask:
+        """Return, for each group, whether one of its steps is in the mask; None: whether it has a step."""
+        if mask is None:
+            return np.bincount(self.groups, minlength=self.group_count) > 0
+        found = np.zeros(self.group_count, dtype=np.bool_)
+        found[self.groups[mask]] = True
+        return found
+
+    def drop_skips(self) -> Steps:
+        """Return the steps that change the value."""
+        return self if self.plain else self.of(self.actions != SKIP)
+
+    def drop_past(self) -> Steps:
+        """Return the steps that matter: those from the last SET or CLEAR of each group on, without the CLEAR itself."""
+        if self.plain:
+            return self
+        decisive = (self.actions == SET) | (self.actions == CLEAR)
+        if not decisive.any():
+            return self
+        last = find_last_places(self.groups, self.group_count, decisive)
+        return self.of((np.arange(len(self.groups)) >= last[self.groups]) & (self.actions != CLEAR))
+
+    def select_past(self) -> Steps:
+        """Return the steps that `drop_past` leaves out; each stretch up to a SET or CLEAR is a group of its own."""
+        steps = self.to_contiguous()
+        decisive = (steps.actions == SET) | (steps.actions == CLEAR)
+        last = find_last_places(steps.groups, steps.group_count, decisive)
+        begins = decisive.copy()
+        begins[steps.starts] = True
+        mask = (np.arange(len(steps.groups)) < last[steps.groups]) & (steps.actions != CLEAR)
+        stretches = (np.cumsum(begins) - 1)[mask]
+        left = steps.of(mask)
+        numbers, groups = np.unique(stretches, return_inverse=True)
+        return left._replace(groups=groups.astype(np.int64), group_count=len(numbers))
+
+    def has_past(self) -> bool:
+        """Return whether `drop_past` leaves out a step that changes the value."""
+        last = find_last_places(self.groups, self.group_count, (self.actions == SET) | (self.actions == CLEAR))
+        return bool(((np.arange(len(self.groups)) < last[self.groups]) & (self.actions != CLEAR)).any())
+
+    def row_numbers_at(self, places: Rows) -> pa.Array:
+        """Return the row numbers of the steps at these positions; null where a position is -1."""
+        rows = places if self.rows is None or len(self.rows) == 0 else self.rows[places]
+        return from_stored_numbers(rows, pa.int64(), places >= 0)
+
+    def take_at(self, column: pa.Array, places: Rows) -> pa.Array:
+        """Return the values of the column for the steps at these positions; null where a position is -1."""
+        return column.take(self.row_numbers_at(places))
+
+    def last(self, mask: Mask | None = None) -> Rows:
+        """Return the position of the last step of each group, of those in the mask; -1 where there is none."""
+        return find_last_places(self.groups, self.group_count, mask)
+
+    def first(self, mask: Mask | None = None) -> Rows:
+        """Return the position of the first step of each group, of those in the mask; -1 where there is none."""
+        return find_first_places(self.groups, self.group_count, mask)
+
+    @property
+    def sets(self) -> Mask:
+        """Which steps set the value."""
+        mask: Mask = self.actions == SET
+        return mask
+
+    @property
+    def retracts(self) -> Mask:
+        """Which steps retract."""
+        mask: Mask = self.actions == RETRACT
+        return mask
+
+
+def reduce_groups(operation: np.ufunc, neutral: float, values: Numbers, steps: Steps) -> Numbers:
+    """Reduce the values of each group from its first to its last step.
+
+    Parameters
+    ----------
+    operation : numpy.ufunc
+        Combines the result so far and the next value.
+    neutral : float
+        The first result, which no operation changes; it is the result of groups without a step.
+    values : array
+        One value a step.
+    steps : Steps
+        The steps.
+
+    Returns
+    -------
+    array
+        One result a group.
+    """
+    found = np.full(steps.group_count, neutral, dtype=values.dtype)
+    with np.errstate(all="ignore"):
+        operation.at(found, steps.groups, values)
+    return found
+
+
+def fill_neutral(values: Numbers, valid: Mask | None, neutral: float) -> Numbers:
+    """Return the values with a neutral one in place of nulls.
+
+    Parameters
+    ----------
+    values : array
+        One value a step.
+    valid : array of bool, optional
+        The steps that have a value; None for all of them.
+    neutral : float
+        The value that changes no result.
+
+    Returns
+    -------
+    array
+        One value a step.
+    """
+    return values if valid is None else np.where(valid, values, values.dtype.type(neutral))
+
+
+def set_missing_null(values: npt.NDArray[Any] | pa.Array, found: Mask) -> pa.Array:
+    """Return one value a group, with null for groups that are not found."""
+    if isinstance(values, np.ndarray):
+        return pa.array(values) if found.all() else pa.array(values, mask=~found)
+    return values if found.all() else values.take(pa.array(np.arange(len(values)), mask=~found))
+
+
+def scatter_to_groups(values: pa.Array, groups: Rows, count: int) -> pa.Array:
+    """Return values of some groups as an array of all groups, with null for the others.
+
+    Parameters
+    ----------
+    values : pa.Array
+        One value for each group in `groups`.
+    groups : array of int64
+        Group ids, each once.
+    count : int
+        The number of all groups.
+
+    Returns
+    -------
+    pa.Array
+        One value a group, by group id.
+    """
+    if len(groups) == count:
+        return values
+    places = np.zeros(count, dtype=np.int64)
+    missing = np.ones(count, dtype=np.bool_)
+    places[groups] = np.arange(len(groups))
+    missing[groups] = False
+    return values.take(pa.array(places, mask=missing))
+
+
+def mask_valid_steps(column: pa.Array, steps: Steps) -> Mask | None:
+    """Mark the steps that have a value; None where all have one."""
+    return None if column.null_count == 0 else steps.gather(read_validity(column))
+
+
+def drop_null_steps(column: pa.Array, steps: Steps) -> Steps:
+    """Return the steps that have a value."""
+    valid = mask_valid_steps(column, steps)
+    return steps if valid is None else steps.of(valid)

@@ -1,0 +1,105 @@
+"""Merge the records of each key into one row, on columns. Flushes, compactions and reads all use this module.
+
+Invariant: equals `paimon.domain.merge.merge_reference` for every engine. A singleton is returned unchanged.
+
+Source: `MergeFunction`, `ReducerMergeFunctionWrapper`, `LookupMergeFunction`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from paimon.domain.columns.java_float_order import RUN
+from paimon.domain.merge.merge_engines import get_merge_engine
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.ordering.arrival_order import number_keys_by_arrival
+from paimon.domain.merge.ordering.merge_order import (
+    Groups,
+    Mask,
+    group_rows_by_key,
+    mask_retracts,
+    restrict_groups,
+    restrict_to_lookup,
+)
+from paimon.domain.merge.ordering.newest_rows import mask_newest_rows
+from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER
+
+
+def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
+    """Merge a table that holds all records of each of its keys.
+
+    Parameters
+    ----------
+    table : pa.Table
+        The key columns, the sequence fields and any other columns of the table, with the system columns.
+        Without `_SEQUENCE_NUMBER`, rows are in order of age. Without `_VALUE_KIND`, all rows are adds.
+    spec : MergeSpec
+        The key, the order of records and the engine.
+
+    Returns
+    -------
+    pa.Table
+        One row a key, ascending by key, with the same columns except `_LEVEL` and `RUN`. It may hold retracts.
+
+    Raises
+    ------
+    InvalidRequest
+        The engine or an aggregate function cannot merge these records.
+    Unsupported
+        The engine or an aggregate function is unknown.
+    """
+    engine = get_merge_engine(spec)
+    whole = table.combine_chunks()
+    arrival = number_keys_by_arrival(whole, spec)
+    groups = restrict_to_visible(group_rows_by_key(whole, spec), whole, spec) if arrival is None else arrival
+    whole = whole.drop_columns([name for name in (LEVEL.name, RUN) if name in whole.column_names])
+    if groups.all_singletons:
+        return whole.take(pa.array(groups.last))
+    return engine.columnar(whole, groups, spec)
+
+
+def mask_surviving_rows(table: pa.Table, spec: MergeSpec) -> Mask:
+    """Mark the rows that `merge` would return, for an engine with which the newest record wins.
+
+    Parameters
+    ----------
+    table : pa.Table
+        The columns that order records: the key, the sequence fields and the system columns.
+    spec : MergeSpec
+        The key and the order of records.
+    """
+    plain = not spec.sequence_fields and not spec.ignore_delete
+    if plain and not {LEVEL.name, SEQUENCE_NUMBER.name} & set(table.column_names):
+        return mask_newest_rows([table[name] for name in spec.key_names])
+    groups = restrict_to_visible(group_rows_by_key(table, spec), table, spec)
+    mask = np.zeros(table.num_rows, dtype=np.bool_)
+    mask[groups.order[groups.ends - 1]] = True
+    return mask
+
+
+def restrict_to_visible(groups: Groups, table: pa.Table, spec: MergeSpec) -> Groups:
+    """Return the groups without the records that the engine does not see.
+
+    Those are retracts under `ignore-delete`, and records that a lookup merge leaves out.
+
+    Parameters
+    ----------
+    groups : Groups
+        All records of the table, by key.
+    table : pa.Table
+        The records, with their system columns.
+    spec : MergeSpec
+        Whether deletes are ignored, and whether the merge is a lookup merge.
+
+    Returns
+    -------
+    Groups
+        Groups without any visible record are left out.
+    """
+    if spec.lookup and LEVEL.name in table.column_names:
+        groups = restrict_to_lookup(groups, table)
+    if spec.ignore_delete:
+        dropped = mask_retracts(table)[groups.order] & ~groups.singletons[groups.group_ids()]
+        groups = restrict_groups(groups, ~dropped) if dropped.any() else groups
+    return groups

@@ -1,0 +1,147 @@
+"""What a merge must know of a table: its key, the order of the records of one key, and the engine.
+
+A table to merge has its columns by their names, `_SEQUENCE_NUMBER` and `_VALUE_KIND`, and `_LEVEL` where `lookup`.
+
+Invariant: two merges with equal specs of equal rows in the same order return equal rows.
+
+Source: `CoreOptions`, `MergeFunctionFactory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+
+from attrs import evolve, field, frozen
+
+from paimon.domain.columns.java_float_order import FLOAT_TYPES, SequenceOrder, find_totally_ordered_floats
+from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, PRIMARY_KEY, Aggregate, function_of
+from paimon.domain.merge.sequence_groups import SequenceGroup, parse_sequence_groups
+from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.data_types import DataField
+
+
+@frozen(hash=False)
+class MergeSpec:
+    """How the records of one key become one row.
+
+    Parameters
+    ----------
+    key_fields : tuple of DataField
+        The trimmed primary key, in key order.
+    value_fields : tuple of DataField
+        The other columns of the table.
+    sequence_fields : tuple of str
+        The user sequence, which orders the records of a key before `_SEQUENCE_NUMBER` does. Nulls always lose.
+    sequence_descending : bool
+        Whether the smallest user sequence wins.
+    retracts_first : bool
+        Whether a retract precedes an add with an equal user sequence, whichever was written first.
+    engine : str
+        Name of the merge engine.
+    ignore_delete : bool
+        Whether -D and -U records are left out where their key has other records.
+    lookup : bool
+        Whether only records of level 0 (or less) and the record of the smallest higher level are visible.
+    options : TableOptions
+        The options of the table, for engines that have their own.
+    partition_keys : tuple of str
+        The value columns that belong to the primary key; they are neither aggregated nor taken back.
+    ordered_floats : frozenset of str
+        Floating sequence fields in the total order; the others are in the operator order.
+    """
+
+    key_fields: tuple[DataField, ...]
+    value_fields: tuple[DataField, ...] = ()
+    sequence_fields: tuple[str, ...] = ()
+    sequence_descending: bool = False
+    retracts_first: bool = False
+    engine: str = "deduplicate"
+    ignore_delete: bool = False
+    lookup: bool = False
+    options: TableOptions = field(factory=TableOptions)
+    partition_keys: tuple[str, ...] = ()
+    ordered_floats: frozenset[str] = frozenset()
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return tuple(f.name for f in self.key_fields)
+
+    def for_write_buffer(self, bucket: DataField) -> MergeSpec:
+        """Return the spec for a write buffer, which has a bucket column in front of the key, and no levels."""
+        by_name = {f.name: f for f in self.fields}
+        ordered = find_totally_ordered_floats(self.key_fields, [by_name[name] for name in self.sequence_fields])
+        # Dropped deletes never come.
+        keys = (bucket, *self.key_fields)
+        return evolve(self, key_fields=keys, lookup=False, ignore_delete=False, ordered_floats=ordered)
+
+    @property
+    def sequence_order(self) -> SequenceOrder:
+        """How user sequences order the records of one key."""
+        return SequenceOrder(self.sequence_fields, self.sequence_descending, self.retracts_first, self.ordered_floats)
+
+    @property
+    def may_meet_nans(self) -> bool:
+        """Whether a user sequence may hold a NaN, so that the order of sorted runs matters."""
+        return any(f.name in self.sequence_fields and isinstance(f.type, FLOAT_TYPES) for f in self.fields)
+
+    @property
+    def fields(self) -> tuple[DataField, ...]:
+        """All columns: the key, then the others."""
+        return (*self.key_fields, *self.value_fields)
+
+    def columns_needed(self, wanted: Collection[str]) -> frozenset[str]:
+        """Return the columns that a merge must read to compute the wanted ones."""
+        deciding = [g for g in self.sequence_groups if g.removes or {*g.members, *g.sequence} & {*wanted}]
+        return frozenset({*wanted, *self.key_names, *self.sequence_fields, *(n for g in deciding for n in g.sequence)})
+
+    @cached_property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregate of each value column, for the engines that have them."""
+        return tuple(Aggregate.of(f, self._function_of(f.name), self.options) for f in self.value_fields)
+
+    def _function_of(self, column: str) -> str:
+        groups = self.sequence_groups
+        if column in self.sequence_fields and self.engine == "aggregation":
+            return LAST_VALUE
+        if any(column in group.sequence for group in groups):
+            return LAST_VALUE
+        if column in self.partition_keys:
+            return PRIMARY_KEY
+        plain = LAST_VALUE if any(column in group.members for group in groups) else LAST_NON_NULL_VALUE
+        return function_of(column, self.options) or plain
+
+    @property
+    def sequence_groups(self) -> tuple[SequenceGroup, ...]:
+        """The sequence groups of the partial-update engine; none for other engines."""
+        return parse_sequence_groups(self.options) if self.engine == "partial-update" else ()
+
+    def is_aggregated(self, column: str) -> bool:
+        """Return whether an option gives a column an aggregate function."""
+        return function_of(column, self.options) is not None
+
+    @property
+    def removes_on_delete(self) -> bool:
+        """Whether a -D replaces what the engine merged before."""
+        if self.engine == "partial-update":
+            return self.options.partial_update_remove_record_on_delete
+        return self.options.aggregation_remove_record_on_delete
+
+    @classmethod
+    def of(cls, schema: TableSchema, options: TableOptions) -> MergeSpec:
+        """Return the spec of a primary-key table."""
+        keys = schema.trimmed_primary_keys
+        return cls(
+            key_fields=schema.key_fields,
+            value_fields=tuple(f for f in schema.fields if f.name not in keys),
+            sequence_fields=options.sequence_fields,
+            sequence_descending=options.sequence_descending,
+            retracts_first=bool(options.sequence_fields) and ROW_KIND_FLAG in options.sequence_auto_padding,
+            engine=options.merge_engine,
+            ignore_delete=options.ignore_delete,
+            lookup=options.needs_lookup and options.merge_engine != "first-row",
+            options=options,
+            partition_keys=schema.partition_keys,
+        )

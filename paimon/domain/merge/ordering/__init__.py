@@ -1,0 +1,1 @@
+"""The order of the records of a merge: normalized keys, groups of one key, and the newest row of each key."""

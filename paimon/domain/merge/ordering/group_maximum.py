@@ -1,0 +1,87 @@
+"""Find the first, the last or the largest row of each group, without sorting.
+
+Invariant: rows compare by their words from left to right. Of equally large rows, the last one is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from paimon.domain.merge.ordering.merge_order import Mask, Rows
+from paimon.domain.merge.ordering.normalized_keys import Words
+
+
+def find_last_places(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+    """Find the last position of each group.
+
+    Parameters
+    ----------
+    groups : array of int64
+        The group id of each position.
+    group_count : int
+        The number of groups.
+    mask : array of bool, optional
+        The positions to search; all by default.
+
+    Returns
+    -------
+    array of int64
+        One position a group; -1 where the group has none in the mask.
+    """
+    places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
+    found = np.full(group_count, -1, dtype=np.int64)
+    found[groups if mask is None else groups[places]] = places  # of equal groups numpy keeps the last
+    return found
+
+
+def find_first_places(groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+    """Find the first position of each group.
+
+    Parameters
+    ----------
+    groups : array of int64
+        The group id of each position.
+    group_count : int
+        The number of groups.
+    mask : array of bool, optional
+        The positions to search; all by default.
+
+    Returns
+    -------
+    array of int64
+        One position a group; -1 where the group has none in the mask.
+    """
+    places = np.arange(len(groups)) if mask is None else np.flatnonzero(mask)
+    found = np.full(group_count, -1, dtype=np.int64)
+    found[(groups if mask is None else groups[places])[::-1]] = places[::-1]
+    return found
+
+
+def find_largest_places(words: Iterable[Words], groups: Rows, group_count: int, mask: Mask | None = None) -> Rows:
+    """Find the position of each group with the largest words.
+
+    Parameters
+    ----------
+    words : iterable of arrays of uint64
+        The words of all positions, most significant first.
+    groups : array of int64
+        The group id of each position.
+    group_count : int
+        The number of groups.
+    mask : array of bool, optional
+        The positions to search; all by default.
+
+    Returns
+    -------
+    array of int64
+        One position a group, the last of equal ones; -1 where the group has none in the mask.
+    """
+    for word in words:
+        own = word if mask is None else word & (-mask.astype(np.int64)).view(np.uint64)
+        largest = np.zeros(group_count, dtype=np.uint64)
+        np.maximum.at(largest, groups, own)
+        equal = own == largest[groups]
+        mask = equal if mask is None else mask & equal
+    return find_last_places(groups, group_count, mask)

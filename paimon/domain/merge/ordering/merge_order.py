@@ -1,0 +1,215 @@
+"""Order the rows of a merge as the merge functions see them, and cut them into groups of one key.
+
+Invariant: rows ascend by key, then user sequence, then sequence number, then retracts before adds, then arrival. Where
+`retracts_first`, the row kind precedes the sequence number. Equals `paimon.domain.merge.merge_reference`.
+
+Source: `SortMergeReader`, `UserDefinedSeqComparator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paimon.domain.columns.java_float_order import mask_nan_rows, order_groups_with_nans, unify_zeros
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.ordering.normalized_keys import Part, Words, combine_chunks, pack_keys, to_key_parts
+from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class Groups(NamedTuple):
+    """Row numbers in merge order, where each key begins in `order`, and which keys have exactly one record."""
+
+    order: Rows
+    starts: Rows
+    singletons: Mask
+
+    @property
+    def ends(self) -> Rows:
+        """The position after the last row of each group."""
+        return np.append(self.starts, len(self.order))[1:]
+
+    @property
+    def key_count(self) -> int:
+        """The number of groups."""
+        return len(self.starts)
+
+    @property
+    def all_singletons(self) -> bool:
+        """Whether every key has exactly one record."""
+        return bool(self.singletons.all())
+
+    @property
+    def first(self) -> Rows:
+        """The row number of the first record of each group."""
+        return self.order[self.starts]
+
+    @property
+    def last(self) -> Rows:
+        """The row number of the last record of each group."""
+        return self.order[self.ends - 1]
+
+    @property
+    def singleton_positions(self) -> Rows:
+        """The positions of the singletons."""
+        return self.starts[self.singletons]
+
+    @property
+    def rows(self) -> Rows | None:
+        """The row number of each position in merge order."""
+        return self.order
+
+    def group_ids(self) -> Rows:
+        """Return the group id of each position in merge order."""
+        return np.repeat(np.arange(len(self.starts)), self.ends - self.starts)
+
+    def to_key_order(self) -> Groups:
+        """Return these groups; see `Arrival.to_key_order`."""
+        return self
+
+    def gather(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return values by row as values by position in merge order."""
+        return values[self.order]
+
+
+def group_rows_by_key(table: pa.Table, spec: MergeSpec) -> Groups:
+    """Order and group the rows of a table.
+
+    Parameters
+    ----------
+    table : pa.Table
+        The key columns and the sequence fields, with the system columns that `merge` describes.
+    spec : MergeSpec
+        The key and the order of records.
+    """
+    keys = [part for column in combine_chunks([table[n] for n in spec.key_names]) for part in to_key_parts(column)]
+    words = pack_keys(keys)
+    order = argsort_words(pack_keys([*keys, *_age_parts(table, spec, words)]), table.num_rows)
+    starts = _starts(words, order)
+    nans = _mask_nans(table, spec)
+    if nans is not None:
+        order = order_groups_with_nans(order, starts, nans, table, spec.sequence_order)
+    return Groups(order, starts, np.diff(np.append(starts, len(order))) == 1)
+
+
+def argsort_words(words: list[Words], rows: int) -> Rows:
+    """Return the stable order of rows by their words."""
+    if not words:
+        return np.arange(rows, dtype=np.int64)
+    if len(words) > 1:
+        return np.lexsort(words[::-1])
+    width = max(rows - 1, 1).bit_length()
+    if int(words[0].max()) >> (64 - width):
+        return np.argsort(words[0], kind="stable")
+    # key and row number in one word: sorting plain numbers moves half the memory that an argsort does
+    tagged = (words[0] << np.uint64(width)) | np.arange(rows, dtype=np.uint64)
+    tagged.sort(kind="stable")
+    return (tagged & np.uint64((1 << width) - 1)).view(np.int64)
+
+
+def _age_parts(table: pa.Table, spec: MergeSpec, keys: Sequence[Words]) -> list[Part]:
+    """Return the parts of the sort key that follow the key columns."""
+    parts: list[Part] = []
+    for name, column in zip(
+        spec.sequence_fields, combine_chunks([table[n] for n in spec.sequence_fields]), strict=True
+    ):
+        parts += to_key_parts(column if name in spec.ordered_floats else unify_zeros(column), spec.sequence_descending)
+    if spec.retracts_first and table.num_rows:
+        parts.append(_drop_retracts(table))
+    if SEQUENCE_NUMBER.name not in table.column_names:
+        return parts
+    (numbers,) = combine_chunks([table[SEQUENCE_NUMBER.name]])
+    if parts or not is_ordered_by_age(table, keys):
+        parts += to_key_parts(numbers)
+        parts.append(_drop_retracts(table))
+    return parts
+
+
+def _drop_retracts(table: pa.Table) -> Part:
+    return Part((~mask_retracts(table)).astype(np.uint64), 1)
+
+
+def _mask_nans(table: pa.Table, spec: MergeSpec) -> Mask | None:
+    """Mark the rows with a NaN in a user sequence that is in the operator order; None where no row has one."""
+    names = [n for n in spec.sequence_fields if n not in spec.ordered_floats]
+    return mask_nan_rows(combine_chunks([table[n] for n in names]), table.num_rows)
+
+
+def is_ordered_by_age(table: pa.Table, keys: Sequence[Words]) -> bool:
+    """Return whether of two rows with the same key the later one is certainly newer.
+
+    That is so if sequence numbers ascend, or if they ascend from each stretch of ascending keys to the next, as where
+    files follow each other by age.
+    """
+    if SEQUENCE_NUMBER.name not in table.column_names:
+        return True
+    numbers = np.asarray(combine_chunks([table[SEQUENCE_NUMBER.name]])[0])
+    if (numbers[1:] > numbers[:-1]).all():
+        return True
+    starts = np.append(0, np.flatnonzero(~_mask_ascents(keys, len(numbers))) + 1)
+    lowest, highest = np.minimum.reduceat(numbers, starts), np.maximum.reduceat(numbers, starts)
+    return bool((lowest[1:] > highest[:-1]).all())
+
+
+def _mask_ascents(keys: Sequence[Words], rows: int) -> Mask:
+    """Mark the rows with a larger key than the row before, from the second row on."""
+    larger = np.zeros(rows - 1, dtype=np.bool_)
+    for word in reversed(keys):
+        larger = (word[1:] > word[:-1]) | ((word[1:] == word[:-1]) & larger)
+    return larger
+
+
+def get_row_kinds(table: pa.Table) -> npt.NDArray[np.int8]:
+    """Return the row kind of each row; +I where the table has no row kinds."""
+    if VALUE_KIND.name not in table.schema.names:
+        return np.zeros(table.num_rows, dtype=np.int8)
+    (kinds,) = combine_chunks([table[VALUE_KIND.name]])
+    return np.asarray(kinds)
+
+
+def mask_retracts(table: pa.Table) -> Mask:
+    """Mark the rows that are -U or -D; none where the table has no row kinds."""
+    if VALUE_KIND.name not in table.schema.names:
+        return np.zeros(table.num_rows, dtype=np.bool_)
+    values = get_row_kinds(table)
+    mask: Mask = (values == 1) | (values == 3)
+    return mask
+
+
+def _starts(words: list[Words], order: Rows) -> Rows:
+    if len(order) == 0:
+        return np.empty(0, dtype=np.int64)
+    change = np.zeros(len(order), dtype=np.bool_)
+    change[0] = True
+    for word in words:
+        ordered = word[order]
+        change[1:] |= ordered[1:] != ordered[:-1]
+    return np.flatnonzero(change)
+
+
+def restrict_groups(groups: Groups, keep: Mask) -> Groups:
+    """Return the groups with only those positions that are kept.
+
+    Groups without any position are left out. `singletons` still describes the groups before.
+    """
+    number = groups.group_ids()[keep]
+    present, starts = np.unique(number, return_index=True)
+    return Groups(groups.order[keep], starts.astype(np.int64), groups.singletons[present])
+
+
+def restrict_to_lookup(groups: Groups, table: pa.Table) -> Groups:
+    """Return, for each key, the records of level 0 or less and those of its smallest higher level."""
+    levels = np.asarray(combine_chunks([table[LEVEL.name]])[0]).astype(np.int64)[groups.order]
+    if len(levels) == 0:
+        return groups
+    above = np.where(levels > 0, levels, np.iinfo(np.int64).max)
+    smallest = np.minimum.reduceat(above, groups.starts)
+    return restrict_groups(groups, (levels <= 0) | (levels == smallest[groups.group_ids()]))

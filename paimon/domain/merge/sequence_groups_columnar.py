@@ -1,0 +1,171 @@
+"""Find the records that are in order in their sequence groups, on columns.
+
+A record is in order if it has a sequence that is not smaller than what the group holds. The group holds the largest
+sequence so far, or that of a record that removed the row.
+
+Invariant: equals `paimon.domain.merge.partial_update_reference`. The zeros are equal; keys with a NaN are computed by
+`paimon.domain.columns.java_float_order`.
+
+Source: `PartialUpdateMergeFunction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from paimon.domain.columns.buffers import read_validity
+from paimon.domain.columns.java_float_order import NanKey, find_nan_keys, mask_nan_rows, unify_zeros
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.ordering.arrival_order import Grouping
+from paimon.domain.merge.ordering.group_maximum import find_largest_places
+from paimon.domain.merge.ordering.merge_order import Groups, Mask, Rows, argsort_words
+from paimon.domain.merge.ordering.normalized_keys import Words, combine_chunks, pack_keys, to_key_parts
+from paimon.domain.merge.sequence_groups import SequenceGroup
+
+_NUMBER_BITS = 61
+"""Bits for a rank and a segment number together."""
+
+
+class _Ranked(NamedTuple):
+    """The rank of each position in a group (0: the record has no sequence), and the keys without ranks."""
+
+    ranks: Rows
+    nans: list[NanKey]
+
+
+class Standing(NamedTuple):
+    """Which positions in merge order have no sequence in a group, and which are in order."""
+
+    empty: Mask
+    in_order: Mask
+
+
+def select_known_groups(table: pa.Table, spec: MergeSpec) -> list[SequenceGroup]:
+    """Return the groups whose sequence fields the table has; no column of the other groups is wanted."""
+    names = {*table.column_names}
+    return [g for g in spec.sequence_groups if names.issuperset(g.sequence)]
+
+
+def find_newest_in_order(table: pa.Table, groups: Grouping, group: SequenceGroup) -> Rows:
+    """Find the last record in order of each key, in a table without retracts.
+
+    Parameters
+    ----------
+    table : pa.Table
+        The records.
+    groups : Grouping
+        The records of each key, in merge order.
+    group : SequenceGroup
+        The sequence group.
+
+    Returns
+    -------
+    array of int64
+        A position in merge order for each key; -1 where no record has a sequence. A singleton is always found.
+    """
+    columns = [unify_zeros(column) for column in combine_chunks([table[name] for name in group.sequence])]
+    words = [groups.gather(word) for word in pack_keys(part for column in columns for part in to_key_parts(column))]
+    has_sequence = groups.singletons[groups.group_ids()]
+    for column in columns:
+        has_sequence |= groups.gather(read_validity(column))
+    found = find_largest_places(
+        words, groups.group_ids(), groups.key_count, None if has_sequence.all() else has_sequence
+    )
+    for key in _find_nan_keys(table, groups, group.sequence):
+        found[key.number] = key.places[key.mask_in_order([False] * len(key.places))][-1]
+    return found
+
+
+def find_standings(
+    table: pa.Table, groups: Groups, spec: MergeSpec, deletes: Mask
+) -> tuple[Mask, Mapping[tuple[str, ...], Standing]]:
+    """Find the records that remove the row, and those that are in order.
+
+    Parameters
+    ----------
+    table : pa.Table
+        The records.
+    groups : Groups
+        The records of each key, in merge order.
+    spec : MergeSpec
+        The sequence groups.
+    deletes : array of bool
+        The positions of -D records.
+
+    Returns
+    -------
+    tuple of an array of bool and a mapping
+        The positions that remove the row, and the standing of all positions by the sequence fields of the group.
+    """
+    known = select_known_groups(table, spec)
+    ranks = {g.sequence: _rank_records(table, groups, g) for g in known}
+    removed = _find_removing_deletes([ranks[g.sequence] for g in known if g.removes], groups, deletes)
+    return removed, {
+        sequence: Standing(rank.ranks == 0, _in_order(rank, groups, removed)) for sequence, rank in ranks.items()
+    }
+
+
+def _rank_records(table: pa.Table, groups: Groups, group: SequenceGroup) -> _Ranked:
+    order, parts = groups.order, []
+    has_sequence = np.zeros(len(order), dtype=np.bool_)
+    for name in group.sequence:
+        column = combine_chunks([table[name]])[0].take(pa.array(order))
+        has_sequence |= read_validity(column)
+        parts += to_key_parts(unify_zeros(column))
+    ranks: Rows = np.where(has_sequence, _numbers(pack_keys(parts), len(order)) + 1, 0)
+    return _Ranked(ranks, _find_nan_keys(table, groups, group.sequence))
+
+
+def _find_nan_keys(table: pa.Table, groups: Grouping, sequence: Sequence[str]) -> list[NanKey]:
+    columns = combine_chunks([table[name] for name in sequence])
+    nans = mask_nan_rows(columns, table.num_rows)
+    if nans is None:
+        return []
+    return find_nan_keys(columns, nans, groups.group_ids(), groups.gather(np.arange(table.num_rows)))
+
+
+def _numbers(words: list[Words], rows: int) -> Rows:
+    """Return small integers with the same order as the words."""
+    if not words:
+        return np.zeros(rows, dtype=np.int64)
+    if len(words) == 1 and int(words[0].max()).bit_length() + rows.bit_length() < _NUMBER_BITS:
+        return words[0].astype(np.int64)
+    by_rank = argsort_words(words, rows)
+    change = np.zeros(rows, dtype=np.bool_)
+    for word in words:
+        change[1:] |= word[by_rank[1:]] != word[by_rank[:-1]]
+    ranks = np.empty(rows, dtype=np.int64)
+    ranks[by_rank] = np.cumsum(change)
+    return ranks
+
+
+def _find_removing_deletes(ranks: Sequence[_Ranked], groups: Groups, deletes: Mask) -> Mask:
+    """Find the -D records that remove the row: one at a time for each key, in all keys together."""
+    removed = np.zeros(len(groups.order), dtype=np.bool_)
+    numbers = groups.group_ids()
+    while ranks:
+        found = [_in_order(rank, groups, removed) for rank in ranks]
+        fresh = np.flatnonzero(np.logical_or.reduce(found) & deletes & ~removed)
+        if len(fresh) == 0:
+            break
+        _, first = np.unique(numbers[fresh], return_index=True)
+        removed[fresh[first]] = True
+    return removed
+
+
+def _in_order(ranked: _Ranked, groups: Groups, removed: Mask) -> Mask:
+    ranks = ranked.ranks
+    span = int(ranks.max()) + 1
+    segments = groups.group_ids() + np.cumsum(removed)
+    running = np.maximum.accumulate(segments * span + ranks)
+    held = np.empty(len(running), dtype=np.int64)
+    held[1:] = running[:-1] - segments[:-1] * span
+    held[groups.starts] = 0
+    mask: Mask = (ranks > 0) & (ranks >= held)
+    for key in ranked.nans:
+        mask[key.places] = key.mask_in_order(removed[key.places])
+    return mask

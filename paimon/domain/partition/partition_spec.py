@@ -1,0 +1,64 @@
+"""Partition specs of users: mappings from partition column to value.
+
+Invariant: a name that is not a partition column is refused. Text is read as the column's type, and the default name
+means null.
+Source: `InternalRowPartitionComputer.convertSpecToInternal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.row.literals import parse_literal
+from paimon.domain.text_checks import check_text
+from paimon.domain.types.data_types import DataField
+
+
+def parse_partition_spec(
+    spec: Mapping[str, object], fields: Sequence[DataField], default_name: str
+) -> Mapping[str, Any]:
+    """Parse a partition spec.
+
+    Parameters
+    ----------
+    spec : mapping
+        Partition column to Python value or text; it may name some of the columns only.
+    fields : sequence of DataField
+        The partition columns.
+    default_name : str
+        `partition.default-name`: this text means null.
+
+    Returns
+    -------
+    mapping
+        The internal value by column, in the order of the partition columns.
+
+    Raises
+    ------
+    InvalidRequest
+        The spec is not a mapping, a name is not a partition column, or a value does not fit its column.
+    """
+    spec = _mapping(spec)
+    names = [f.name for f in fields]
+    for name in spec:
+        check_text(name, "partition column")
+        if name not in names:
+            raise InvalidRequest(
+                f"Column {name!r} is not a partition column",
+                subject=name,
+                hint=did_you_mean(name, names) or "the table has no partitions; {} selects all of it",
+            )
+    return {
+        f.name: None if spec[f.name] == default_name else parse_literal(spec[f.name], f.type)
+        for f in fields
+        if f.name in spec
+    }
+
+
+def _mapping(spec: object) -> Mapping[Any, object]:
+    if not isinstance(spec, Mapping):
+        hint = "pass a mapping of column to value, such as {'day': '2026-01-01'}"
+        raise InvalidRequest(f"Partition {spec!r} is not a mapping", subject="partition", hint=hint)
+    return spec

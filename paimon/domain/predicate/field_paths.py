@@ -1,0 +1,91 @@
+"""Resolve a name to a column, or to a field inside a ROW column.
+
+Invariant: A column with exactly that name has precedence. Otherwise the longest column name that is followed by a dot
+is chosen. The rest of the name is resolved among the fields of its ROW.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.types.data_types import DataField, DataType, RowType
+
+
+def type_at(name: str, fields: Sequence[DataField]) -> DataType:
+    """Return the type of a column or a nested field.
+
+    Parameters
+    ----------
+    name : str
+        A column name, or a path such as ``a.b``.
+    fields : sequence of DataField
+        The known columns.
+
+    Returns
+    -------
+    DataType
+        The type of the column or field.
+
+    Raises
+    ------
+    InvalidRequest
+        The column does not exist; the hint names the nearest one.
+    """
+    found = _find_type(name, fields)
+    if found is None:
+        known = [known for field in fields for known in _list_names(field, name)]
+        raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, known))
+    return found
+
+
+def _find_type(name: str, fields: Sequence[DataField]) -> DataType | None:
+    types = {field.name: field.type for field in fields}
+    if name in types:
+        return types[name]
+    for first, rest in split_path(name):
+        outer = types.get(first)
+        if isinstance(outer, RowType):
+            return _find_type(rest, outer.fields)
+    return None
+
+
+def split_path(name: str) -> Iterator[tuple[str, str]]:
+    """Yield a dotted name split in two at each dot, with the longest first part first."""
+    parts = name.split(".")
+    for n in range(len(parts) - 1, 0, -1):
+        yield ".".join(parts[:n]), ".".join(parts[n:])
+
+
+def _list_names(field: DataField, like: str) -> Iterator[str]:
+    yield field.name
+    if "." in like and isinstance(field.type, RowType):
+        yield from (f"{field.name}.{name}" for inner in field.type.fields for name in _list_names(inner, like))
+
+
+def resolve_column(name: str, columns: Mapping[str, object]) -> tuple[str, str | None]:
+    """Return the column that contains a bound name, and the rest of the path.
+
+    Parameters
+    ----------
+    name : str
+        A column name, or a path to a field in a ROW column.
+    columns : mapping of str to object
+        The known columns by name; only the names are used.
+
+    Returns
+    -------
+    tuple of (str, str or None)
+        The column, and the path inside it; None for the column itself.
+
+    Raises
+    ------
+    InvalidRequest
+        None of the columns contains the name.
+    """
+    if name in columns:
+        return name, None
+    for first, rest in split_path(name):
+        if first in columns:
+            return first, rest
+    raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, columns))

@@ -1,0 +1,228 @@
+"""Prune manifests and entries by partition and bucket.
+
+A partition predicate is evaluated on the stored values. Buckets follow from equality conditions on all bucket keys, for
+the number of buckets that each partition was written with.
+
+Invariant: A pruned entry belongs to no selected partition or bucket.
+Source: `ManifestFileMeta` pruning in `AbstractFileStoreScan`, `BucketSelectConverter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from paimon.domain.bucket.bucket_reference import compute_bucket
+from paimon.domain.errors import CorruptTable
+from paimon.domain.manifest.bounds import bounds_of, exact_bounds, stats_array
+from paimon.domain.manifest.entries import FileKind, ManifestFileMeta
+from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask
+from paimon.domain.predicate.expression import Compare, In, Operator, Predicate
+from paimon.domain.predicate.pruning_columnar import may_match_mask
+from paimon.domain.predicate.transform import simplify, split_conjuncts
+from paimon.domain.types.data_types import CharType, DataField, DataType
+
+_MAX_KEYS = 1_000
+
+
+def manifests_to_read(
+    manifests: Sequence[ManifestFileMeta], predicate: Predicate | None, partition_fields: Sequence[DataField]
+) -> tuple[ManifestFileMeta, ...]:
+    """Return the manifests whose partition bounds admit the predicate.
+
+    Parameters
+    ----------
+    manifests : sequence of ManifestFileMeta
+        The manifests of a snapshot.
+    predicate : Predicate, optional
+        The bound predicate on partition columns alone; None for all manifests.
+    partition_fields : sequence of DataField
+        The partition columns.
+
+    Returns
+    -------
+    tuple of ManifestFileMeta
+        The remaining manifests, in the same order.
+    """
+    if predicate is None or not manifests or not partition_fields:
+        return tuple(manifests)
+    stats = stats_array([m.partition_stats for m in manifests])
+    width = len(partition_fields)
+    columns = {f.name: bounds_of(stats, i, width, f.type) for i, f in enumerate(partition_fields)}
+    rows = np.array([m.num_added_files + m.num_deleted_files for m in manifests], dtype=np.int64)
+    mask = may_match_mask(predicate, columns, _types_by_name(partition_fields), rows)
+    return tuple(m for m, kept in zip(manifests, mask.tolist(), strict=True) if kept)
+
+
+def manifests_of_buckets(
+    manifests: Iterable[ManifestFileMeta], buckets: frozenset[int]
+) -> tuple[ManifestFileMeta, ...]:
+    """Return the manifests whose bucket bounds admit one of these buckets."""
+    return tuple(m for m in manifests if any(_may_hold_bucket(m, bucket) for bucket in buckets))
+
+
+def _may_hold_bucket(manifest: ManifestFileMeta, bucket: int) -> bool:
+    if manifest.min_bucket is None or manifest.max_bucket is None:
+        return True
+    return manifest.min_bucket <= bucket <= manifest.max_bucket
+
+
+def partition_mask(entries: EntryColumns, predicate: Predicate, partition_fields: Sequence[DataField]) -> Mask:
+    """Mark the entries in partitions for which the predicate can be true.
+
+    Parameters
+    ----------
+    entries : EntryColumns
+        The entries.
+    predicate : Predicate
+        The bound predicate on partition columns alone.
+    partition_fields : sequence of DataField
+        The partition columns.
+
+    Returns
+    -------
+    numpy array of bool
+        One value for each entry.
+    """
+    rows = pa.array(entries.partition_rows, pa.binary())
+    width = len(partition_fields)
+    columns = {f.name: exact_bounds(rows, i, width, f.type) for i, f in enumerate(partition_fields)}
+    ones = np.ones(len(rows), dtype=np.int64)
+    selected: Mask = may_match_mask(predicate, columns, _types_by_name(partition_fields), ones)[entries.partitions]
+    return selected
+
+
+def count_partitions(entries: EntryColumns, signs: Integers) -> int:
+    """Count the partitions in which more files are added than deleted; `signs` are those of `entry_signs`."""
+    return _count_positive(entries.partitions, signs)
+
+
+def count_buckets(entries: EntryColumns, signs: Integers) -> int:
+    """Count the buckets in which more files are added than deleted; `signs` are those of `entry_signs`."""
+    pairs = np.stack([entries.partitions, entries.buckets])
+    return _count_positive(np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1), signs)
+
+
+def entry_signs(entries: EntryColumns, *, whole: bool) -> Integers:
+    """Return the sign of each entry for counting.
+
+    Parameters
+    ----------
+    entries : EntryColumns
+        The entries.
+    whole : bool
+        True for the entries of a whole snapshot, False for those of one change.
+
+    Returns
+    -------
+    numpy array of int64
+        1 for an added file. For a deleted file -1 in a whole snapshot, and 0 in a change.
+    """
+    return np.where(entries.kinds == int(FileKind.ADD), 1, -1 if whole else 0)
+
+
+def _count_positive(groups: Integers, signs: Integers) -> int:
+    return int((np.bincount(groups, weights=signs) > 0).sum())
+
+
+def check_partitions(partition_rows: Iterable[bytes], width: int, source: str) -> None:
+    """Refuse partitions with a wrong number of fields.
+
+    Parameters
+    ----------
+    partition_rows : iterable of bytes
+        Serialized BinaryRows.
+    width : int
+        The number of partition columns.
+    source : str
+        The path of the file with the partitions, for the error message.
+
+    Raises
+    ------
+    CorruptTable
+        A partition has another number of fields.
+    """
+    for row in partition_rows:
+        if int.from_bytes(row[:4], "big") != width:
+            raise CorruptTable(
+                source, f"contains a partition with {int.from_bytes(row[:4], 'big')} fields instead of {width}"
+            )
+
+
+def find_bucket_keys(predicate: Predicate, fields: Sequence[DataField]) -> tuple[tuple[Any, ...], ...] | None:
+    """Return the bucket keys that a selected row can have.
+
+    CHAR columns restrict nothing. Some formats return their values without trailing blanks, which were part of the
+    hash.
+
+    Parameters
+    ----------
+    predicate : Predicate
+        The bound predicate.
+    fields : sequence of DataField
+        The bucket key columns.
+
+    Returns
+    -------
+    tuple of tuple of Any, or None
+        Internal values in the order of the columns; None if the predicate does not restrict all of the columns.
+    """
+    if not fields or any(isinstance(f.type, CharType) for f in fields):
+        return None
+    parts = split_conjuncts(simplify(predicate))
+    choices = [_equal_values(parts, f.name) for f in fields]
+    if any(c is None for c in choices):
+        return None
+    known = [c for c in choices if c is not None]
+    if np.prod([len(c) for c in known]) > _MAX_KEYS:
+        return None
+    return tuple(product(*known))
+
+
+def _equal_values(parts: Sequence[Predicate], column: str) -> tuple[Any, ...] | None:
+    for part in parts:
+        match part:
+            case Compare(column=name, op=Operator.EQ, literal=literal) if name == column:
+                return (literal,)
+            case In(column=name, literals=literals, negated=False) if name == column:
+                return tuple(v for v in literals if v is not None)
+    return None
+
+
+def bucket_mask(
+    entries: EntryColumns, keys: Sequence[tuple[Any, ...]], types: Sequence[DataType], function: str
+) -> Mask:
+    """Mark the entries in buckets that can contain one of the keys.
+
+    Parameters
+    ----------
+    entries : EntryColumns
+        The entries. Entries without a fixed number of buckets are always marked.
+    keys : sequence of tuple of Any
+        The bucket keys as internal values.
+    types : sequence of DataType
+        The types of the bucket key columns.
+    function : str
+        The bucket function of the table.
+
+    Returns
+    -------
+    numpy array of bool
+        One value for each entry.
+    """
+    mask = np.ones(len(entries), dtype=bool)
+    for total in np.unique(entries.total_buckets).tolist():
+        if total <= 0:
+            continue
+        buckets = sorted({compute_bucket(key, types, total, function) for key in keys})
+        rows = (entries.total_buckets == total) & (entries.buckets >= 0)
+        mask[rows] = np.isin(entries.buckets[rows], buckets)
+    return mask
+
+
+def _types_by_name(fields: Sequence[DataField]) -> dict[str, DataType]:
+    return {f.name: f.type for f in fields}

@@ -1,0 +1,111 @@
+"""Schema files.
+
+Invariant: `schema_from_json(schema_to_json(s))` is `s`, members of newer versions included. A file of Java 1.4 is
+written back byte for byte. Files of versions 1 and 2 get the options that were implied then (``bucket`` 1,
+``file.format`` orc). A version above 3 is refused.
+Source: `SchemaSerializer`, `TableSchema.fromJson`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paimon.domain.errors import CorruptTable
+from paimon.domain.json_text import INT_MAX, SCHEMA_FILE, Members, dump_json, load_object
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.nested_types import all_fields
+from paimon.domain.types.system_columns import KEY_ID_START
+from paimon.domain.types.type_json import field_to_json, read_field_json
+
+NEWEST_VERSION = 3
+_MEMBERS = frozenset(
+    ("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis")
+)
+
+
+def schema_to_json(schema: TableSchema) -> bytes:
+    """Encode a schema as the bytes of its file."""
+    members: dict[str, Any] = {
+        "version": schema.version,
+        "id": schema.id,
+        "fields": [field_to_json(f) for f in schema.fields],
+        "highestFieldId": schema.highest_field_id,
+        "partitionKeys": schema.partition_keys,
+        "primaryKeys": schema.primary_keys,
+        "options": schema.options,
+    }
+    if schema.comment is not None:
+        members["comment"] = schema.comment
+    members["timeMillis"] = schema.time_millis
+    return dump_json({**members, **schema.unknown})
+
+
+def schema_from_json(data: bytes, path: str) -> TableSchema:
+    """Parse a schema file.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of the file.
+    path : str
+        The file, for errors.
+
+    Returns
+    -------
+    TableSchema
+        The schema, with the members that this library does not know.
+
+    Raises
+    ------
+    CorruptTable
+        A broken file: no JSON, missing members, wrong types, keys that name no column, duplicate ids or names.
+    Unsupported
+        A version or a data type of newer releases.
+    """
+    members = load_object(data, path, SCHEMA_FILE)
+    version = members.version("schema", NEWEST_VERSION)
+    if not isinstance(members.get("fields"), list):
+        raise members.corrupt("fields", "is not a list of fields")
+    fields = enumerate(members.array("fields"))
+    schema = TableSchema(
+        id=members.integer("id", 0),
+        fields=tuple(read_field_json(members, f, f"fields[{i}]") for i, f in fields),
+        highest_field_id=members.integer("highestFieldId", -1, INT_MAX),
+        partition_keys=members.texts("partitionKeys"),
+        primary_keys=members.texts("primaryKeys"),
+        options=_with_implied_options(members, version),
+        comment=members.optional_text("comment"),
+        time_millis=members.optional_integer("timeMillis") or 0,
+        version=version,
+        unknown=members.without(_MEMBERS),
+    )
+    _check_structure(schema, path)
+    return schema
+
+
+def _with_implied_options(members: Members, version: int) -> dict[str, str]:
+    options = members.text_map("options")
+    if version <= 1:
+        options.setdefault("bucket", "1")
+    if version <= 2:
+        options.setdefault("file.format", "orc")
+    return options
+
+
+def _check_structure(schema: TableSchema, path: str) -> None:
+    """Check what every reader relies on, and a damaged file may break."""
+    names = schema.names
+    if len(set(names)) < len(names):
+        raise CorruptTable(path, f"has two fields with the same name among {', '.join(names)}")
+    for kind, keys in (("partitionKeys", schema.partition_keys), ("primaryKeys", schema.primary_keys)):
+        for key in keys:
+            if key not in schema.fields_by_name:
+                raise CorruptTable(path, f"member {kind!r} names {key!r}, which is not a field")
+        if len(set(keys)) < len(keys):
+            raise CorruptTable(path, f"member {kind!r} names a field twice")
+    ids = [f.id for f in all_fields(schema.fields)]
+    if len(set(ids)) < len(ids):
+        raise CorruptTable(path, "has two fields with the same id")
+    highest = max((i for i in ids if i < KEY_ID_START), default=-1)
+    if highest > schema.highest_field_id:
+        raise CorruptTable(path, f"has the field id {highest} above its highestFieldId {schema.highest_field_id}")

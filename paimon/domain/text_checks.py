@@ -1,0 +1,124 @@
+"""Checks of texts that callers pass: a text that cannot be stored as UTF-8 is refused before anything is written.
+
+Invariant: a text that passed `check_text` can be written to every file of a table and read back unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from paimon.domain.errors import InvalidRequest, capitalize
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def is_unicode(text: str) -> bool:
+    r"""Return whether a text can be encoded as UTF-8: an unpaired surrogate cannot.
+
+    Examples
+    --------
+    >>> is_unicode("caf\u00e9"), is_unicode("\ud800")
+    (True, False)
+    """
+    return text.isascii() or _SURROGATE.search(text) is None
+
+
+def check_text(value: object, what: str) -> str:
+    """Refuse a value that is not a text, or that cannot be encoded as UTF-8.
+
+    Parameters
+    ----------
+    value : object
+        The value from the caller.
+    what : str
+        What it is, for the error.
+
+    Returns
+    -------
+    str
+        The value, unchanged.
+
+    Raises
+    ------
+    InvalidRequest
+        The value is no `str`, or holds an unpaired surrogate.
+    """
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{capitalize(what)} {value!r} is not a text", subject=what, hint="pass a str")
+    if not is_unicode(value):
+        raise InvalidRequest(
+            f"{capitalize(what)} {value!r} is not valid Unicode", subject=what, hint="remove the unpaired surrogates"
+        )
+    return value
+
+
+def check_path(value: object, what: str) -> str:
+    """Return a path or URL unchanged if file systems accept it; the parameters are those of `check_text`.
+
+    Raises
+    ------
+    InvalidRequest
+        The path is no `str`, or contains an unpaired surrogate or a NUL.
+    """
+    text = check_text(value, what)
+    if "\0" in text:
+        raise InvalidRequest(
+            f"{capitalize(what)} {text!r} contains the character U+0000", subject=what, hint="remove it"
+        )
+    return text
+
+
+def check_names(values: object, what: str) -> tuple[str, ...]:
+    """Refuse a value that is not a list of texts.
+
+    Parameters
+    ----------
+    values : object
+        The names from the caller.
+    what : str
+        What they are, for the error.
+
+    Returns
+    -------
+    tuple of str
+        The names.
+
+    Raises
+    ------
+    InvalidRequest
+        A single text, no iterable, or one that holds anything but texts.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidRequest(
+            f"{capitalize(what)} {values!r} is not a list of names", subject=what, hint="pass a list of str"
+        )
+    return tuple(check_text(value, what) for value in values)
+
+
+def check_mapping(value: object, what: str) -> Mapping[Any, Any]:
+    """Refuse a value that is not a mapping; None means an empty one.
+
+    Parameters
+    ----------
+    value : object
+        The value from the caller.
+    what : str
+        What it is, for the error.
+
+    Returns
+    -------
+    mapping
+        The value, unchanged.
+
+    Raises
+    ------
+    InvalidRequest
+        The value is no mapping.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"{capitalize(what)} {value!r} is not a mapping", subject=what, hint="pass a dict")
+    return value

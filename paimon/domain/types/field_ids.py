@@ -1,0 +1,77 @@
+"""Ids of fields: those of new columns, and derived ids of array elements, map keys and map values in files.
+
+Invariant: ids are assigned depth-first, a column before its nested fields. An id is never used twice in a table.
+Source: `ReassignFieldId`, `SpecialFields.getArrayElementFieldId` and its siblings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import evolve
+
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField, DataType
+
+STRUCTURED_BASE = 536_870_911
+"""The base of derived ids, far above those of real fields."""
+MAX_NESTING = 1024
+"""The number of derived ids of one field, one for each level of nesting."""
+
+
+def assign_ids(fields: Iterable[DataField], start: int = 0) -> tuple[tuple[DataField, ...], int]:
+    """Assign new ids to fields and their nested fields, depth-first.
+
+    Parameters
+    ----------
+    fields : iterable of DataField
+        The fields; their own ids are ignored.
+    start : int
+        The first id.
+
+    Returns
+    -------
+    (tuple of DataField, int)
+        The fields with new ids, and the highest assigned id; `start` - 1 where there are no fields.
+    """
+    numbered, following = _assign(tuple(fields), start)
+    return numbered, following - 1
+
+
+def _assign(fields: tuple[DataField, ...], next_id: int) -> tuple[tuple[DataField, ...], int]:
+    numbered = []
+    for column in fields:
+        renumbered, following = _renumber(column.type, next_id + 1)
+        numbered.append(evolve(column, id=next_id, type=renumbered))
+        next_id = following
+    return tuple(numbered), next_id
+
+
+def _renumber(data_type: DataType, next_id: int) -> tuple[DataType, int]:
+    match data_type:
+        case dt.RowType(fields=fields):
+            numbered, following = _assign(fields, next_id)
+            return evolve(data_type, fields=numbered), following
+        case dt.ArrayType() | dt.MultisetType() | dt.VectorType():
+            element, following = _renumber(data_type.element, next_id)
+            return evolve(data_type, element=element), following
+        case dt.MapType():
+            key, following = _renumber(data_type.key, next_id)
+            value, following = _renumber(data_type.value, following)
+            return evolve(data_type, key=key, value=value), following
+    return data_type, next_id
+
+
+def element_id(field_id: int, depth: int) -> int:
+    """Return the id in a file of the element of an array or multiset; `depth` is 1 on the first level of nesting."""
+    return STRUCTURED_BASE + MAX_NESTING * field_id + depth
+
+
+def key_id(field_id: int, depth: int) -> int:
+    """Return the id in a file of the key of a map; `depth` is 1 on the first level of nesting."""
+    return STRUCTURED_BASE - MAX_NESTING * field_id - depth
+
+
+def value_id(field_id: int, depth: int) -> int:
+    """Return the id in a file of the value of a map, which has the same formula as elements."""
+    return element_id(field_id, depth)

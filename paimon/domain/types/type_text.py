@@ -1,0 +1,283 @@
+"""Data types as SQL text: ``DECIMAL(10, 2) NOT NULL``, ``ARRAY<INT>``, ``ROW<`a` INT>``.
+
+Invariant: `parse_type(format_type(t))` is `t`, with nested ids counted depth-first from 0, because text has no ids.
+`format_type` writes what Java writes.
+Source: `DataType.asSQLString`, `DataTypeJsonParser`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported, did_you_mean
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import MAX_LENGTH, DataField, DataType
+from paimon.domain.types.field_ids import assign_ids
+from paimon.domain.types.sql_tokens import TokenReader
+
+MAX_DEPTH = 64
+"""Most levels of nesting: more than any table needs, and few enough for the stack."""
+
+_PLAIN: dict[str, type[DataType]] = {
+    "BOOLEAN": dt.BooleanType,
+    "TINYINT": dt.TinyIntType,
+    "SMALLINT": dt.SmallIntType,
+    "INT": dt.IntType,
+    "BIGINT": dt.BigIntType,
+    "FLOAT": dt.FloatType,
+    "DOUBLE": dt.DoubleType,
+    "DATE": dt.DateType,
+    "VARIANT": dt.VariantType,
+    "BLOB": dt.BlobType,
+}
+_PLAIN_NAMES = {cls: name for name, cls in _PLAIN.items()}
+_LENGTHS: dict[str, Callable[[int], DataType]] = {
+    "CHAR": lambda n: dt.CharType(n),
+    "VARCHAR": lambda n: dt.VarCharType(n),
+    "BINARY": lambda n: dt.BinaryType(n),
+    "VARBINARY": lambda n: dt.VarBinaryType(n),
+}
+_LENGTH_NAMES: dict[type[DataType], str] = {
+    dt.CharType: "CHAR",
+    dt.VarCharType: "VARCHAR",
+    dt.BinaryType: "BINARY",
+    dt.VarBinaryType: "VARBINARY",
+}
+_PRECISION_NAMES: dict[type[DataType], tuple[str, str]] = {
+    dt.TimeType: ("TIME", ""),
+    dt.TimestampType: ("TIMESTAMP", ""),
+    dt.LocalZonedTimestampType: ("TIMESTAMP", " WITH LOCAL TIME ZONE"),
+}
+"""The name before and the words after the precision."""
+_ALIASES = {"INTEGER": "INT", "BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
+_NESTED_NAMES = ("ARRAY", "MAP", "MULTISET", "ROW", "VECTOR")
+_SHORT_TEXT = 64
+_KNOWN = (*_PLAIN, *_LENGTHS, "STRING", "BYTES", "DECIMAL", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", *_NESTED_NAMES)
+
+
+def parse_type(text: str) -> DataType:
+    """Parse the SQL text of a type.
+
+    Raises
+    ------
+    InvalidRequest
+        The text is not a type; the message shows where reading stopped.
+    Unsupported
+        A type of newer versions (GEOMETRY, GEOGRAPHY).
+
+    Examples
+    --------
+    >>> parse_type("DECIMAL(10, 2) NOT NULL")
+    DecimalType(nullable=False, precision=10, scale=2)
+    >>> parse_type("string") == parse_type("VARCHAR(2147483647)")
+    True
+    """
+    return _parsed(text) if len(text) <= _SHORT_TEXT else _parse(text)
+
+
+def _parse(text: str) -> DataType:
+    reader = TokenReader(text)
+    parsed = read_type(reader)
+    if reader.current.kind != "end":
+        raise reader.error("expected the end of the text")
+    return assign_ids((DataField(0, "", parsed),), start=-1)[0][0].type
+
+
+_parsed = lru_cache(maxsize=1024)(_parse)  # a wide table has many columns of few types
+
+
+def read_type(reader: TokenReader, depth: int = 0) -> DataType:
+    """Read one type, with its nullability; nested fields have the id 0.
+
+    Parameters
+    ----------
+    reader : TokenReader
+        Advanced past the type.
+    depth : int
+        Levels of nesting above this type.
+
+    Returns
+    -------
+    DataType
+        The type.
+
+    Raises
+    ------
+    InvalidRequest
+        No type comes next, or types nest too deeply.
+    Unsupported
+        A type of newer versions.
+    """
+    if depth > MAX_DEPTH:
+        raise reader.error(f"types nest deeper than {MAX_DEPTH} levels")
+    word = reader.current
+    name = word.text.upper()
+    name = _ALIASES.get(name, name)
+    if word.kind != "word" or name not in _KNOWN:
+        if name in ("GEOMETRY", "GEOGRAPHY"):
+            raise Unsupported(f"type {name}")
+        raise reader.error(f"{word.text or 'nothing'!r} is not a type", hint=did_you_mean(name, _KNOWN))
+    reader.advance()
+    try:
+        parsed = _read_nested(reader, name, depth) if name in _NESTED_NAMES else _read_atomic(reader, name)
+    except PaimonError:
+        raise  # the error of an inner type is more exact
+    except ValueError as error:  # what attrs' validators raise: a length or precision out of range
+        raise reader.error(f"a length, precision or scale of {name} is out of range") from error
+    if reader.read_if_next("NOT", "NULL"):
+        return parsed.with_nullable(False)
+    reader.read_if_next("NULL")
+    return parsed
+
+
+def _read_atomic(reader: TokenReader, name: str) -> DataType:
+    if name == "DOUBLE":
+        reader.read_if_next("PRECISION")
+    if name in _PLAIN:
+        return _PLAIN[name]()
+    if name == "STRING":
+        return dt.VarCharType(MAX_LENGTH)
+    if name == "BYTES":
+        return dt.VarBinaryType(MAX_LENGTH)
+    if name in _LENGTHS:
+        return _LENGTHS[name](_parameters(reader, (1,))[0])
+    if name == "DECIMAL":
+        precision, scale = _parameters(reader, (10, 0))
+        if scale > precision:
+            raise reader.error(f"the scale {scale} is larger than the precision {precision}")
+        return dt.DecimalType(precision, scale)
+    if name == "TIME":
+        time = dt.TimeType(_parameters(reader, (0,))[0])
+        reader.read_if_next("WITHOUT", "TIME", "ZONE")
+        return time
+    (precision,) = _parameters(reader, (6,))
+    if name == "TIMESTAMP_LTZ" or reader.read_if_next("WITH", "LOCAL", "TIME", "ZONE"):
+        return dt.LocalZonedTimestampType(precision)
+    reader.read_if_next("WITHOUT", "TIME", "ZONE")
+    return dt.TimestampType(precision)
+
+
+def _parameters(reader: TokenReader, defaults: tuple[int, ...]) -> tuple[int, ...]:
+    """Read numbers in parentheses; those that are left out take their default."""
+    if not reader.read_if_next("("):
+        return defaults
+    given = [reader.number()]
+    while len(given) < len(defaults) and reader.read_if_next(","):
+        given.append(reader.number())
+    reader.expect(")")
+    return (*given, *defaults[len(given) :])
+
+
+def _read_nested(reader: TokenReader, name: str, depth: int) -> DataType:
+    reader.expect("<")
+    if name == "ROW":
+        fields = [] if reader.current.text == ">" else [read_field(reader, depth + 1)]
+        while fields and reader.read_if_next(","):
+            fields.append(read_field(reader, depth + 1))
+        reader.expect(">")
+        return dt.RowType(tuple(fields))
+    first = read_type(reader, depth + 1)
+    made: DataType
+    if name == "MAP":
+        reader.expect(",")
+        made = dt.MapType(first, read_type(reader, depth + 1))
+    elif name == "VECTOR":
+        reader.expect(",")
+        made = dt.VectorType(first, reader.number())
+    else:
+        made = dt.ArrayType(first) if name == "ARRAY" else dt.MultisetType(first)
+    reader.expect(">")
+    return made
+
+
+def read_field(reader: TokenReader, depth: int = 0) -> DataField:
+    """Read ``name TYPE [NOT NULL] [DEFAULT literal] [COMMENT 'text']``; the id of the field is 0.
+
+    Raises
+    ------
+    InvalidRequest
+        No field comes next.
+    """
+    name = reader.name()
+    reader.read_if_next(":")
+    parsed = read_type(reader, depth)
+    default = description = None
+    while True:
+        if default is None and reader.read_if_next("DEFAULT"):
+            token = reader.advance()
+            if token.kind not in ("literal", "number", "word"):
+                raise reader.error(f"{token.text or 'nothing'!r} is not a default value")
+            default = token.text
+        elif description is None and reader.read_if_next("COMMENT"):
+            description = reader.literal()
+        else:
+            return DataField(0, name, parsed, description, default)
+
+
+def format_type(data_type: DataType) -> str:
+    """Format a type as SQL text, as Java prints it.
+
+    Examples
+    --------
+    >>> format_type(parse_type("array<int not null>"))
+    'ARRAY<INT NOT NULL>'
+    """
+    return _format_bare(data_type) + ("" if data_type.nullable else " NOT NULL")
+
+
+def format_field(column: DataField) -> str:
+    """Format a column as DDL text."""
+    text = f"{quote_name(column.name)} {format_type(column.type)}"
+    if column.description is not None:
+        text += f" COMMENT {_quote_text(column.description)}"
+    return text if column.default_value is None else f"{text} DEFAULT {_quote_text(column.default_value)}"
+
+
+def quote_name(name: str) -> str:
+    """Return a name in back quotes.
+
+    Examples
+    --------
+    >>> quote_name("unit price")
+    '`unit price`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _quote_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _format_bare(data_type: DataType) -> str:
+    match data_type:
+        case dt.VarCharType(length=n) if n == MAX_LENGTH:
+            return "STRING"
+        case dt.VarBinaryType(length=n) if n == MAX_LENGTH:
+            return "BYTES"
+        case dt.CharType() | dt.VarCharType() | dt.BinaryType() | dt.VarBinaryType():
+            return f"{_LENGTH_NAMES[type(data_type)]}({data_type.length})"
+        case dt.DecimalType(precision=p, scale=s):
+            return f"DECIMAL({p}, {s})"
+        case dt.TimeType() | dt.TimestampType() | dt.LocalZonedTimestampType():
+            name, ending = _PRECISION_NAMES[type(data_type)]
+            return f"{name}({data_type.precision}){ending}"
+    return _format_nested(data_type)
+
+
+def _format_nested(data_type: DataType) -> str:
+    match data_type:
+        case dt.ArrayType(element=e):
+            return f"ARRAY<{format_type(e)}>"
+        case dt.MultisetType(element=e):
+            return f"MULTISET<{format_type(e)}>"
+        case dt.MapType(key=k, value=v):
+            return f"MAP<{format_type(k)}, {format_type(v)}>"
+        case dt.VectorType(element=e, length=n):
+            return f"VECTOR<{format_type(e)}, {n}>"
+        case dt.RowType(fields=fields):
+            return f"ROW<{', '.join(format_field(f) for f in fields)}>"
+    plain = _PLAIN_NAMES.get(type(data_type))
+    if plain is None:
+        raise InvalidRequest(f"{type(data_type).__name__} is not a data type of this library", subject=repr(data_type))
+    return plain

@@ -1,0 +1,260 @@
+"""Maintenance of a table on request: the methods of ``table.maintain``.
+
+Invariant: a file that a reference needs is never deleted. Each method returns what it did, and can be called again
+after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+from attrs import evolve, field, frozen
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.maintenance.fault import HealthReport
+from paimon.domain.maintenance.snapshot_expiry import Retention
+from paimon.operations.expire.expire_changelogs import expire_changelogs
+from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
+from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots
+from paimon.operations.expire.orphan_files import DAY_MILLIS, find_orphan_files, remove_orphans
+from paimon.operations.read.time_travel import to_epoch_millis
+from paimon.operations.refs.rollback import RolledBack, roll_back
+from paimon.operations.refs.tags import expire_tags
+from paimon.operations.table_context import TableContext
+from paimon.references import Age, age_millis, before_millis
+
+_DAY = timedelta(milliseconds=DAY_MILLIS)
+
+
+@frozen(eq=False, repr=False)
+class Maintain:
+    """Methods for expiry, orphan files, checks and rollback; see `Table.maintain`.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    """
+
+    _context: TableContext = field(alias="context")
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_min: int | None = None,
+        retain_max: int | None = None,
+        older_than: object = None,
+        max_deletes: int | None = None,
+    ) -> Expired:
+        """Delete the oldest snapshots and the files that only they reference, as the options `snapshot.*` define.
+
+        Parameters
+        ----------
+        retain_min, retain_max : int, optional
+            The smallest and the largest number of snapshots to keep, instead of `snapshot.num-retained.min` and `.max`.
+        older_than : timedelta, int, str or datetime, optional
+            Delete snapshots replaced before this moment, instead of `snapshot.time-retained`: an age (timedelta), or a
+            time as in `Table.scan`.
+        max_deletes : int, optional
+            The largest number of snapshots that this call deletes, instead of `snapshot.expire.limit`.
+
+        Returns
+        -------
+        Expired
+            The snapshots that are gone, and how many files were deleted.
+
+        Raises
+        ------
+        InvalidRequest
+            The numbers contradict each other.
+        CorruptTable, StorageError
+            A reference that stays cannot be read; no data file was deleted.
+        """
+        retention = self._override_retention(
+            Retention.of_snapshots(self._context.options), retain_min, retain_max, older_than, max_deletes
+        )
+        return expire_snapshots(self._context, retention, everything=True)
+
+    def expire_changelogs(
+        self,
+        *,
+        retain_min: int | None = None,
+        retain_max: int | None = None,
+        older_than: object = None,
+        max_deletes: int | None = None,
+        delete_all: bool = False,
+    ) -> Expired:
+        """Delete the oldest decoupled changelogs and their files, as the options `changelog.*` define.
+
+        Parameters
+        ----------
+        retain_min, retain_max : int, optional
+            The smallest and the largest number to keep, instead of `changelog.num-retained.min` and `.max`.
+        older_than : timedelta, int, str or datetime, optional
+            Delete changelogs older than this, instead of `changelog.time-retained`; as in `expire_snapshots`.
+        max_deletes : int, optional
+            The largest number of changelogs that this call deletes.
+        delete_all : bool
+            Delete all decoupled changelogs; the other arguments have no effect.
+
+        Returns
+        -------
+        Expired
+            The changelogs that are gone, and how many files were deleted.
+
+        Raises
+        ------
+        InvalidRequest
+            The numbers contradict each other.
+        CorruptTable, StorageError
+            A reference that stays cannot be read; no data file was deleted.
+        """
+        retention = self._override_retention(
+            Retention.of_changelogs(self._context.options), retain_min, retain_max, older_than, max_deletes
+        )
+        return expire_changelogs(self._context, retention, delete_all)
+
+    def expire_tags(self, older_than: object = None) -> list[str]:
+        """Delete the tags whose time to live is over, and those created before `older_than`; return their names."""
+        before = None if older_than is None else before_millis(self._context.engine, older_than)
+        return expire_tags(self._context, before)
+
+    def expire_partitions(
+        self, age: Age | None = None, *, max_partitions: int | None = None
+    ) -> list[Mapping[str, str | None]]:
+        """Drop the partitions that are older than an age.
+
+        Parameters
+        ----------
+        age : timedelta, int or str, optional
+            The age, in milliseconds or as text; by default `partition.expiration-time`.
+        max_partitions : int, optional
+            The largest number of partitions that this call drops.
+
+        Returns
+        -------
+        list of mapping of str to str
+            The partition values of each dropped partition, as text; None for the default partition.
+
+        Raises
+        ------
+        InvalidRequest
+            The table has no partitions, or neither `age` nor an option says when they expire.
+        """
+        retention = to_partition_retention(
+            self._context.table, None if age is None else age_millis(age), max_partitions
+        )
+        return expire_partitions(self._context, self._context.engine.ids.uuid(), retention)
+
+    def check(self, *, deep: bool = False) -> HealthReport:
+        """Check that the table is complete and consistent; report each fault, the states it affects and a repair.
+
+        The check follows all references of snapshots, tags and decoupled changelogs on all branches. Files must exist,
+        sizes and row counts must agree, sorted runs must not overlap, hints must not be ahead. No file may lie outside
+        the table.
+
+        Parameters
+        ----------
+        deep : bool
+            Also read the data files of the newest snapshots and of the tags: rows, order of keys, statistics.
+
+        Returns
+        -------
+        HealthReport
+            The faults, and how much was checked.
+        """
+        from paimon.operations.fsck.check import check_table  # loaded when a table is checked
+
+        return check_table(self._context, deep)
+
+    def remove_orphans(self, older_than: object = None, *, dry_run: bool = True, allow_young: bool = False) -> pa.Table:
+        """List the files that no snapshot, tag or changelog references, or delete them (``dry_run=False``).
+
+        Parameters
+        ----------
+        older_than : timedelta, int, str or datetime, optional
+            Only files last written before this moment, or older than this age (timedelta); one day by default.
+        dry_run : bool
+            Only list; the default. ``False`` deletes the listed files.
+        allow_young : bool
+            Allow `older_than` to be less than a day ago. This can delete files that writers have not committed yet.
+
+        Returns
+        -------
+        pa.Table
+            One row for each file: `path`, `size` (bytes), `modified`.
+
+        Raises
+        ------
+        InvalidRequest
+            The moment is in the future, or less than a day ago without `allow_young`.
+        CorruptTable, StorageError
+            A reference cannot be read; nothing was deleted.
+        """
+        before = before_millis(self._context.engine, _DAY if older_than is None else older_than)
+        self._check_orphan_age(before, dry_run or allow_young)
+        return (find_orphan_files if dry_run else remove_orphans)(self._context, before)
+
+    def rollback_to(
+        self, snapshot: int | None = None, *, tag: str | None = None, timestamp: object = None
+    ) -> RolledBack:
+        """Make an earlier state the latest; all snapshots and tags after it are removed.
+
+        Parameters
+        ----------
+        snapshot : int, optional
+            A snapshot id. Exactly one of the three arguments is given.
+        tag : str, optional
+            The name of a tag.
+        timestamp : int, str or datetime, optional
+            A time as in `Table.scan`: the last snapshot at or before it.
+
+        Returns
+        -------
+        RolledBack
+            The snapshot that is the latest now, and what was removed.
+
+        Raises
+        ------
+        InvalidRequest
+            Not exactly one argument is given.
+        NotFound
+            There is no such snapshot or tag.
+        """
+        if sum(way is not None for way in (snapshot, tag, timestamp)) != 1:
+            raise InvalidRequest("Rollback needs exactly one of snapshot, tag and timestamp.", subject="snapshot")
+        millis = None if timestamp is None else to_epoch_millis(self._context.engine, timestamp)
+        return roll_back(self._context, snapshot, tag, millis)
+
+    def _check_orphan_age(self, before: int, allow_young: bool) -> None:
+        now = self._context.engine.clock.now_millis()
+        if before > now or (before > now - DAY_MILLIS and not allow_young):
+            raise InvalidRequest(
+                "Orphan files younger than a day may belong to writers that have not committed yet.",
+                subject="older_than",
+                hint="give an earlier time, or allow_young=True if no process writes",
+            )
+
+    def _override_retention(
+        self,
+        default: Retention,
+        retain_min: int | None,
+        retain_max: int | None,
+        older_than: object,
+        max_deletes: int | None,
+    ) -> Retention:
+        given: dict[str, Any] = {"num_min": retain_min, "num_max": retain_max, "limit": max_deletes}
+        if older_than is not None:
+            given["time_millis"] = self._context.engine.clock.now_millis() - before_millis(
+                self._context.engine, older_than
+            )
+        given = {name: value for name, value in given.items() if value is not None}
+        if retain_max is not None and retain_min is None:
+            given["num_min"] = min(default.num_min, retain_max)
+        return evolve(default, **given)
+
+    def __repr__(self) -> str:
+        return f"Maintain({self._context.table.table_name!r})"

@@ -1,0 +1,185 @@
+"""Merge a source into a table: `Table.merge` returns a builder, to which clauses are added before it runs.
+
+Invariant: a builder is immutable; each method returns another one. Nothing is read or written before `execute`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from paimon.domain.assignment.merge_clauses import MergeAction
+from paimon.domain.errors import CommitConflict, PaimonError
+from paimon.domain.predicate.expression import Predicate
+from paimon.operations.row_level.merge import MergeChange, merge_source
+from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause
+from paimon.operations.row_level.merge_source import read_source
+from paimon.operations.table_context import TableContext
+from paimon.references import run_after_commit
+from paimon.table_write import commit_user_of
+
+_ATTEMPTS = 20
+"""How often a merge reads the table again because another user changed rows before it was committed."""
+
+
+@frozen
+class MergeResult:
+    """What a merge did.
+
+    Attributes
+    ----------
+    snapshot_ids : tuple of int
+        The snapshots of the commit: none if no row changed, two where files were compacted after it.
+    inserted, updated, deleted : int
+        The numbers of rows.
+    files : int
+        Data files that were added.
+    lost_compaction : PaimonError, optional
+        Why the compaction after the merge was not committed; see `WriteResult`.
+    """
+
+    snapshot_ids: tuple[int, ...]
+    inserted: int
+    updated: int
+    deleted: int
+    files: int
+    lost_compaction: PaimonError | None = None
+
+
+@frozen(eq=False)
+class MergeBuilder:
+    """A merge that has not run yet; made by `Table.merge`.
+
+    Conditions and values are SQL text over the columns of both sides, or Python values; see `Table.merge`. Of the
+    clauses of one kind, the first whose condition is true is applied to a row.
+    """
+
+    context: TableContext = field(repr=False)
+    source: Any = field(repr=False)
+    request: MergeRequest = field(repr=False)
+
+    def when_matched_update(self, set: Mapping[str, Any], condition: str | Predicate | None = None) -> MergeBuilder:
+        """Set columns of the rows that match.
+
+        Parameters
+        ----------
+        set : mapping of str to object
+            By column of the table: SQL text (``"source.amount"``), or a Python value that is not text.
+        condition : str or Predicate, optional
+            Only pairs of rows for which this is true.
+
+        Returns
+        -------
+        MergeBuilder
+            The merge with this clause.
+        """
+        return self._with(MergeGroup.MATCHED, MergeAction.UPDATE, condition, set)
+
+    def when_matched_update_all(self, condition: str | Predicate | None = None) -> MergeBuilder:
+        """Set all columns of the rows that match to the columns of the source with the same names."""
+        return self._with(MergeGroup.MATCHED, MergeAction.UPDATE, condition)
+
+    def when_matched_delete(self, condition: str | Predicate | None = None) -> MergeBuilder:
+        """Delete the rows that match."""
+        return self._with(MergeGroup.MATCHED, MergeAction.DELETE, condition)
+
+    def when_not_matched_insert(
+        self, values: Mapping[str, Any], condition: str | Predicate | None = None
+    ) -> MergeBuilder:
+        """Insert a row for each row of the source without a match.
+
+        Parameters
+        ----------
+        values : mapping of str to object
+            By column of the table: SQL text over the columns of the source, or a Python value that is not text.
+            Columns that are left out get their default, or null.
+        condition : str or Predicate, optional
+            Only rows of the source for which this is true.
+
+        Returns
+        -------
+        MergeBuilder
+            The merge with this clause.
+        """
+        return self._with(MergeGroup.NOT_MATCHED, MergeAction.INSERT, condition, values)
+
+    def when_not_matched_insert_all(self, condition: str | Predicate | None = None) -> MergeBuilder:
+        """Insert the rows of the source without a match, by the names of their columns."""
+        return self._with(MergeGroup.NOT_MATCHED, MergeAction.INSERT, condition)
+
+    def when_not_matched_by_source_update(
+        self, set: Mapping[str, Any], condition: str | Predicate | None = None
+    ) -> MergeBuilder:
+        """Set columns of the rows of the table that no row of the source matches.
+
+        Parameters
+        ----------
+        set : mapping of str to object
+            By column of the table: SQL text over the columns of the table, or a Python value that is not text.
+        condition : str or Predicate, optional
+            Only rows of the table for which this is true.
+
+        Returns
+        -------
+        MergeBuilder
+            The merge with this clause.
+        """
+        return self._with(MergeGroup.NOT_MATCHED_BY_SOURCE, MergeAction.UPDATE, condition, set)
+
+    def when_not_matched_by_source_delete(self, condition: str | Predicate | None = None) -> MergeBuilder:
+        """Delete the rows of the table that no row of the source matches."""
+        return self._with(MergeGroup.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE, condition)
+
+    def _with(
+        self,
+        group: MergeGroup,
+        action: MergeAction,
+        condition: str | Predicate | None,
+        values: Mapping[str, Any] | None = None,
+    ) -> MergeBuilder:
+        clause = WhenClause(group, action, condition, values)
+        return evolve(self, request=evolve(self.request, clauses=(*self.request.clauses, clause)))
+
+    def execute(self, *, properties: Mapping[str, str] | None = None) -> MergeResult:
+        """Run the merge in one commit, and again while other users change rows of the table.
+
+        Parameters
+        ----------
+        properties : mapping of str to str, optional
+            Text to store in the snapshot.
+
+        Returns
+        -------
+        MergeResult
+            The snapshots, and how many rows were inserted, updated and deleted.
+
+        Raises
+        ------
+        InvalidRequest, Unsupported, MissingExtra
+            The table or a clause is not possible, or two rows of the source match one row of the table. Nothing was
+            changed.
+        CommitConflict
+            Other users changed rows each time. Nothing was changed.
+        """
+        source = read_source(self.context, self.source)
+        user = commit_user_of(self.context, None)
+
+        def merge() -> MergeChange:
+            return merge_source(self.context, source, self.request, user, properties)
+
+        done = _retry_conflicts(merge)
+        run_after_commit(self.context, done.commit.snapshot_ids)
+        result = done.commit
+        counts = (done.inserted, done.updated, done.deleted)
+        return MergeResult(result.snapshot_ids, *counts, result.added_files, result.lost_compaction)
+
+
+def _retry_conflicts(merge: Callable[[], MergeChange]) -> MergeChange:
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return merge()
+        except CommitConflict:
+            continue
+    return merge()

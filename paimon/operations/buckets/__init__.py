@@ -1,0 +1,1 @@
+"""Dynamic buckets: which bucket holds which keys."""

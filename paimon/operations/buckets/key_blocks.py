@@ -1,0 +1,149 @@
+"""Blocks of a key store: keys in a few sorted runs, or in any order, with the place of each.
+
+Sorted runs are searched as they are, and their places, which are mostly equal, are stored once for each run of equal
+ones. Other blocks have a key index. Sorted runs receive one, too, after so many searches that the index would have paid
+for itself.
+
+Invariant: `find` returns exactly the pairs of rows with equal keys. A block holds a key once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.lsm.key_index import KEY_INDEX_FIELD, Rows, add_key_index, find_equal_keys
+from paimon.domain.lsm.ordered_keys import find_ordered_keys, is_ordered_block
+from paimon.domain.types.data_types import DataField
+from paimon.ports.key_stores import Places
+
+_INDEX_BYTES = 8
+"""The bytes of a key index for each row."""
+_PLACE_BYTES = 8
+_TEXT_COST = 8
+"""A binary search of a text takes so many times as long as an index needs for a row; that of a number as long."""
+_INDEX_COST = 3
+"""The search of an index takes so many times as long as it needs for a row."""
+
+
+class Piece(NamedTuple):
+    """Some keys and their places, and whether the keys are in order."""
+
+    keys: pa.RecordBatch
+    places: Places
+    is_run: bool
+
+
+@frozen(eq=False)
+class BlockPlaces:
+    """The place of each row of a block.
+
+    Parameters
+    ----------
+    ends : int64 array, optional
+        Where each run of equal places ends; None if each row has its own value.
+    values : int64 array
+        The place of each run, or of each row.
+    """
+
+    ends: npt.NDArray[np.int64] | None
+    values: Places
+
+    @classmethod
+    def of(cls, parts: Sequence[Places]) -> BlockPlaces:
+        """Return the places of successive rows."""
+        if not all(len(part) and bool((part == part[0]).all()) for part in parts):
+            return cls(None, np.concatenate(parts))
+        return cls(np.cumsum([len(part) for part in parts]), np.array([part[0] for part in parts], np.int64))
+
+    def take(self, rows: Rows) -> Places:
+        """Return the places of some rows."""
+        numbers = rows if self.ends is None else np.searchsorted(self.ends, rows, side="right")
+        return self.values[numbers]
+
+
+def find_run_ends(pieces: Sequence[Piece], fields: Sequence[DataField]) -> npt.NDArray[np.int64] | None:
+    """Return where the sorted runs of successive pieces end; None if a piece is in no order."""
+    if not all(piece.is_run for piece in pieces):
+        return None
+    ends = np.cumsum([piece.keys.num_rows for piece in pieces])
+    borders = [
+        pa.concat_batches([one.keys.slice(one.keys.num_rows - 1), other.keys.slice(0, 1)])
+        for one, other in itertools.pairwise(pieces)
+    ]
+    is_end = [not is_ordered_block(border, fields) for border in borders]
+    return ends[[*is_end, True]]
+
+
+def count_bytes(keys: pa.RecordBatch) -> int:
+    """Return the size of keys with a place and a number of a key index for each."""
+    size: int = keys.nbytes + (_INDEX_BYTES + _PLACE_BYTES) * keys.num_rows
+    return size
+
+
+class KeyBlock:
+    """Keys with their places, and what is known of their order: a state machine that counts searches.
+
+    Parameters
+    ----------
+    fields : sequence of DataField
+        The key columns.
+    keys : pyarrow.RecordBatch
+        The rows.
+    places : BlockPlaces
+        The place of each row.
+    run_ends : int64 array, optional
+        Where each sorted run ends; None if the keys are in no order.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[DataField],
+        keys: pa.RecordBatch,
+        places: BlockPlaces,
+        run_ends: npt.NDArray[np.int64] | None,
+    ) -> None:
+        self._fields = fields
+        self._run_ends = run_ends
+        self._spent = 0
+        self.keys = keys
+        self.places = places
+        self.index: pa.Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The size with one place and one number of a key index for each row, whether the block has them or not."""
+        return count_bytes(self.keys)
+
+    def needs_index(self, wanted_rows: int) -> bool:
+        """Count a search of so many keys, and return whether a key index has to be built before it."""
+        if self.index is not None:
+            return False
+        if self._run_ends is None:
+            return True
+        cost = 1 if pa.types.is_integer(self.keys.column(0).type) else _TEXT_COST
+        self._spent += wanted_rows * max(0, cost * len(self._run_ends) - _INDEX_COST)
+        rows: int = self.keys.num_rows
+        return self._spent > rows
+
+    def build_index(self) -> pa.Array:
+        """Return the key index."""
+        return add_key_index(self.keys, self._fields).column(KEY_INDEX_FIELD.name)
+
+    def find(self, wanted: pa.RecordBatch) -> tuple[Rows, Rows]:
+        """Return the rows of `wanted` that the block has, ascending, and its row for each."""
+        if self.index is not None:
+            return find_equal_keys(wanted, self.keys.append_column(KEY_INDEX_FIELD, self.index), self._fields)
+        assert self._run_ends is not None
+        row_of = np.full(wanted.num_rows, -1, np.int64)
+        for start, end in itertools.pairwise([0, *self._run_ends.tolist()]):
+            mine, theirs = find_ordered_keys(wanted, self.keys.slice(start, end - start), self._fields[0])
+            row_of[mine] = theirs + start
+        found = np.flatnonzero(row_of >= 0)
+        return found, row_of[found]

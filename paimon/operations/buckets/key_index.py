@@ -1,0 +1,289 @@
+"""The key index of a cross-partition writer: the partition and the bucket of each key of the table.
+
+Invariant: after each batch, each key is in one place, and the index knows it. The index is built from one snapshot
+before the first batch, and lives on local disk; after a crash the next writer builds it again. A stream adds the keys
+of other writers between its commits. A state machine.
+Source: `GlobalIndexAssigner`, `IndexBootstrap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paimon.domain.bucket.cross_partition_columnar import (
+    PlacedRows,
+    place_row_columns,
+    select_first_load_rows,
+    split_places,
+    to_places,
+)
+from paimon.domain.bucket.cross_partition_reference import BucketRule, ExistingKey
+from paimon.domain.commit.conflicts.key_index import can_move_keys, lost_snapshot_error
+from paimon.domain.commit.message import KeyIndexBase
+from paimon.domain.errors import CorruptTable, KeyIndexConflict
+from paimon.domain.merge.ordering.key_numbers import number_keys
+from paimon.domain.scan.scan_plan import ScanKind
+from paimon.domain.schema.rules.layout import option_error
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.operations.buckets.key_bootstrap import KeysOfBucket, open_key_store, plan_key_splits, read_key_places
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.table_context import TableContext
+from paimon.ports.key_stores import KeyStore, Places
+
+
+class RoutedRows(NamedTuple):
+    """The rows of a batch that are written, by position, and where.
+
+    Attributes
+    ----------
+    rows : int64 array
+        Positions in the batch, in the order in which the rows are written.
+    is_retract : bool array
+        Whether a row is written as a -D row.
+    partitions : list of bytes
+        Distinct partitions as serialized rows.
+    codes : int64 array
+        For each written row the position of its partition in `partitions`.
+    buckets : int64 array
+        For each written row its bucket.
+    """
+
+    rows: npt.NDArray[np.int64]
+    is_retract: npt.NDArray[np.bool_]
+    partitions: list[bytes]
+    codes: npt.NDArray[np.int64]
+    buckets: npt.NDArray[np.int64]
+
+
+class KeyIndex:
+    """Find the place of each key, and give new keys a place.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The user of the commits to come.
+    ignore_previous : bool
+        For overwrites of the whole table, or before `load`: the index starts empty.
+    is_bounded : bool
+        The input of the writer ends, so the first batch of an empty table needs no -D rows.
+    assigner, assigners : int
+        The number of this index, and how many share the keys: new keys get buckets that this one owns.
+
+    Attributes
+    ----------
+    base : KeyIndexBase, optional
+        The snapshot from which the index was built; None before the first batch, and for overwrites.
+    """
+
+    def __init__(
+        self,
+        context: TableContext,
+        commit_user: str,
+        *,
+        ignore_previous: bool,
+        is_bounded: bool,
+        assigner: int = 0,
+        assigners: int = 1,
+    ) -> None:
+        options = context.options
+        if options.dynamic_bucket_target_row_num < 1:
+            raise option_error(
+                "dynamic-bucket.target-row-num", f"is {options.dynamic_bucket_target_row_num}", "use a positive number"
+            )
+        self._context = context
+        self._commit_user = commit_user
+        self._is_prepared = self._is_repeated = False
+        self._ignores = ignore_previous
+        self._is_bounded = is_bounded
+        self._rule = BucketRule(options.dynamic_bucket_target_row_num, assigners, assigner)
+        self._existing = ExistingKey.of(options.merge_engine)
+        self._store: KeyStore | None = None
+        self._partitions: list[bytes] = []
+        self._numbers: dict[bytes, int] = {}
+        self._counts: dict[int, dict[int, int]] = {}
+        self.base: KeyIndexBase | None = None
+
+    def route(self, keys: pa.RecordBatch, partitions: Sequence[bytes], codes: npt.NDArray[np.int64]) -> RoutedRows:
+        """Place the rows of a batch, and remember the new places of their keys.
+
+        Parameters
+        ----------
+        keys : pyarrow.RecordBatch
+            The columns of the primary key.
+        partitions : sequence of bytes
+            The partitions that the rows name, as serialized rows.
+        codes : int64 array
+            For each row the position of its partition in `partitions`.
+
+        Returns
+        -------
+        RoutedRows
+            The rows to write.
+
+        Raises
+        ------
+        CorruptTable
+            A file of the table is damaged or missing.
+        StorageError
+            Local disk is full or cannot be read.
+        KeyIndexConflict
+            Another commit replaced rows since the last commit of this stream.
+        """
+        if self._is_repeated:
+            self.close()
+        store = self._open()
+        if self._is_prepared:
+            self._follow(store)
+        self._is_prepared = self._is_repeated = False
+        named = np.array([self._number(partition) for partition in partitions], np.int64)
+        numbers, first_rows = number_keys(keys.columns)
+        is_first_load = self._is_bounded and not self._counts
+        chosen = select_first_load_rows(numbers, self._existing) if is_first_load else np.arange(len(numbers))
+        distinct = keys.take(pa.array(first_rows))
+        stored = store.find(distinct)
+        placed = place_row_columns(
+            numbers[chosen], named[codes[chosen]], stored, self._counts, self._rule, self._existing
+        )
+        changed = np.flatnonzero(placed.key_places != stored)
+        if len(changed):
+            store.put(distinct.take(pa.array(changed)), placed.key_places[changed], self._now_millis())
+        self._add_counts(placed)
+        targets, buckets = split_places(placed.places)
+        found, target_codes = np.unique(targets, return_inverse=True)
+        target_partitions = [self._partitions[number] for number in found.tolist()]
+        return RoutedRows(chosen[placed.rows], placed.is_retract, target_partitions, target_codes, buckets)
+
+    def load(self, keys: Iterable[KeysOfBucket]) -> None:
+        """Fill an empty index with keys that other processes read.
+
+        Parameters
+        ----------
+        keys : iterable of KeysOfBucket
+            The keys of the table that belong to this index.
+
+        Raises
+        ------
+        StorageError
+            Local disk is full.
+        """
+        self._store = open_key_store(self._context)
+        try:
+            added = self._store.load(self._count_places(keys), self._now_millis())
+        except BaseException:
+            self.close()
+            raise
+        self._context.engine.observer.count("key_index.loaded", added)
+
+    def has_any(self, keys: pa.RecordBatch) -> bool:
+        """Return whether the index has a place for one of these keys."""
+        return self._store is not None and bool((self._store.find(keys) >= 0).any())
+
+    def end_batches(self, *, is_repeated: bool = False) -> None:
+        """Note that all placed rows are in commit messages, so that the index may follow other writers.
+
+        Parameters
+        ----------
+        is_repeated : bool
+            The commit was made before, so its rows are not where they were placed now: the index is built again.
+        """
+        self._is_prepared, self._is_repeated = True, is_repeated
+
+    def close(self) -> None:
+        """Drop the index; the next batch builds it again."""
+        if self._store is not None:
+            self._store.close()
+        self._store, self._partitions, self._numbers, self._counts = None, [], {}, {}
+        self.base = None
+
+    def _open(self) -> KeyStore:
+        """Return the store, which the first call fills with the keys of the newest snapshot."""
+        while self._store is None:
+            snapshot = None if self._ignores else latest_snapshot(self._context)
+            try:
+                self._fill(snapshot)
+            except CorruptTable:
+                self.close()
+                if snapshot is None or self._exists(snapshot):
+                    raise  # else the snapshot expired during the read
+            except BaseException:
+                self.close()
+                raise
+        return self._store
+
+    def _fill(self, snapshot: Snapshot | None) -> None:
+        splits = () if snapshot is None else plan_key_splits(self._context, snapshot)
+        self.load(read_key_places(self._context, splits))
+        if not self._ignores:
+            self.base = KeyIndexBase(0, "") if snapshot is None else KeyIndexBase(snapshot.id, snapshot.identity)
+
+    def _follow(self, store: KeyStore) -> None:
+        """Add the keys that other writers committed since the last snapshot that the index knows."""
+        latest = latest_snapshot(self._context)
+        if latest is None or self.base is None:
+            return
+        for snapshot_id in range(self.base.snapshot_id + 1, latest.id + 1):
+            snapshot = latest
+            if snapshot_id < latest.id:
+                found = find_snapshot(self._context, snapshot_id)
+                if found is None:
+                    raise lost_snapshot_error(snapshot_id)
+                snapshot = found
+            if can_move_keys(snapshot, self._commit_user):
+                self._add_keys(store, snapshot)
+            self.base = KeyIndexBase(snapshot.id, snapshot.identity)
+
+    def _add_keys(self, store: KeyStore, snapshot: Snapshot) -> None:
+        """Add the keys of another writer's commit.
+
+        Raises
+        ------
+        KeyIndexConflict
+            The commit replaced rows, so keys that the index knows may be gone.
+        """
+        if snapshot.commit_kind is CommitKind.OVERWRITE:
+            raise KeyIndexConflict(
+                f"Snapshot {snapshot.id} of user {snapshot.commit_user!r} replaced rows of the table",
+                hint="continue with a new writer, which reads where the keys are",
+            )
+        for partition, bucket, keys in read_key_places(
+            self._context, plan_key_splits(self._context, snapshot, ScanKind.DELTA)
+        ):
+            number = self._number(partition)
+            place = to_places(number, np.array([bucket]))[0]
+            new = np.flatnonzero(store.find(keys) != place)
+            store.put(keys.take(pa.array(new)), np.full(len(new), place), self._now_millis())
+            counts = self._counts.setdefault(number, {})
+            counts[bucket] = counts.get(bucket, 0) + len(new)
+
+    def _count_places(self, places: Iterable[KeysOfBucket]) -> Iterator[tuple[pa.RecordBatch, Places]]:
+        for partition, bucket, keys in places:
+            number = self._number(partition)
+            counts = self._counts.setdefault(number, {})
+            counts[bucket] = counts.get(bucket, 0) + keys.num_rows
+            yield keys, np.broadcast_to(to_places(number, np.array([bucket])), keys.num_rows)
+
+    def _add_counts(self, placed: PlacedRows) -> None:
+        places = np.fromiter(placed.changes, np.int64, len(placed.changes))
+        partitions, buckets = (part.tolist() for part in split_places(places))
+        for partition, bucket, change in zip(partitions, buckets, placed.changes.values(), strict=True):
+            counts = self._counts.setdefault(partition, {})
+            counts[bucket] = counts.get(bucket, 0) + change
+
+    def _number(self, partition: bytes) -> int:
+        number = self._numbers.setdefault(partition, len(self._partitions))
+        if number == len(self._partitions):
+            self._partitions.append(partition)
+        return number
+
+    def _now_millis(self) -> int:
+        return self._context.engine.clock.now_millis()
+
+    def _exists(self, snapshot: Snapshot) -> bool:
+        return find_snapshot(self._context, snapshot.id) == snapshot

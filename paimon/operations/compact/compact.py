@@ -1,0 +1,168 @@
+"""Compact a table: decide bucket by bucket, run one task for each bucket, and commit all results at once.
+
+Invariant: the rows of the table do not change, and concurrent writes are kept. If another compaction replaces the same
+files first, CommitConflict is raised and no file is left behind.
+
+Source: `MergeTreeCompactManager`, `CompactAction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from attrs import frozen
+
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.bind import bind
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import columns_of
+from paimon.domain.scan.assemble import BucketFiles, group_by_bucket
+from paimon.domain.scan.prune_by_partition import check_partitions, manifests_to_read, partition_mask
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.commit.abort import abort_on_failure, abort_on_refusal
+from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.compact.bucket_work import compact_bucket
+from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.compact.work import plan_bucket_work
+from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.table_context import TableContext
+
+
+@frozen
+class CompactResult:
+    """What a compaction did.
+
+    Parameters
+    ----------
+    snapshot_ids : tuple of int
+        The snapshot of the compaction; empty if there was nothing to do.
+    buckets : int
+        The number of compacted buckets.
+    files_before : int
+        Files that were replaced or moved to another level.
+    files_after : int
+        Files that took their place.
+    rows : int
+        Stored rows of these files.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    buckets: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    rows: int = 0
+
+
+def compact(
+    context: TableContext, commit_user: str, full: bool = False, where: Predicate | None = None
+) -> CompactResult:
+    """Compact a table once.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The commit user of the new snapshot.
+    full : bool
+        Write everything into one sorted run for each bucket. By default the options of the table select the files.
+    where : Predicate, optional
+        Condition on partition columns: only these partitions are compacted.
+
+    Returns
+    -------
+    CompactResult
+        The snapshot, and how many files were replaced.
+
+    Raises
+    ------
+    Unsupported
+        The table needs a kind of compaction that this library lacks.
+    InvalidRequest
+        `where` names a column that is not a partition column.
+    CommitConflict
+        Another compaction, or an overwrite, replaced the same files.
+    """
+    predicate = None if where is None else bind_partition_filter(context.table, where)
+    snapshot = latest_snapshot(context)
+    if snapshot is None:
+        return CompactResult()
+    check_compactable(context, snapshot)
+    vectors = read_bucket_vectors(context, snapshot)
+    all_work = [
+        plan_bucket_work(context, bucket, full, vectors=vectors.get(key, BucketVectors(*key)))
+        for bucket in find_buckets(context, snapshot, predicate)
+        if bucket.bucket >= 0
+        for key in [(bucket.partition, bucket.bucket)]
+    ]
+    messages: list[CommitMessage] = []
+    with abort_on_failure(context, messages, commit_user, snapshot):
+        tasks = [w for w in all_work if not w.is_empty]
+        for message in context.engine.executor.map(partial(compact_bucket, context), tasks):
+            messages.append(message)
+            context.engine.observer.progress("compacting buckets", len(messages), len(tasks))
+    with abort_on_refusal(context, messages, commit_user, snapshot):
+        result = commit(context, CommitRequest(messages, commit_user))
+    return to_compact_result(result.snapshot_ids, messages)
+
+
+def bind_partition_filter(table: TableDefinition, where: Predicate) -> Predicate:
+    """Bind the condition that selects the partitions to compact.
+
+    Raises
+    ------
+    InvalidRequest
+        The condition names a column that is not a partition column.
+    """
+    predicate = bind(where, table.schema.fields)
+    others = sorted(columns_of(predicate) - set(table.schema.partition_keys))
+    if others:
+        known = ", ".join(table.schema.partition_keys) or "none"
+        raise InvalidRequest(
+            f"Condition of a maintenance call names {others[0]!r}, which is not a partition column.",
+            subject=others[0],
+            hint=f"partition columns of {table.table_name!r}: {known}",
+        )
+    return predicate
+
+
+def find_buckets(context: TableContext, snapshot: Snapshot, predicate: Predicate | None) -> list[BucketFiles]:
+    """Return the files of all buckets of the selected partitions, postponed buckets included.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot
+        The snapshot to read.
+    predicate : Predicate, optional
+        Selects partitions; None for all.
+
+    Returns
+    -------
+    list of BucketFiles
+        The files of each bucket in the order of the manifests.
+    """
+    fields = context.schema.partition_fields
+    manifests = manifests_to_read(read_data_manifests(context, snapshot), predicate, fields)
+    live = read_live_columns(context, manifests)
+    check_partitions(live.partition_rows, len(fields), context.paths.manifests)
+    if predicate is not None:
+        live = live.filter(partition_mask(live, predicate, fields))
+    return group_by_bucket(live, None)
+
+
+def to_compact_result(snapshot_ids: tuple[int, ...], messages: Sequence[CommitMessage]) -> CompactResult:
+    """Return the result of a compaction with these messages; postponed buckets are not counted as buckets."""
+    return CompactResult(
+        snapshot_ids,
+        buckets=sum(m.bucket >= 0 for m in messages),
+        files_before=sum(len(m.compact.compact_before) for m in messages),
+        files_after=sum(len(m.compact.compact_after) for m in messages),
+        rows=sum(f.row_count for m in messages for f in m.compact.compact_after),
+    )

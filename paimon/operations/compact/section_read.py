@@ -1,0 +1,184 @@
+"""Read the files of a compaction, section by section.
+
+Invariant: records come in windows, in ascending order of keys, with sequence number and row kind; all records of a key
+are in one window. A window and the batches read ahead stay within the memory budget.
+
+Source: `MergeTreeReaders`, `SortMergeReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.lsm.record_expiry import RecordExpiry
+from paimon.domain.lsm.record_expiry_columnar import mask_unexpired
+from paimon.domain.lsm.sorted_run import Section, SortedRun
+from paimon.domain.lsm.write_order import sort_oldest_first
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.merge.merge_columnar import merge
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.windows import Piece, add_run_positions, cut_into_windows
+from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.data_files.read_data_file import BATCH_ROWS, Bucket, read_data_file
+from paimon.operations.data_files.working_vectors import WorkingVectors
+from paimon.operations.read.split import WINDOW_BYTES
+
+_MIN_ROWS = 256
+_UNPACK_FACTOR = 4
+"""Rows use about this many times as many bytes in memory as in files."""
+
+
+def read_in_order(bucket: Bucket, files: Sequence[DataFileMeta], vectors: WorkingVectors) -> Iterator[pa.Table]:
+    """Yield the live rows of the files of an append table, one file after another.
+
+    Parameters
+    ----------
+    bucket : Bucket
+        The bucket of the files.
+    files : sequence of DataFileMeta
+        The files, in order.
+    vectors : WorkingVectors
+        The deletion vectors of the bucket.
+
+    Yields
+    ------
+    pa.Table
+        One batch of rows.
+    """
+    for file in files:
+        for batch in read_data_file(bucket, file, bucket.context.schema.fields, deleted=vectors.find_vector(file)):
+            if batch.num_rows:
+                yield pa.Table.from_batches([batch])
+
+
+@frozen(eq=False)
+class SectionRead:
+    """Read sections of a bucket.
+
+    Parameters
+    ----------
+    bucket : Bucket
+        The bucket of the sections.
+    spec : MergeSpec
+        How records with the same key are merged.
+    vectors : WorkingVectors
+        Rows that these deletion vectors mark are not read.
+    budget_bytes : int
+        Memory for a window and for the batches read ahead.
+    levels : bool
+        Records have the level of their file as a column.
+    concurrent_runs : tuple of SortedRun
+        Runs that are read at the same time, and of which about as many rows are in memory as of a window.
+    expiry : RecordExpiry, optional
+        Records to leave out.
+    """
+
+    bucket: Bucket
+    spec: MergeSpec
+    vectors: WorkingVectors
+    budget_bytes: int
+    levels: bool
+    concurrent_runs: tuple[SortedRun, ...] = ()
+    expiry: RecordExpiry | None = None
+
+    @classmethod
+    def for_merge(cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors) -> SectionRead:
+        """Make a reader for merging without a changelog.
+
+        Parameters
+        ----------
+        bucket : Bucket
+            The bucket of the sections.
+        spec : MergeSpec
+            How records with the same key are merged.
+        vectors : WorkingVectors
+            The deletion vectors of the bucket.
+
+        Returns
+        -------
+        SectionRead
+            Its budget covers a window, the batches read ahead, and the merged rows.
+        """
+        return cls(bucket, spec, vectors, min(bucket.context.engine.memory.bytes // 3, WINDOW_BYTES), spec.lookup)
+
+    @classmethod
+    def for_changelog(
+        cls, bucket: Bucket, spec: MergeSpec, vectors: WorkingVectors, concurrent_runs: Sequence[SortedRun]
+    ) -> SectionRead:
+        """Make a reader for merging with a changelog.
+
+        Parameters
+        ----------
+        bucket : Bucket
+            The bucket of the sections.
+        spec : MergeSpec
+            How records with the same key are merged.
+        vectors : WorkingVectors
+            The deletion vectors of the bucket.
+        concurrent_runs : sequence of SortedRun
+            The runs of higher levels in which keys are looked up.
+
+        Returns
+        -------
+        SectionRead
+            Its budget is half of that of `for_merge`, because changes and looked-up records need as much again.
+        """
+        return cls(
+            bucket,
+            spec,
+            vectors,
+            min(bucket.context.engine.memory.bytes // 6, WINDOW_BYTES),
+            True,
+            tuple(concurrent_runs),
+        )
+
+    def read_merged(self, section: Section) -> Iterator[pa.Table]:
+        """Yield the merged rows of a section."""
+        for window in self.windows(section, self.spec.may_meet_nans):
+            yield merge(window, self.spec) if len(section) > 1 else window
+
+    def windows(self, section: Section, by_run: bool = False) -> Iterator[pa.Table]:
+        """Yield the records of a section in windows, in key order, or grouped by run if `by_run` is true."""
+        rows = self.batch_rows(section)
+        files = [file for run in section for file in run.files]
+        ages = {file.file_name: age for age, file in enumerate(sort_oldest_first(files) or files)}
+        runs = [self._read_pieces(run, ages, rows) for run in section]
+        if len(runs) == 1:
+            yield from (pa.Table.from_batches([piece.batch]) for piece in runs[0])
+            return
+        runs = add_run_positions(runs) if by_run else runs
+        for window in cut_into_windows(runs, self.spec.key_fields, self._find_window_bytes(section)):
+            yield pa.Table.from_batches([piece.batch for piece in window])
+
+    def batch_rows(self, section: Section) -> int:
+        """Return the rows of a batch. Each run holds one batch; together they take about half of the budget."""
+        runs = (*section, *self.concurrent_runs)
+        return max(_MIN_ROWS, min(BATCH_ROWS, self.budget_bytes // (2 * len(runs) * _estimate_row_bytes(runs))))
+
+    def _find_window_bytes(self, section: Section) -> int:
+        own = _estimate_row_bytes(section)
+        return (
+            self.budget_bytes
+            * own
+            // (own + (_estimate_row_bytes(self.concurrent_runs) if self.concurrent_runs else 0))
+        )
+
+    def _read_pieces(self, run: SortedRun, ages: Mapping[str, int], rows: int) -> Iterator[Piece]:
+        columns = (
+            *self.bucket.context.schema.fields,
+            SEQUENCE_NUMBER,
+            VALUE_KIND,
+            *([LEVEL] if self.levels else []),
+        )
+        for file in run.files:
+            deleted = self.vectors.find_vector(file)
+            for batch in read_data_file(self.bucket, file, columns, deleted=deleted, batch_rows=rows):
+                unexpired = mask_unexpired(batch, self.expiry)
+                yield Piece(batch if unexpired is None else batch.filter(pa.array(unexpired)), ages[file.file_name])
+
+
+def _estimate_row_bytes(runs: Sequence[SortedRun]) -> int:
+    return max(1, *(_UNPACK_FACTOR * run.file_size // max(1, run.row_count) for run in runs))

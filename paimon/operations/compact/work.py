@@ -1,0 +1,165 @@
+"""Decide what to compact in one bucket, from the options of the table and the live files of the bucket.
+
+Invariant: the decision reads no data files, and is the same in a writer, a compactor or a task on another machine.
+
+Source: `MergeTreeCompactManager.triggerCompaction`, `AppendCompactCoordinator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from attrs import evolve, frozen
+
+from paimon.domain.lsm.compaction.pick import pick, pick_full
+from paimon.domain.lsm.compaction.rules import CompactionRules
+from paimon.domain.lsm.compaction.tree import MergeTree
+from paimon.domain.lsm.compaction.unit_plan import UnitPlan, plan_unit
+from paimon.domain.lsm.record_expiry import RecordExpiry
+from paimon.domain.maintenance.small_files import Pack, PackRules, marked_files, pack_small_files
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.paths import check_within
+from paimon.domain.scan.assemble import BucketFiles
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.operations.data_files.deletion_vector_files import BucketVectors
+from paimon.operations.metadata.schemas import load_schemas
+from paimon.operations.table_context import TableContext
+
+_HOUR_MILLIS = 3_600_000
+
+
+@frozen
+class BucketWork:
+    """What to compact in one bucket: a unit of a merge tree, or packs of files of an append table.
+
+    Parameters
+    ----------
+    partition : bytes
+        The partition values as a binary row.
+    bucket, total_buckets : int
+        The number of the bucket, and the number of buckets of the partition.
+    directory : str
+        The directory of the bucket.
+    unit : UnitPlan, optional
+        For primary-key tables.
+    packs : tuple of Pack
+        For append tables: files that are rewritten together.
+    vectors : BucketVectors, optional
+        The deletion vectors of the bucket at the time of the decision; None: the task reads them.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    directory: str
+    unit: UnitPlan | None = None
+    packs: tuple[Pack, ...] = ()
+    vectors: BucketVectors | None = None
+
+    @property
+    def rewritten(self) -> tuple[DataFileMeta, ...]:
+        """The files that are read and replaced."""
+        return (*(self.unit.rewritten if self.unit else ()), *(f for pack in self.packs for f in pack))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.rewritten and not (self.unit and self.unit.upgrades)
+
+    def outdates(self, schema_id: int) -> bool:
+        """Return whether files of a newer schema would be replaced, of which this schema lacks columns."""
+        replaced = (*self.rewritten, *(self.unit.upgrades if self.unit else ()))
+        return any(f.schema_id > schema_id for f in replaced)
+
+
+def plan_bucket_work(
+    context: TableContext,
+    bucket: BucketFiles,
+    full: bool,
+    idle_triggers: int = 0,
+    vectors: BucketVectors | None = None,
+) -> BucketWork:
+    """Decide what to compact in a bucket; the result `is_empty` if nothing is to be done.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    bucket : BucketFiles
+        All live files of the bucket.
+    full : bool
+        Write everything into one sorted run. By default the options of the table select the files.
+    idle_triggers : int
+        How many compactions of this bucket the same writer has requested without effect since the last compaction of
+        level 0; `lookup-compact = gentle` waits for some of them.
+    vectors : BucketVectors, optional
+        The deletion vectors of the bucket.
+
+    Returns
+    -------
+    BucketWork
+        A picklable task.
+
+    Raises
+    ------
+    CorruptTable
+        An external path lies outside the allowed roots.
+    """
+    check_external_paths(context, bucket.files)
+    directory = BucketPaths.of(context.table).directory(bucket.partition, bucket.bucket)
+    keyed = bool(context.schema.primary_keys)
+    marked = marked_files(vectors.current) if vectors is not None else {}
+    return BucketWork(
+        bucket.partition,
+        bucket.bucket,
+        bucket.total_buckets,
+        directory,
+        unit=_plan_unit(context, bucket, full, idle_triggers, marked) if keyed else None,
+        packs=() if keyed else pack_small_files(bucket.files, PackRules.of(context.options, full), marked),
+        vectors=vectors,
+    )
+
+
+def check_external_paths(context: TableContext, files: Iterable[DataFileMeta]) -> None:
+    """Refuse files outside the table and the allowed roots.
+
+    Raises
+    ------
+    CorruptTable
+        An external path lies outside the allowed roots.
+    """
+    for file in files:
+        if file.external_path is not None:
+            check_within(
+                file.external_path, (context.table.location, *context.table.allowed_roots), context.paths.manifests
+            )
+
+
+def _plan_unit(
+    context: TableContext,
+    bucket: BucketFiles,
+    full: bool,
+    idle_triggers: int,
+    marked: Collection[str],
+) -> UnitPlan | None:
+    now = context.engine.clock.now_millis()
+    rules = _add_expiry(context, bucket, CompactionRules.of(context.options), now)
+    tree = MergeTree.of(bucket.files, rules.levels)
+    local_millis = now + context.engine.clock.local_offset_millis(now)
+    hour = local_millis // _HOUR_MILLIS % 24
+    unit = (
+        pick_full(tree, rules, {*marked, *rules.expired})
+        if full
+        else pick(tree, rules, local_millis, hour, idle_triggers)
+    )
+    return None if unit is None else plan_unit(tree, unit, rules, [f.type for f in context.schema.key_fields])
+
+
+def _add_expiry(context: TableContext, bucket: BucketFiles, rules: CompactionRules, now_millis: int) -> CompactionRules:
+    """Return the rules with record expiry at this time, and with the files that contain expired records."""
+    expiry = RecordExpiry.of(context.schema, context.options, now_millis)
+    if expiry is None:
+        return rules
+    schemas = load_schemas(context, (f.schema_id for f in bucket.files))
+    expired = frozenset(f.file_name for f in bucket.files if expiry.may_hold_expired_records(f, schemas[f.schema_id]))
+    return evolve(rules, expiry=expiry, expired=expired)

@@ -1,0 +1,1 @@
+"""Reads and writes of data files, deletion vectors and their index files."""

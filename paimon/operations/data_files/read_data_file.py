@@ -1,0 +1,272 @@
+"""Read one data file as columns of the current schema.
+
+Invariant: columns are found by field id through the schema that the file was written with, and cast to the current
+types. Partition columns come from the partition, never from the file. Rows in the deletion vector are left out. A
+predicate only skips parts of the file: rows that do not match may be returned.
+
+Source: `FormatReaderMapping`, `KeyValueFileReaderFactory`, `RawFileSplitRead`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.columns.cast import cast_column
+from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.errors import CorruptTable, NotFound, Unsupported
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import columns_of, rename_columns, restrict_to_columns
+from paimon.domain.row import binary_row
+from paimon.domain.row.values import to_array
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.read_mapping import FieldMapping, map_fields
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.arrow import arrow_schema, arrow_type
+from paimon.domain.types.data_types import DataField, DoubleType, FloatType
+from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.table_context import TableContext
+from paimon.ports.engine import Engine
+from paimon.ports.formats import ReadRequest
+
+BATCH_ROWS = 65_536
+_MAX_TRUSTED_ROWS = 100_000_000
+_CODEC_EXTENSIONS = frozenset({"gz", "bz2", "deflate", "snappy", "lz4", "zst", "lzo"})
+
+
+@frozen(eq=False)
+class Bucket:
+    """The bucket whose files are read.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    path : str
+        Directory of the files.
+    partition : mapping of str to object
+        Internal value of each partition column.
+    schemas : mapping of int to TableSchema
+        The schemas that the files were written with, by id.
+    ignores_lost, ignores_corrupt : bool
+        Whether a file that is missing, or that cannot be decoded, is left out with a warning. Only reads of users set
+        these: a compaction would make the loss permanent.
+    """
+
+    context: TableContext
+    path: str
+    partition: Mapping[str, Any]
+    schemas: Mapping[int, TableSchema]
+    ignores_lost: bool = False
+    ignores_corrupt: bool = False
+
+    @classmethod
+    def of(cls, context: TableContext, split: DataSplit) -> Bucket:
+        """Return the bucket of a split, and load the schemas of its files."""
+        fields = context.schema.partition_fields
+        row = binary_row.deserialize(split.partition, [f.type for f in fields]) if fields else ()
+        own = {context.schema.id: context.schema}
+        others = {f.schema_id for f in (*split.files, *split.before_files)} - own.keys()
+        schemas = own | {i: load_schema(context.engine, context.paths, i) for i in sorted(others)}
+        return cls(context, split.bucket_path, dict(zip((f.name for f in fields), row, strict=True)), schemas)
+
+    def path_of(self, file: DataFileMeta) -> str:
+        """Return the path of a file."""
+        return file.external_path or f"{self.path}/{file.file_name}"
+
+    def columns_of(self, file: DataFileMeta) -> tuple[DataField, ...]:
+        """Return the columns of the table that a file was written with, in the types of that time."""
+        fields = self.schemas[file.schema_id].fields
+        return fields if file.write_cols is None else tuple(f for f in fields if f.name in file.write_cols)
+
+
+def file_format(file_name: str) -> str:
+    """Return the format in a file name: the last extension, or the one before the extension of a codec."""
+    parts = file_name.split(".")
+    last = parts[-2] if len(parts) > 2 and parts[-1] in _CODEC_EXTENSIONS else parts[-1]
+    return last.removeprefix("cc-")
+
+
+def read_data_file(
+    bucket: Bucket,
+    file: DataFileMeta,
+    wanted: Sequence[DataField],
+    predicate: Predicate | None = None,
+    deleted: DeletionVector | None = None,
+    batch_rows: int = BATCH_ROWS,
+    in_key_order: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Read the rows of one file.
+
+    Parameters
+    ----------
+    bucket : Bucket
+        The bucket of the file.
+    file : DataFileMeta
+        The file.
+    wanted : sequence of DataField
+        Columns of the table (nested rows may be cut) and the system columns sequence number, value kind and level.
+    predicate : Predicate, optional
+        Bound to the columns of the table; parts of the file that cannot match are skipped.
+    deleted : DeletionVector, optional
+        Positions of rows to leave out. With it no part is skipped, because the position of each row must be known.
+    batch_rows : int
+        Largest number of rows in a batch.
+    in_key_order : bool
+        Whether the file belongs to a sorted run, so that the read can end after the largest key that can match.
+
+    Yields
+    ------
+    pa.RecordBatch
+        The columns `wanted`, in the row order of the file.
+
+    Raises
+    ------
+    CorruptTable
+        The file is missing or damaged, or has another size or number of rows than its manifest.
+    Unsupported
+        The file uses an unknown feature of its format.
+    """
+    mappings = map_fields(wanted, _file_fields(bucket, file))
+    constants = _build_constants(bucket, file, wanted)
+    sources = tuple(m.source for m in mappings if m.source is not None and m.wanted.name not in constants)
+    if not sources and (bucket.ignores_lost or bucket.ignores_corrupt):
+        sources = _file_fields(bucket, file)[:1]  # a file that cannot be read has no rows
+    names = _columns_without_cast(bucket, file) if predicate is not None and deleted is None else {}
+    skip = _file_predicate(predicate, names)
+    ascending = _leading_key(bucket, names) if in_key_order and skip is not None else None
+    position = 0
+    for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, batch_rows, ascending):
+        assembled = _assemble_batch(mappings, constants, batch, rows)
+        if deleted is not None:
+            deleted_rows = deleted.mask(position, rows)
+            assembled = assembled.filter(pa.array(~deleted_rows)) if deleted_rows.any() else assembled
+        position += rows
+        yield assembled
+
+
+def _file_fields(bucket: Bucket, file: DataFileMeta) -> tuple[DataField, ...]:
+    fields = bucket.columns_of(file)
+    return (*fields, SEQUENCE_NUMBER, VALUE_KIND) if bucket.context.schema.primary_keys else fields
+
+
+def _build_constants(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) -> Mapping[str, pa.Scalar]:
+    values = {**bucket.partition, LEVEL.name: file.level}
+    return {f.name: to_array([values[f.name]], f.type)[0] for f in wanted if f.name in values}
+
+
+def _read_tolerant_batches(
+    bucket: Bucket, file: DataFileMeta, *request: Any
+) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    """Yield the batches of a file; leave out a lost or corrupt file, or the rest of it, if the bucket ignores it."""
+    try:
+        yield from _read_batches(bucket, file, *request)
+    except CorruptTable as error:
+        is_lost = bucket.context.files.status(bucket.path_of(file)) is None
+        if not (bucket.ignores_lost if is_lost else bucket.ignores_corrupt):
+            raise
+        bucket.context.engine.observer.count("read.files.lost" if is_lost else "read.files.corrupt", 1)
+        option = "scan.ignore-lost-files" if is_lost else "scan.ignore-corrupt-files"
+        warnings.warn(
+            f"A data file is left out because of option {option!r}: {error.message}", RuntimeWarning, stacklevel=2
+        )
+
+
+def _read_batches(
+    bucket: Bucket,
+    file: DataFileMeta,
+    sources: tuple[DataField, ...],
+    skip: Predicate | None,
+    batch_rows: int,
+    ascending: str | None,
+) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    """Yield the number of rows and the stored columns of each batch; None if no stored column is needed."""
+    # Only constants and nulls are wanted, so the row count is enough, unless it is implausible.
+    if not sources and file.row_count <= _MAX_TRUSTED_ROWS:
+        for start in range(0, file.row_count, batch_rows):
+            yield min(batch_rows, file.row_count - start), None
+        return
+    path = bucket.path_of(file)
+    named = () if skip is None else _select_fields(_file_fields(bucket, file), columns_of(skip))
+    request = ReadRequest(path, sources, skip, named, batch_rows, ascending=ascending)
+    rows = 0
+    with _open_data_file(bucket.context.engine, path, file.file_size) as source:
+        try:
+            for batch in bucket.context.engine.format(file_format(file.file_name)).read(source, request):
+                rows += batch.num_rows
+                if rows > file.row_count:
+                    break
+                yield batch.num_rows, batch
+        except Unsupported as error:
+            raise error.within(path) from None
+    _check_row_count(path, file.row_count, rows, is_whole=skip is None)
+
+
+def _check_row_count(path: str, recorded: int, rows: int, is_whole: bool) -> None:
+    """Refuse a file with another number of rows than recorded; the end of a file may not have been read."""
+    if rows > recorded:
+        raise CorruptTable(path, f"has at least {rows} rows, but its manifest records {recorded}")
+    if is_whole and rows < recorded:
+        raise CorruptTable(path, f"has {rows} rows, but its manifest records {recorded}")
+
+
+def _select_fields(fields: Sequence[DataField], paths: Collection[str]) -> tuple[DataField, ...]:
+    """Return the fields that contain a value at one of these paths, such as ``place.city``."""
+    return tuple(f for f in fields if any(f"{path}.".startswith(f"{f.name}.") for path in paths))
+
+
+def _open_data_file(engine: Engine, path: str, size: int) -> pa.NativeFile:
+    try:
+        source = engine.files.open(path)
+    except NotFound as error:
+        hint = "its snapshot may have expired during the read: plan the scan again"
+        raise CorruptTable(path, "does not exist, but a manifest references it", hint=hint) from error
+    if source.size() != size:
+        with source:
+            raise CorruptTable(path, f"has {source.size()} bytes, but its manifest records {size}")
+    return source
+
+
+def _assemble_batch(
+    mappings: Sequence[FieldMapping], constants: Mapping[str, pa.Scalar], batch: pa.RecordBatch | None, rows: int
+) -> pa.RecordBatch:
+    columns: list[pa.Array] = []
+    at = 0
+    for mapping in mappings:
+        name = mapping.wanted.name
+        if name in constants:
+            columns.append(pa.repeat(constants[name], rows))
+        elif mapping.source is None or batch is None:
+            columns.append(pa.nulls(rows, arrow_type(mapping.wanted.type)))
+        else:
+            column = batch.column(at)
+            at += 1
+            columns.append(
+                cast_column(column, mapping.source.type, mapping.wanted.type) if mapping.needs_cast else column
+            )
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema([m.wanted for m in mappings]))
+
+
+def _columns_without_cast(bucket: Bucket, file: DataFileMeta) -> dict[str, str]:
+    """Return the columns that the file has in the current type, with their names in the file."""
+    fields = [f for f in bucket.context.schema.fields if f.name not in bucket.partition]
+    mappings = map_fields(fields, _file_fields(bucket, file))
+    return {m.wanted.name: m.source.name for m in mappings if m.source is not None and not m.needs_cast}
+
+
+def _file_predicate(predicate: Predicate | None, names: Mapping[str, str]) -> Predicate | None:
+    """Return the predicate with the names of the file, without conjuncts on columns that are missing in `names`."""
+    restricted = None if predicate is None else restrict_to_columns(predicate, names)
+    return None if restricted is None else rename_columns(restricted, names)
+
+
+def _leading_key(bucket: Bucket, names: Mapping[str, str]) -> str | None:
+    """Return the column that ascends in a sorted run, by its name in the file; None for floating types."""
+    key = bucket.context.schema.key_fields[0]
+    return None if isinstance(key.type, FloatType | DoubleType) else names.get(key.name)

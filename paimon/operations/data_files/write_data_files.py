@@ -1,0 +1,229 @@
+"""Write rows of one bucket as data files, and return the metadata of the files.
+
+Invariant: a file ends when it reaches the target size and has at least one row. Its metadata (keys, sequence numbers,
+statistics) describes exactly the written rows.
+
+Source: `RollingFileWriter`, `KeyValueDataFileWriter`, `RowDataFileWriter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.paths import check_segment, join_path
+from paimon.domain.row.kinds import RETRACTS
+from paimon.domain.row.row_hash_columnar import serialize_rows
+from paimon.domain.stats.file_stats import to_key_stats, to_value_stats
+from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
+from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.operations.data_files.file_layout import FileLayout
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.ports.engine import Engine
+from paimon.ports.files import OutputFile
+from paimon.ports.formats import FormatWriter, WrittenFile
+
+_STEPS_PER_FILE = 8
+"""Number of times that the size of a file is checked until it reaches the target without compression."""
+_MIN_ROWS = 1_000
+"""Least number of rows between two checks."""
+
+
+class RollingFiles:
+    """The data files of one bucket during a write; a state machine that is closed once.
+
+    Parameters
+    ----------
+    engine : Engine
+        Creates the files.
+    layout : FileLayout
+        The form of the files.
+    directory : str
+        The directory of the bucket.
+    sequence : int
+        The sequence number of the first row, for files without keys.
+
+    Attributes
+    ----------
+    finished : list of DataFileMeta
+        The complete files.
+    """
+
+    def __init__(self, engine: Engine, layout: FileLayout, directory: str, sequence: int = 0) -> None:
+        self._engine = engine
+        self._layout = layout
+        self._directory = directory
+        self._stem = f"{layout.prefix}{engine.ids.uuid()}-"
+        self._number = 0
+        self._sequence = sequence
+        self._open: _OpenFile | None = None
+        self.finished: list[DataFileMeta] = []
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows.
+
+        Parameters
+        ----------
+        table : pa.Table
+            The columns of the table. For primary-key tables sorted by key, with `_SEQUENCE_NUMBER` and `_VALUE_KIND`.
+        """
+        for piece in self._pieces(self._layout.to_file_columns(table)):
+            if self._open is None:
+                self._open = self._open_next()
+            self._open.write(piece)
+            if self._open.is_full:
+                self._finish_open()
+
+    def close(self) -> list[DataFileMeta]:
+        """Finish the last file, and return the metadata of all files in the order of their rows."""
+        if self._open is not None:
+            self._finish_open()
+        finished, self.finished = self.finished, []
+        return finished
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of rows that are in memory and not yet in the open file."""
+        return self._open.held_bytes if self._open is not None else 0
+
+    def release_memory(self) -> None:
+        """Write the rows in memory to storage: end the row group, or the file if its format cannot end a row group."""
+        if self._open is None:
+            return
+        self._open.flush()
+        if self._open.held_bytes:
+            self._finish_open()
+
+    def abort(self) -> None:
+        """Delete all files that `close` has not returned."""
+        if self._open is not None:
+            self._open.abort()
+            self._open = None
+        names = [f.file_name for f in self.finished]
+        self.finished = []
+        if names:
+            self._engine.files.delete([join_path(self._directory, name) for name in names])
+
+    def _open_next(self) -> _OpenFile:
+        # Prefix and suffix come from options, and a schema file may contain any text.
+        name = check_segment(f"{self._stem}{self._number}{self._layout.suffix}", "data file name")
+        self._number += 1
+        return _OpenFile(self._engine, self._layout, self._directory, name, self._sequence)
+
+    def _finish_open(self) -> None:
+        assert self._open is not None
+        meta = self._open.close()
+        self._open = None
+        self.finished.append(meta)
+        self._sequence = meta.max_sequence_number + 1
+
+    def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+        rows = max(1, table.num_rows)
+        step = max(_MIN_ROWS, rows * self._layout.target_bytes // (_STEPS_PER_FILE * max(1, table.nbytes)))
+        step = min(step, self._layout.target_rows or step)
+        for start in range(0, table.num_rows, step):
+            yield table.slice(start, step)
+
+
+class _OpenFile:
+    """One file during its write, with the values of its metadata."""
+
+    def __init__(self, engine: Engine, layout: FileLayout, directory: str, name: str, sequence: int) -> None:
+        self._engine = engine
+        self._layout = layout
+        self._name = name
+        path = join_path(directory, name)
+        self._sink: OutputFile = engine.files.create(path)
+        with undo_on_failure(self._sink.abort):
+            self._writer: FormatWriter = engine.format(layout.format_name).writer(
+                self._sink, layout.to_write_request(path)
+            )
+        self._rows = 0
+        self._deletes = 0
+        self._keys: tuple[bytes, bytes] = (EMPTY_ROW, EMPTY_ROW)
+        self._sequences: tuple[int, int] = (sequence, sequence - 1)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next row belongs to the next file."""
+        layout = self._layout
+        if layout.target_rows is not None and self._rows >= layout.target_rows:
+            return True
+        return self._writer.estimated_bytes() >= layout.target_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that the writer has in memory."""
+        return self._writer.held_bytes()
+
+    def flush(self) -> None:
+        """Write to storage what the writer has in memory, as far as its format can."""
+        with undo_on_failure(self.abort):
+            self._writer.flush()
+
+    def write(self, piece: pa.Table) -> None:
+        """Write some rows."""
+        with undo_on_failure(self.abort):
+            self._writer.write(piece)
+        if self._layout.key_fields:
+            self._update_key_range(piece)
+        else:
+            self._sequences = (self._sequences[0], self._sequences[1] + piece.num_rows)
+        self._rows += piece.num_rows
+
+    def _update_key_range(self, piece: pa.Table) -> None:
+        """Update the key range, the sequence numbers and the number of deletes."""
+        numbers = np.asarray(piece[SEQUENCE_NUMBER.name])
+        low, high = int(numbers.min()), int(numbers.max())
+        ends = piece.select([f.name for f in self._layout.key_fields]).take(pa.array([0, piece.num_rows - 1]))
+        columns = [column.combine_chunks() for column in ends.columns]
+        first, last = serialize_rows(columns, [f.type for f in self._layout.key_fields])
+        if self._rows:
+            first = self._keys[0]
+            low, high = min(low, self._sequences[0]), max(high, self._sequences[1])
+        self._keys, self._sequences = (first, last), (low, high)
+        self._deletes += pc.sum(pc.is_in(piece[VALUE_KIND.name], RETRACTS)).as_py()
+
+    def close(self) -> DataFileMeta:
+        """Finish the file, and return its metadata."""
+        written = self._writer.close()
+        if not self._sink.closed:
+            self._sink.close()
+        return self._build_metadata(written)
+
+    def abort(self) -> None:
+        """Delete the file."""
+        self._writer.abort()
+        if not self._sink.closed:
+            self._sink.abort()
+
+    def _build_metadata(self, written: WrittenFile) -> DataFileMeta:
+        layout, clock = self._layout, self._engine.clock
+        by_name = {f.name: s for f, s in zip(layout.fields, written.column_stats, strict=True)}
+        prefix = "" if layout.is_thin else KEY_PREFIX
+        keys = [by_name[prefix + f.name] for f in layout.key_fields]
+        thin_keys = frozenset(f.name for f in layout.key_fields) if layout.is_thin else frozenset[str]()
+        values = [by_name[f.name] for f in layout.value_fields]
+        stats, names = to_value_stats(layout.value_fields, values, layout.stats, thin_keys)
+        now = clock.now_millis()
+        return DataFileMeta(
+            file_name=self._name,
+            file_size=written.size_bytes,
+            row_count=self._rows,
+            min_key=self._keys[0],
+            max_key=self._keys[1],
+            key_stats=to_key_stats(layout.key_fields, keys, layout.stats) if keys else EMPTY_STATS,
+            value_stats=stats,
+            value_stats_cols=names,
+            min_sequence_number=self._sequences[0],
+            max_sequence_number=self._sequences[1],
+            schema_id=layout.schema_id,
+            level=layout.level,
+            creation_time_millis=now + clock.local_offset_millis(now),
+            delete_row_count=self._deletes,
+            file_source=layout.source,
+        )

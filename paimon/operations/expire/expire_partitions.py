@@ -1,0 +1,161 @@
+"""Drop partitions, and expire those that are older than a configured time.
+
+Invariant: one OVERWRITE commit removes the files of the partitions from the table; the files are deleted when the
+snapshots that reference them expire.
+
+Source: `PartitionExpire`, `FileStoreCommitImpl.dropPartitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from attrs import evolve
+
+from paimon.domain.commit.overwrite import partitions_of_spec
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.maintenance.partition_expiry import PartitionAge, PartitionRetention, expired_partitions
+from paimon.domain.partition.partition_text import format_plain_text
+from paimon.domain.row.binary_row import deserialize
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.compact.zones import to_local_millis
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.table_context import TableContext
+
+_UNKNOWN = np.iinfo(np.int64).min
+
+
+def expire_partitions(
+    context: TableContext, commit_user: str, retention: PartitionRetention | None = None
+) -> list[Mapping[str, str | None]]:
+    """Drop the expired partitions.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The commit user of the new snapshots.
+    retention : PartitionRetention, optional
+        When partitions expire; by default as the options of the table define.
+
+    Returns
+    -------
+    list of mapping of str to str
+        The partition values of each dropped partition, as text; None for the default partition.
+
+    Raises
+    ------
+    InvalidRequest
+        The table has no partitions, or no option defines when they expire.
+    """
+    retention = retention or PartitionRetention.of(context.options)
+    names = context.schema.partition_keys
+    if not names:
+        raise InvalidRequest(f"Table {context.table.table_name!r} has no partitions.", subject=context.table.table_name)
+    if retention is None:
+        raise InvalidRequest(
+            f"Table {context.table.table_name!r} does not define when partitions expire.",
+            subject="partition.expiration-time",
+            hint="set this option, or give an age",
+        )
+    now = to_local_millis(context.engine, context.engine.clock.now_millis())
+    expired = expired_partitions(_read_ages(context), names, retention, now)
+    size = context.options.partition_expiration_batch_size or len(expired)
+    for start in range(0, len(expired), max(1, size)):
+        _commit_drop(context, commit_user, (p.row for p in expired[start : start + size]))
+    return [dict(zip(names, p.values, strict=True)) for p in expired]
+
+
+def drop_partitions(context: TableContext, commit_user: str, specs: Sequence[Mapping[str, object]]) -> tuple[int, ...]:
+    """Drop the partitions that match one of the specs, in one commit.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The commit user of the new snapshot.
+    specs : sequence of mapping
+        Values of some or all partition columns.
+
+    Returns
+    -------
+    tuple of int
+        The id of the new snapshot; empty if no partition matches.
+
+    Raises
+    ------
+    InvalidRequest
+        A spec is empty, or names a column or value that does not fit.
+    """
+    if not specs or not all(specs):
+        raise InvalidRequest("No partition is given.", subject="partitions", hint="to replace all rows, use overwrite")
+    filters = [partitions_of_spec(context.table, spec) for spec in specs]
+    found = [p.row for p in _read_ages(context) if any(matches(p.row) for matches in filters)]
+    return _commit_drop(context, commit_user, found) if found else ()
+
+
+def expire_partitions_if_due(context: TableContext, snapshot_id: int) -> None:
+    """Expire partitions if the commit of this snapshot is the first since the last time to check.
+
+    No process has a timer between commits, so the times to check are multiples of the interval since the epoch.
+    """
+    interval = context.options.partition_expiration_check_interval_millis
+    if PartitionRetention.of(context.options) is None or not context.schema.partition_keys:
+        return
+    this, before = (find_snapshot(context, i) for i in (snapshot_id, snapshot_id - 1))
+    if this is None or before is None:
+        return
+    if interval <= 0 or this.time_millis // interval != before.time_millis // interval:
+        expire_partitions(context, context.engine.ids.uuid())
+
+
+def _commit_drop(context: TableContext, commit_user: str, rows: Iterable[bytes]) -> tuple[int, ...]:
+    return commit(context, CommitRequest((), commit_user, partitions=frozenset(rows))).snapshot_ids
+
+
+def _read_ages(context: TableContext) -> list[PartitionAge]:
+    snapshot = latest_snapshot(context)
+    if snapshot is None:
+        return []
+    live = read_live_columns(context, read_data_manifests(context, snapshot))
+    newest = np.full(len(live.partition_rows), _UNKNOWN)
+    np.maximum.at(newest, live.partitions, live.number("_CREATION_TIME", missing=_UNKNOWN))
+    present = np.unique(live.partitions).tolist()
+    fields = context.schema.partition_fields
+    ages = []
+    for position in present:
+        row = live.partition_rows[position]
+        values = deserialize(row, [f.type for f in fields])
+        texts = tuple(None if v is None else format_plain_text(v, f.type) for v, f in zip(values, fields, strict=True))
+        updated = int(newest[position])
+        ages.append(PartitionAge(row, texts, None if updated == _UNKNOWN else updated))
+    return ages
+
+
+def to_partition_retention(
+    table: TableDefinition, millis: int | None, at_most: int | None
+) -> PartitionRetention | None:
+    """Return the rules of the table's options with another age or number.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table.
+    millis : int, optional
+        The age at which a partition expires, in milliseconds.
+    at_most : int, optional
+        The largest number of partitions that one call drops.
+
+    Returns
+    -------
+    PartitionRetention or None
+        None if neither the options nor `millis` give an age.
+    """
+    options = {} if millis is None else {"partition.expiration-time": f"{millis} ms"}
+    retention = PartitionRetention.of(table.options.with_values(options))
+    return retention if retention is None or at_most is None else evolve(retention, at_most=at_most)

@@ -1,0 +1,207 @@
+"""Expire snapshots: delete the oldest, and the files that only they reference.
+
+Invariant: a snapshot file is deleted before its data, so a new reader never opens a half-deleted snapshot. Hints are
+written before data is deleted. A crash leaves only orphan files. File names are never reused, and references are read
+again at the end. So an expirer that stalls and continues deletes only what has expired anyway.
+
+Snapshot ids are reused after a rollback. So the expirer checks, under the commit lock and before it deletes snapshot
+files, that the oldest snapshot that stays is unchanged. Without a commit lock, as on object stores, a rollback between
+this check and the deletion is not detected.
+
+Source: `ExpireSnapshotsImpl`, which deletes data first and has no such check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from attrs import frozen
+
+from paimon.domain.maintenance.snapshot_expiry import (
+    ExpiryRange,
+    Retention,
+    find_expirable,
+    find_first_retained,
+    has_decoupled_changelogs,
+)
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.expire.decoupled_changelogs import decouple_changelogs
+from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_snapshots
+from paimon.operations.expire.references import Reference, read_all_references, read_branches, read_nearby_references
+from paimon.operations.metadata.consumers import earliest_consumer_snapshot
+from paimon.operations.metadata.snapshots import (
+    earliest_snapshot_id,
+    find_snapshot,
+    latest_snapshot,
+    read_earliest_hint,
+    snapshot_ids,
+)
+from paimon.operations.table_context import TableContext
+
+_BATCH_SNAPSHOTS = 50
+"""Snapshot files deleted together, before their data. A crash leaves at most the data of so many as orphan files."""
+
+
+@frozen
+class Expired:
+    """What an expiry deleted.
+
+    Parameters
+    ----------
+    first, until : int
+        The ids from `first` (inclusive) to `until` (exclusive) are gone.
+    snapshots, files : int
+        How many snapshots or changelogs, and how many of their files, were deleted.
+    """
+
+    first: int
+    until: int
+    snapshots: int = 0
+    files: int = 0
+
+
+def expire_snapshots(
+    context: TableContext,
+    retention: Retention | None = None,
+    everything: bool = False,
+    known_latest: int | None = None,
+) -> Expired:
+    """Expire the oldest snapshots.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    retention : Retention, optional
+        How many are kept and for how long; by default as the options of the table define.
+    everything : bool
+        Find the oldest snapshot by listing, and check all references that stay. Otherwise only the nearest references
+        are checked. This is faster, and sufficient unless branches were replaced.
+    known_latest : int, optional
+        The id of a snapshot that was the latest a moment ago, if the caller knows one.
+
+    Returns
+    -------
+    Expired
+        The ids that are gone, and how many files were deleted.
+
+    Raises
+    ------
+    InvalidRequest
+        The numbers of the retention contradict each other.
+    CorruptTable, StorageError
+        A reference that stays cannot be read; no data file was deleted.
+    """
+    rules = retention or Retention.of_snapshots(context.options)
+    rules.check()
+    latest = latest_snapshot(context) if known_latest is None else None
+    latest_id = known_latest if latest is None else latest.id
+    earliest = _find_earliest(context, everything)
+    if latest_id is None or earliest is None:
+        return Expired(1, 1)
+    until = _find_end(context, rules, earliest, latest_id)
+    done = Expired(earliest, until)
+    read_staying = partial(_read_staying_references, context, until) if everything else _return_no_references
+    staying = read_staying() if until > earliest else []
+    for first in range(earliest, until, _BATCH_SNAPSHOTS):
+        part = _expire(context, range(first, min(first + _BATCH_SNAPSHOTS, until)), staying, read_staying)
+        if part.until == first:
+            return Expired(earliest, first, done.snapshots, done.files)
+        done = Expired(earliest, until, done.snapshots + part.snapshots, done.files + part.files)
+        context.engine.observer.progress("expiring snapshots", part.until - earliest, until - earliest)
+    return done
+
+
+def _find_earliest(context: TableContext, by_listing: bool) -> int | None:
+    if not by_listing:
+        return earliest_snapshot_id(context)
+    ids = snapshot_ids(context)
+    return ids[0] if ids else None
+
+
+def _find_end(context: TableContext, rules: Retention, earliest: int, latest: int) -> int:
+    """Return the first id that stays; consumers are read only if a snapshot would expire without them."""
+    reach = find_expirable(rules, earliest, latest)
+    if reach.last <= earliest:
+        return earliest
+    if context.files.status(context.paths.earliest_hint) is None:  # later expiries need not list snapshots
+        context.files.replace(context.paths.earliest_hint, str(earliest).encode())
+    until = find_first_retained(reach, rules, _read_ages(context, reach), context.engine.clock.now_millis())
+    if until <= earliest or context.options.consumer_changelog_only:
+        return until
+    limited = find_expirable(rules, earliest, latest, earliest_consumer_snapshot(context))
+    return min(until, max(limited.last, earliest))
+
+
+def _read_ages(context: TableContext, reach: ExpiryRange) -> Iterator[tuple[int, int]]:
+    for snapshot_id in range(reach.aged, reach.last):
+        successor = find_snapshot(context, snapshot_id + 1)
+        if successor is not None:
+            yield snapshot_id, successor.time_millis
+
+
+def _expire(
+    context: TableContext,
+    ids: range,
+    staying: Sequence[Reference],
+    read_staying: Callable[[], Sequence[Reference]],
+) -> Expired:
+    stays = _find_first_staying(context, ids.stop)  # fails before a deletion if a reference that stays cannot be read
+    if stays is None:
+        return Expired(ids.start, ids.start)
+    expired = [s for i in ids if (s := find_snapshot(context, i)) is not None]
+    keeps = has_decoupled_changelogs(context.options)
+    if keeps:
+        expired = decouple_changelogs(context, expired)
+    files_to_delete = find_files_of_snapshots(context, expired, stays if stays.id == ids.stop else None, keeps)
+    if not _delete_snapshot_files(context, expired, stays):
+        return Expired(ids.start, ids.start)
+    _write_earliest_hint(context, ids.stop)
+    references = [*read_nearby_references(context, ids.start, ids.stop), *staying]
+    files = delete_unreferenced_files(
+        context,
+        files_to_delete,
+        references,
+        lambda: [*read_nearby_references(context, ids.start, ids.stop), *read_staying()],
+    )
+    return Expired(ids.start, ids.stop, len(expired), files)
+
+
+def _find_first_staying(context: TableContext, first: int) -> Snapshot | None:
+    """Return the first snapshot that stays, after all references near it were read."""
+    near = read_nearby_references(context, first, first)
+    mine = (h.snapshot for h in near if h.path == context.paths.snapshot(h.snapshot.id))
+    return min((s for s in mine if s.id >= first), key=lambda s: s.id, default=None)
+
+
+def _delete_snapshot_files(context: TableContext, expired: Sequence[Snapshot], stays: Snapshot) -> bool:
+    """Delete snapshot files under the commit lock, and return whether this was done.
+
+    It is not done if a rollback or a faster expirer has replaced or deleted the first snapshot that stays.
+    """
+    with context.engine.snapshots.lock(context.paths):
+        current = find_snapshot(context, stays.id)
+        if current is None or not current.is_same(stays):
+            return False
+        for snapshot in expired:
+            context.files.delete([context.paths.snapshot(snapshot.id)])
+    return True
+
+
+def _write_earliest_hint(context: TableContext, first: int) -> None:
+    """Write the EARLIEST hint, unless another process has expired more in the meantime."""
+    hint = read_earliest_hint(context)
+    if hint is None or hint < first:
+        context.files.replace(context.paths.earliest_hint, str(first).encode())
+
+
+def _return_no_references() -> list[Reference]:
+    return []
+
+
+def _read_staying_references(context: TableContext, until: int) -> list[Reference]:
+    """Return all references except the snapshots that expire."""
+    references = read_all_references(read_branches(context))
+    mine = context.paths.snapshots + "/"
+    return [h for h in references if not (h.path.startswith(mine) and h.snapshot.id < until)]

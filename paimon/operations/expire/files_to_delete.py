@@ -1,0 +1,257 @@
+"""Find the files that expired snapshots, changelogs and deleted tags referenced, and delete those that nothing needs.
+
+Invariant: only files without a reference are deleted. References are read after the expired objects are gone. So a tag
+or branch that is created concurrently either is seen here, or fails because its snapshot is gone. Missing metadata
+leaves files behind; it never deletes too many.
+
+Source: `SnapshotDeletion`, `ChangelogDeletion`, `TagDeletion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+from attrs import Factory, frozen
+
+from paimon.domain.errors import CorruptTable
+from paimon.domain.maintenance.deleted_files import FileKey, added_files, dropped_files
+from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.manifest.entry_columns import entry_columns
+from paimon.domain.paths import check_within, join_path
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.expire.referenced_files import find_referenced_files
+from paimon.operations.expire.references import Reference
+from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.index_manifest import index_path
+from paimon.operations.metadata.manifests import (
+    read_data_manifests,
+    read_index_manifest,
+    read_live_entries,
+    read_manifest_columns,
+    read_manifest_list,
+    to_entries,
+)
+from paimon.operations.table_context import TableContext
+
+
+@frozen(eq=False)
+class FilesToDelete:
+    """Files that may not be needed any more.
+
+    Parameters
+    ----------
+    data : dict of FileKey to None
+        Data files, in order.
+    metadata : dict of str to str
+        The names of metadata files, by path.
+    """
+
+    data: dict[FileKey, None] = Factory(dict)
+    metadata: dict[str, str] = Factory(dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no files."""
+        return not (self.data or self.metadata)
+
+
+def find_files_of_snapshots(
+    context: TableContext, expired: Sequence[Snapshot], following: Snapshot | None, keeps_changelogs: bool
+) -> FilesToDelete:
+    """Return the files that only expired snapshots may reference.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    expired : sequence of Snapshot
+        The expired snapshots, ascending.
+    following : Snapshot, optional
+        The next snapshot, if it stays.
+    keeps_changelogs : bool
+        Changelogs live longer than snapshots: changelog files stay, and without a changelog producer the deltas stay.
+
+    Returns
+    -------
+    FilesToDelete
+        Files to check against all references.
+    """
+    found = FilesToDelete()
+    appends_are_changes = keeps_changelogs and context.options.changelog_producer == "none"
+    deltas: list[list[ManifestEntry]] = []
+    snapshots = (*expired, *([following] if following else []))
+    for delta in _read_entries(context, [s.delta_manifest_list for s in snapshots]):
+        if delta is None:
+            deltas.clear()  # it may have added files again that earlier deltas removed
+        else:
+            deltas.append(delta)
+    found.data.update(dropped_files(deltas, spare_appended=appends_are_changes))
+    if not keeps_changelogs:
+        _add_changelogs(context, found, expired)
+    for snapshot in expired:
+        if not appends_are_changes:
+            _add_lists(context, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
+        _add_index_and_statistics(context, found, snapshot)
+    return found
+
+
+def find_files_of_changelogs(context: TableContext, expired: Sequence[Snapshot]) -> FilesToDelete:
+    """Return the files that only expired changelogs may reference."""
+    found = FilesToDelete()
+    _add_changelogs(context, found, expired)
+    without = [s for s in expired if s.changelog_manifest_list is None]
+    for snapshot in without:
+        _add_lists(context, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
+    deltas = _read_entries(context, [s.delta_manifest_list for s in without]) if without else []
+    found.data.update(dropped_files(delta for delta in deltas if delta is not None))
+    return found
+
+
+def find_files_of_tag(context: TableContext, snapshot: Snapshot) -> FilesToDelete:
+    """Return the files that only a deleted tag may reference; its snapshot is gone too."""
+    found = FilesToDelete()
+    try:
+        live = read_live_entries(context, read_data_manifests(context, snapshot))
+    except CorruptTable:
+        live = []
+    found.data.update(added_files(live))
+    _add_lists(context, found, [snapshot.base_manifest_list, snapshot.delta_manifest_list])
+    _add_index_and_statistics(context, found, snapshot)
+    return found
+
+
+def delete_unreferenced_files(
+    context: TableContext,
+    files_to_delete: FilesToDelete,
+    references: Sequence[Reference],
+    read_again: Callable[[], Sequence[Reference]],
+) -> int:
+    """Delete the files that no reference needs, data files first.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    files_to_delete : FilesToDelete
+        The files to check.
+    references : sequence of Reference
+        The references that can need them.
+    read_again : callable
+        Returns the current references; called if a reference disappears during the check.
+
+    Returns
+    -------
+    int
+        How many files were deleted.
+    """
+    if files_to_delete.is_empty:
+        return 0
+    keys, paths = list(files_to_delete.data), list(files_to_delete.metadata)
+    names = [key[3] for key in keys] + [files_to_delete.metadata[path] for path in paths]
+    unique_names = pa.array(names, pa.string()).dictionary_encode()
+    partitions = frozenset(key[0] for key in keys)
+    places = unique_names.indices.to_numpy(zero_copy_only=False)
+    needed = find_referenced_files(references, unique_names.dictionary, read_again, partitions)[places]
+    unneeded = np.flatnonzero(~needed)
+    data_files = [keys[i] for i in unneeded if i < len(keys)]
+    files = _to_paths(context.table, data_files)
+    files += [paths[i - len(keys)] for i in unneeded if i >= len(keys)]
+    if files:
+        delete_files(context.engine, files)
+    if context.options.snapshot_clean_empty_directories:
+        _delete_empty_directories_of(context, data_files)
+    return len(files)
+
+
+def _read_entries(context: TableContext, lists: Sequence[str]) -> list[list[ManifestEntry] | None]:
+    """Return the entries of each manifest list, in order; None for a list that cannot be read."""
+    try:
+        return list(_read_entries_at_once(context, lists))
+    except CorruptTable:
+        if len(lists) == 1:
+            return [None]
+        return [_read_entries(context, [name])[0] for name in lists]
+
+
+def _read_entries_at_once(context: TableContext, lists: Sequence[str]) -> Iterator[list[ManifestEntry]]:
+    manifests = [[m.file_name for m in read_manifest_list(context, name)] for name in lists]
+    parts = read_manifest_columns(context, [name for names in manifests for name in names])
+    entries = iter(to_entries(entry_columns(parts)))
+    counts = iter([count for part in parts for count in part.counts])
+    for names in manifests:
+        yield list(islice(entries, sum(islice(counts, len(names)))))
+
+
+def _add_changelogs(context: TableContext, found: FilesToDelete, expired: Sequence[Snapshot]) -> None:
+    lists = [s.changelog_manifest_list for s in expired if s.changelog_manifest_list is not None]
+    for entries in _read_entries(context, lists) if lists else ():
+        found.data.update(added_files(entries or ()))
+    _add_lists(context, found, lists)
+
+
+def _add_lists(context: TableContext, found: FilesToDelete, lists: Iterable[str]) -> None:
+    for name in lists:
+        try:
+            manifests = [m.file_name for m in read_manifest_list(context, name)]
+        except CorruptTable:
+            manifests = []
+        found.metadata.update({context.paths.manifest(n): n for n in (name, *manifests)})
+
+
+def _add_index_and_statistics(context: TableContext, found: FilesToDelete, snapshot: Snapshot) -> None:
+    if snapshot.index_manifest is not None:
+        source = context.paths.manifest(snapshot.index_manifest)
+        try:
+            entries = read_index_manifest(context, snapshot.index_manifest)
+            found.metadata.update({index_path(context.table, entry, source): entry.file_name for entry in entries})
+        except CorruptTable:
+            pass
+        found.metadata[source] = snapshot.index_manifest
+    if snapshot.statistics is not None:
+        found.metadata[context.paths.statistics(snapshot.statistics)] = snapshot.statistics
+
+
+def _to_paths(table: TableDefinition, keys: Sequence[FileKey]) -> list[str]:
+    """Return the paths of data files; files outside the allowed roots are left out."""
+    roots = (table.location, *table.allowed_roots)
+    buckets = BucketPaths.of(table)
+    directories = {k[:3]: k[2] if k[2] is not None else buckets.directory(k[0], k[1]) for k in keys}
+    allowed = {place: directory for place, directory in directories.items() if _is_within(directory, roots)}
+    return [join_path(allowed[key[:3]], key[3]) for key in keys if key[:3] in allowed]
+
+
+def _is_within(directory: str, roots: Sequence[str]) -> bool:
+    try:
+        check_within(directory, roots, directory)
+    except CorruptTable:
+        return False
+    return True
+
+
+def _delete_empty_directories_of(context: TableContext, keys: Sequence[FileKey]) -> None:
+    """Delete the directories of buckets and partitions that are empty."""
+    buckets = BucketPaths.of(context.table)
+    level = {buckets.directory(key[0], key[1]) for key in keys if key[2] is None}
+    delete_empty_directories(context, level)
+
+
+def delete_empty_directories(context: TableContext, directories: Collection[str]) -> None:
+    """Delete the empty directories of buckets, then the empty ones of partitions above them.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    directories : collection of str
+        Directories of buckets.
+    """
+    level = set(directories)
+    for _ in range(1 + len(context.schema.partition_keys)):
+        if level:
+            context.files.delete(sorted(level))
+        level = {d.rpartition("/")[0] for d in level if context.files.status(d) is None}

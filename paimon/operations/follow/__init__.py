@@ -1,1 +1,0 @@
-"""Following a table: its changes as they are committed."""

@@ -1,0 +1,154 @@
+"""Check the contents of the newest states: the manifest entries and, in a deep check, the data files.
+
+Invariant: row counts add up, and levels do not overlap. Each file has the recorded number of rows, keys in order and
+within their bounds, and the recorded sequence numbers and statistics. So a merge returns each key once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+from attrs import evolve
+
+from paimon.domain.errors import PaimonError
+from paimon.domain.maintenance.fault import Fault, FaultKind
+from paimon.domain.maintenance.layout_check import bucket_counts, file_faults, find_overlaps, group_by_bucket
+from paimon.domain.manifest.entries import ManifestEntry
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.data_types import DataType
+from paimon.operations.data_files.read_data_file import Bucket
+from paimon.operations.fsck.deletion_vector_checks import check_deletion_vectors
+from paimon.operations.fsck.file_content import BucketPlacement, FileContent
+from paimon.operations.fsck.hash_index_checks import HashIndexCheck, HashPlacement
+from paimon.operations.fsck.key_checks import KeyCheck
+from paimon.operations.fsck.metadata_checks import Metadata
+from paimon.operations.fsck.states import Findings, State, to_fault
+from paimon.operations.metadata.manifests import read_live_entries
+from paimon.operations.metadata.schemas import load_schema
+
+
+class ContentCheck:
+    """Check the live files of the newest snapshots and of the tags; a state machine.
+
+    Parameters
+    ----------
+    findings : Findings
+        The states; faults are added to it.
+    metadata : Metadata
+        The manifests of the states.
+    deep : bool
+        Read the data files.
+    """
+
+    def __init__(self, findings: Findings, metadata: Metadata, deep: bool) -> None:
+        self._findings = findings
+        self._metadata = metadata
+        self._deep = deep
+        self._read: set[str] = set()
+        self.rows = 0
+
+    def run(self) -> None:
+        """Check all states."""
+        for index, state in enumerate(self._findings.states):
+            if index not in self._metadata.contents:
+                continue
+            self._check_delta_count(index, state)
+            if not state.is_end:
+                continue
+            path = state.context.paths.manifest(state.snapshot.base_manifest_list)
+            self._findings.attempt(path, [state.name], partial(self._check_state, index, state))
+
+    def _check_state(self, index: int, state: State) -> None:
+        entries = read_live_entries(state.context, self._metadata.contents[index])
+        rows, recorded = sum(e.file.row_count for e in entries), state.snapshot.total_record_count
+        if recorded is not None and recorded != rows:
+            self._add_count_fault(state, f"records {recorded} rows in total; its files have {rows}")
+        types = _get_key_types(state.context.table)
+        buckets = BucketPaths.of(state.context.table)
+        for (partition, bucket), files in group_by_bucket(entries).items():
+            directory = buckets.directory(partition, bucket)
+            for file in files:
+                for reason in file_faults(file, types if bucket >= 0 else []):
+                    self._add_layout_fault(state, f"{directory}/{file.file_name}", reason)
+            if types and bucket >= 0:
+                for first, second in find_overlaps(files, types):
+                    reason = f"{first.file_name} and {second.file_name} overlap in level {first.level}"
+                    self._add_layout_fault(state, directory, reason)
+        for partition, counts in bucket_counts(entries).items():
+            numbers = ", ".join(map(str, sorted(counts)))
+            self._add_layout_fault(
+                state,
+                buckets.directory(partition, 0).rpartition("/")[0],
+                f"has files that record different numbers of buckets: {numbers}",
+            )
+        check_deletion_vectors(self._findings, state, entries, self._deep)
+        hash_index = HashIndexCheck(self._findings, state)
+        hash_index.run(self._deep)
+        if self._deep:
+            self._check_files(state, entries, buckets, hash_index)
+            KeyCheck(self._findings, state).run()
+
+    def _check_files(
+        self, state: State, entries: Sequence[ManifestEntry], directories: BucketPaths, hash_index: HashIndexCheck
+    ) -> None:
+        for done, entry in enumerate(entries):
+            state.context.engine.observer.progress("reading files", done, len(entries))
+            directory = directories.directory(entry.partition, entry.bucket)
+            path = entry.file.external_path or f"{directory}/{entry.file.file_name}"
+            if path in self._read:
+                continue
+            self._read.add(path)
+            try:
+                for reason in self._check_file(state, entry, path, hash_index):
+                    self._findings.faults.append(Fault(FaultKind.CONTENT, path, reason, [state.name]))
+            except PaimonError as error:
+                self._findings.faults.append(to_fault(error, path, [state.name]))
+
+    def _check_file(self, state: State, entry: ManifestEntry, path: str, hash_index: HashIndexCheck) -> Iterator[str]:
+        directory = path.rpartition("/")[0]
+        split = DataSplit(0, entry.partition, entry.bucket, entry.total_buckets, directory, (entry.file,))
+        written = load_schema(state.context.engine, state.context.paths, entry.file.schema_id)
+        context = state.context.with_table(evolve(state.context.table, schema=written))
+        keys = written.key_fields if _get_key_types(state.context.table) and entry.bucket >= 0 else ()
+        placement: BucketPlacement | HashPlacement | None
+        placement = BucketPlacement.of(context.table, entry)
+        if placement is None and entry.total_buckets < 1 and entry.bucket >= 0:
+            placement = hash_index.find_placement(entry.partition, entry.bucket)
+        content = FileContent(Bucket.of(context, split), entry.file, keys, placement)
+        yield from content.faults()
+        if content.misplaced:
+            reason = f"has {content.misplaced} rows whose key belongs in another bucket"
+            self._findings.faults.append(Fault(FaultKind.PLACE, path, reason, [state.name]))
+        self.rows += content.rows
+
+    def _check_delta_count(self, index: int, state: State) -> None:
+        recorded = state.snapshot.delta_record_count
+        columns = [self._metadata.manifests.get(m.file_name) for m in self._metadata.deltas.get(index, ())]
+        if recorded is None or any(c is None for c in columns):
+            return
+        rows = sum(int(np.where(c.kinds == 0, 1, -1) @ c.number("_ROW_COUNT")) for c in columns if c is not None)
+        if rows != recorded:
+            self._add_count_fault(state, f"records {recorded} more rows than before; its delta has {rows}")
+
+    def _add_count_fault(self, state: State, reason: str) -> None:
+        path = state.context.paths.snapshot(state.snapshot.id)
+        self._findings.faults.append(Fault(FaultKind.COUNT, path, reason, [state.name]))
+
+    def _add_layout_fault(self, state: State, path: str, reason: str) -> None:
+        known = Fault(FaultKind.LAYOUT, path, reason, [state.name])
+        same = [i for i, f in enumerate(self._findings.faults) if (f.path, f.reason) == (path, reason)]
+        if same:
+            old = self._findings.faults[same[0]]
+            self._findings.faults[same[0]] = Fault(old.kind, path, reason, (*old.states, state.name))
+        else:
+            self._findings.faults.append(known)
+
+
+def _get_key_types(table: TableDefinition) -> list[DataType]:
+    """Return the types of the key that orders the files; empty if no key does."""
+    clustered = (table.options.get("pk-clustering-override") or "").strip().lower() == "true"
+    return [] if clustered or not table.schema.primary_keys else [f.type for f in table.schema.key_fields]

@@ -1,0 +1,217 @@
+"""Find the states of a table for a check; what cannot be read is a fault, and the check continues.
+
+Invariant: snapshot ids have no gap, and hints are never ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from attrs import field, frozen
+
+from paimon.domain.errors import CorruptTable, NotFound, PaimonError, StorageError, Unsupported
+from paimon.domain.json_text import HINT_FILE
+from paimon.domain.maintenance.fault import Fault, FaultKind
+from paimon.domain.paths import MAIN_BRANCH
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.snapshot_json import parse_hint
+from paimon.operations.commit.lineage import find_detached_snapshots
+from paimon.operations.expire.references import ReferencedPart, find_branch, list_branch_directories
+from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.metadata.snapshots import find_snapshot, load_tag, snapshot_ids, tag_names
+from paimon.operations.read.changes.history import find_changelog, list_changelog_ids
+from paimon.operations.table_context import TableContext
+from paimon.ports.engine import Engine
+
+
+@frozen(eq=False)
+class State:
+    """One state of the table that a file names.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine, and the table on the branch of the state.
+    snapshot : Snapshot
+        The snapshot.
+    path : str
+        The file that names it.
+    name : str
+        ``snapshot 7``, ``tag release``, ``changelog 3``; with its branch if that is not main.
+    part : ReferencedPart
+        What the state needs of its snapshot.
+    is_end : bool
+        The newest state of its branch, or a tag: its entries are checked one by one.
+    """
+
+    context: TableContext
+    snapshot: Snapshot
+    path: str
+    name: str
+    part: ReferencedPart
+    is_end: bool
+
+
+@frozen(eq=False)
+class Findings:
+    """The states of a table, and the faults found so far.
+
+    Parameters
+    ----------
+    states : list of State
+        The states of all branches.
+    faults : list of Fault
+        The faults; each check adds to it.
+    branches : list of (TableContext, str)
+        The context of the table on each branch, and the text that is appended to the names of its states.
+    """
+
+    states: list[State] = field(factory=list)
+    faults: list[Fault] = field(factory=list)
+    branches: list[tuple[TableContext, str]] = field(factory=list)
+
+    def attempt(self, path: str, states: Sequence[str], check: Callable[[], object]) -> bool:
+        """Run a check, and record its error as a fault.
+
+        Parameters
+        ----------
+        path : str
+            The file that is checked.
+        states : sequence of str
+            The names of the states that need the file.
+        check : callable
+            The check, without arguments.
+
+        Returns
+        -------
+        bool
+            Whether there was no error.
+        """
+        try:
+            check()
+        except PaimonError as error:
+            self.faults.append(to_fault(error, path, states))
+            return False
+        return True
+
+
+def to_fault(error: PaimonError, path: str, states: Sequence[str]) -> Fault:
+    """Convert an error of a read to a fault.
+
+    Parameters
+    ----------
+    error : PaimonError
+        The error.
+    path : str
+        The file that was read, if the error does not name one.
+    states : sequence of str
+        The names of the states that need the file.
+
+    Returns
+    -------
+    Fault
+        Its kind says whether the file is missing, unreadable or not supported.
+    """
+    if isinstance(error, Unsupported):
+        return Fault(FaultKind.UNCHECKED, path, error.message, states)
+    missing = isinstance(error, NotFound) or isinstance(error.__cause__, NotFound)
+    reason = error.reason if isinstance(error, CorruptTable | StorageError) else error.message
+    at = error.path if isinstance(error, CorruptTable | StorageError) else path
+    return Fault(FaultKind.MISSING if missing else FaultKind.UNREADABLE, at, reason, states)
+
+
+def find_states(context: TableContext) -> Findings:
+    """Return all states of all branches."""
+    findings = Findings()
+    for branch in [MAIN_BRANCH, *list_branch_directories(context.engine, context.paths)]:
+        where = "" if branch == MAIN_BRANCH else f" of branch {branch}"
+        try:
+            found = context if branch == context.table.branch else find_branch(context, branch)
+        except PaimonError as error:
+            findings.faults.append(to_fault(error, context.paths.branch_directory(branch), [f"branch {branch}"]))
+            continue
+        if found is None:  # directories of an interrupted creation or deletion
+            continue
+        findings.branches.append((found, where))
+        _find_snapshots(found, where, findings)
+        _find_tags(found, where, findings)
+        _find_changelogs(found, where, findings)
+    for state in findings.states:
+        schema_id = state.snapshot.schema_id
+        paths = state.context.paths
+        findings.attempt(paths.schema(schema_id), [state.name], partial(load_schema, context.engine, paths, schema_id))
+    return findings
+
+
+def _find_snapshots(context: TableContext, where: str, findings: Findings) -> None:
+    ids = _list_history(context, where, findings)
+    for done, snapshot_id in enumerate(ids):
+        path, name = context.paths.snapshot(snapshot_id), f"snapshot {snapshot_id}{where}"
+        context.engine.observer.progress("checking snapshots", done, len(ids))
+
+        read = partial(find_snapshot, context, snapshot_id)
+        is_end = snapshot_id == ids[-1]
+        to_state = partial(State, context, path=path, name=name, part=ReferencedPart.ALL, is_end=is_end)
+        findings.attempt(path, [name], partial(_add_state, findings, read, to_state))
+    for missing in sorted(set(range(ids[0], ids[-1])) - set(ids)) if ids else []:
+        if context.files.status(context.paths.snapshot(missing)) is None:
+            reason, name = f"is missing between snapshots {ids[0]} and {ids[-1]}", f"snapshot {missing}{where}"
+            findings.faults.append(Fault(FaultKind.GAP, context.paths.snapshot(missing), reason, [name]))
+    truths = (ids[-1], ids[0]) if ids else (0, 0)
+    hints = (context.paths.latest_hint, context.paths.earliest_hint)
+    findings.faults.extend(find_hint_faults(context.engine, zip(hints, truths, strict=True)))
+
+
+def _list_history(context: TableContext, where: str, findings: Findings) -> tuple[int, ...]:
+    """Return the ids of all snapshots except detached ones, which are faults."""
+    ids = snapshot_ids(context)
+    try:
+        detached = {s.id for s in find_detached_snapshots(context)}
+    except PaimonError:  # an unreadable snapshot is reported by its own check
+        return ids
+    for snapshot_id in detached:
+        reason = "is not part of the history: its writer crashed after publishing it"
+        path, name = context.paths.snapshot(snapshot_id), f"snapshot {snapshot_id}{where}"
+        findings.faults.append(Fault(FaultKind.DETACHED, path, reason, [name]))
+    return tuple(i for i in ids if i not in detached)
+
+
+def find_hint_faults(engine: Engine, hints: Iterable[tuple[str, int]]) -> Iterator[Fault]:
+    """Yield a fault for each hint, a path with the true id, that is ahead of the truth."""
+    for path, truth in hints:
+        try:
+            hint = parse_hint(engine.files.read(path, HINT_FILE.max_bytes))
+        except NotFound:
+            continue
+        except (StorageError, CorruptTable) as error:
+            yield Fault(FaultKind.HINT, path, error.reason)
+            continue
+        if hint is not None and hint > truth:
+            yield Fault(FaultKind.HINT, path, f"names {hint}, but the true id is {truth}")
+
+
+def _find_tags(context: TableContext, where: str, findings: Findings) -> None:
+    for tag in tag_names(context):
+        path, name = context.paths.tag(tag), f"tag {tag}{where}"
+        read = partial(_read_tag, context, tag)
+        to_state = partial(State, context, path=path, name=name, part=ReferencedPart.STATE, is_end=True)
+        findings.attempt(path, [name], partial(_add_state, findings, read, to_state))
+
+
+def _read_tag(context: TableContext, tag: str) -> Snapshot:
+    return load_tag(context, tag).snapshot
+
+
+def _find_changelogs(context: TableContext, where: str, findings: Findings) -> None:
+    for changelog_id in list_changelog_ids(context):
+        path, name = context.paths.changelog(changelog_id), f"changelog {changelog_id}{where}"
+        read = partial(find_changelog, context, changelog_id)
+        to_state = partial(State, context, path=path, name=name, part=ReferencedPart.CHANGES, is_end=False)
+        findings.attempt(path, [name], partial(_add_state, findings, read, to_state))
+
+
+def _add_state(findings: Findings, read: Callable[[], Snapshot | None], to_state: Callable[[Snapshot], State]) -> None:
+    snapshot = read()
+    if snapshot is not None:  # else it expired after the listing
+        findings.states.append(to_state(snapshot))

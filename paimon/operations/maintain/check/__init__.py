@@ -1,1 +1,0 @@
-"""Proving that a table is whole, or naming each fault."""

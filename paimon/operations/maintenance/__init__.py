@@ -1,0 +1,1 @@
+"""Maintenance that runs after a commit."""

@@ -1,0 +1,63 @@
+"""Run the maintenance that follows a commit: automatic tags, then expiry.
+
+Invariant: the order is Java's: create due tags; expire tags, partitions and consumers; then expire snapshots and
+changelogs. A `write-only` table leaves all of this to other processes. A failure never makes the commit a failure;
+it is returned.
+
+Source: `TableCommitImpl.maintain`.
+"""
+
+from __future__ import annotations
+
+from paimon.domain.errors import PaimonError
+from paimon.domain.maintenance.snapshot_expiry import has_decoupled_changelogs
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.operations.expire.expire_changelogs import expire_changelogs
+from paimon.operations.expire.expire_partitions import expire_partitions_if_due
+from paimon.operations.expire.expire_snapshots import expire_snapshots
+from paimon.operations.refs.auto_tags import create_batch_tag, create_due_tags
+from paimon.operations.refs.consumers import expire_consumers
+from paimon.operations.refs.tags import expire_tags
+from paimon.operations.table_context import TableContext
+
+
+def run_maintenance(context: TableContext, snapshot_id: int, commit_identifier: int) -> PaimonError | None:
+    """Run the maintenance that follows a commit.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int
+        The last snapshot of the commit.
+    commit_identifier : int
+        Its commit identifier; batch commits create tags that streaming commits do not.
+
+    Returns
+    -------
+    PaimonError or None
+        The error that stopped the rest; None if nothing failed.
+    """
+    if context.options.write_only:
+        return None
+    try:
+        _run_steps(context, snapshot_id, commit_identifier)
+    except PaimonError as error:
+        context.engine.observer.count("maintenance.failed", 1)
+        return error
+    return None
+
+
+def _run_steps(context: TableContext, snapshot_id: int, commit_identifier: int) -> None:
+    options = context.options
+    create_due_tags(context)
+    if commit_identifier == BATCH_COMMIT_IDENTIFIER:
+        create_batch_tag(context, snapshot_id)
+    if options.tag_time_expire_enabled:
+        expire_tags(context)
+    expire_partitions_if_due(context, snapshot_id)
+    if options.consumer_expiration_millis is not None:
+        expire_consumers(context, context.engine.clock.now_millis() - options.consumer_expiration_millis)
+    expire_snapshots(context, known_latest=snapshot_id)
+    if has_decoupled_changelogs(options):
+        expire_changelogs(context)

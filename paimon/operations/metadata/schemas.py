@@ -1,0 +1,114 @@
+"""Read the schema files of a table.
+
+Invariant: a schema file never changes, but a table may be dropped and created again at the same path. So the file is
+read each time, and its decoded form is cached together with its bytes. A caller that reads many data files loads each
+schema once.
+
+Source: `SchemaManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.json_text import SCHEMA_FILE
+from paimon.domain.paths import TablePaths
+from paimon.domain.schema.schema_json import schema_from_json
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.operations.table_context import TableContext
+from paimon.ports.engine import Engine
+
+_PREFIX = "schema-"
+_CACHE_ENTRY_BYTES = 600
+"""Size of the containers of one cached value."""
+
+
+def schema_ids(engine: Engine, paths: TablePaths) -> tuple[int, ...]:
+    """Return the ids of all schemas of the branch, ascending; empty if there is no table."""
+    names = (status.name for status in engine.files.list(paths.schemas) if not status.is_directory)
+    numbers = (n.removeprefix(_PREFIX) for n in names if n.startswith(_PREFIX))
+    return tuple(sorted(int(n) for n in numbers if n.isascii() and n.isdecimal() and len(n) < 19))
+
+
+def load_schema(engine: Engine, paths: TablePaths, schema_id: int) -> TableSchema:
+    """Read the schema of an id.
+
+    Parameters
+    ----------
+    engine : Engine
+        Reads the file.
+    paths : TablePaths
+        The paths of the table.
+    schema_id : int
+        The id.
+
+    Returns
+    -------
+    TableSchema
+        The schema.
+
+    Raises
+    ------
+    NotFound
+        There is no schema of this id.
+    CorruptTable
+        The file is damaged or contains another id.
+    Unsupported
+        The version of the file is unknown.
+    """
+    path = paths.schema(schema_id)
+    try:
+        data = engine.files.read(path, SCHEMA_FILE.max_bytes)
+    except NotFound as error:
+        raise NotFound("schema", path, hint="the table was dropped, or its directory is incomplete") from error
+    cached = engine.cache.get(path)
+    if isinstance(cached, tuple) and cached[0] == data:
+        return _as_schema(cached[1])
+    schema = schema_from_json(data, path)
+    if schema.id != schema_id:
+        raise CorruptTable(path, f"contains schema {schema.id}")
+    engine.cache.put(path, (data, schema), _CACHE_ENTRY_BYTES + 8 * len(data))
+    return schema
+
+
+def _as_schema(cached: object) -> TableSchema:
+    assert isinstance(cached, TableSchema)
+    return cached
+
+
+def load_schemas(context: TableContext, ids: Iterable[int]) -> dict[int, TableSchema]:
+    """Read several schemas, each once.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    ids : iterable of int
+        The ids; repeated ids are allowed.
+
+    Returns
+    -------
+    dict of int to TableSchema
+        By id, ascending.
+    """
+    return {schema_id: load_schema(context.engine, context.paths, schema_id) for schema_id in sorted(set(ids))}
+
+
+def latest_schema(engine: Engine, paths: TablePaths) -> TableSchema | None:
+    """Read the newest schema; None if there is no table, or if it is dropped during the read.
+
+    Raises
+    ------
+    NotFound
+        A schema file is listed but cannot be found.
+    """
+    ids = schema_ids(engine, paths)
+    while ids:
+        try:
+            return load_schema(engine, paths, ids[-1])
+        except NotFound:
+            listed, ids = ids, schema_ids(engine, paths)
+            if listed == ids:
+                raise
+    return None

@@ -1,0 +1,333 @@
+"""Find and read snapshots and tags.
+
+Invariant: a hint is only a starting point. A missing, stale or wrong hint makes the read slower and does not change the
+result. Files may disappear during a read (expiry deletes ascending ids, rollback descending ones), so a listed snapshot
+that is gone is no error. Snapshots are not cached, because ids are used again after a rollback.
+
+Source: `SnapshotManager`, `HintFileUtils`, `TagManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from paimon.domain.errors import CorruptTable, NotFound, StorageError, did_you_mean
+from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE
+from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
+from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
+from paimon.operations.table_context import TableContext
+from paimon.ports.engine import Engine
+
+_MAX_HINT_STEPS = 64
+_TRIES = 3
+_PREFIX = "snapshot-"
+_TAG_PREFIX = "tag-"
+
+
+def load_snapshot(context: TableContext, snapshot_id: int) -> Snapshot:
+    """Read the snapshot of an id.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int
+        The id.
+
+    Returns
+    -------
+    Snapshot
+        The snapshot.
+
+    Raises
+    ------
+    NotFound
+        It does not exist (any more); the hint names the existing range of ids.
+    CorruptTable
+        The file is truncated or contains another id.
+    """
+    found = find_snapshot(context, snapshot_id)
+    if found is None:
+        raise NotFound("snapshot", str(snapshot_id), hint=_describe_ids(snapshot_ids(context)))
+    return found
+
+
+def find_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | None:
+    """Read the snapshot of an id, if it exists.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int
+        The id.
+
+    Returns
+    -------
+    Snapshot or None
+        None if there is no file.
+    """
+    return read_snapshot_file(context.engine, context.paths.snapshot(snapshot_id), snapshot_id)
+
+
+def read_snapshot_file(engine: Engine, path: str, snapshot_id: int) -> Snapshot | None:
+    """Read the snapshot in a file.
+
+    Parameters
+    ----------
+    engine : Engine
+        Reads the file.
+    path : str
+        The file.
+    snapshot_id : int
+        The id that the file must contain.
+
+    Returns
+    -------
+    Snapshot or None
+        None if there is no such file.
+
+    Raises
+    ------
+    CorruptTable
+        The file is truncated or contains another id.
+    """
+    try:
+        data = engine.files.read(path, SNAPSHOT_FILE.max_bytes)
+    except NotFound:
+        return None
+    snapshot = snapshot_from_json(data, path)
+    if snapshot.id != snapshot_id:
+        raise CorruptTable(path, f"contains snapshot {snapshot.id}")
+    return snapshot
+
+
+def snapshot_ids(context: TableContext) -> tuple[int, ...]:
+    """List the ids of all snapshot files, ascending."""
+    return list_ids(context.engine, context.paths.snapshots, _PREFIX)
+
+
+def list_ids(engine: Engine, directory: str, prefix: str) -> tuple[int, ...]:
+    """List the numbers that follow a prefix in the file names of a directory.
+
+    Parameters
+    ----------
+    engine : Engine
+        Lists the directory.
+    directory : str
+        The directory; a missing one is empty.
+    prefix : str
+        The prefix, for example ``"snapshot-"``.
+
+    Returns
+    -------
+    tuple of int
+        Ascending; other file names are ignored.
+    """
+    names = (status.name for status in engine.files.list(directory))
+    texts = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return tuple(sorted(int(text) for text in texts if text.isdecimal() and len(text) <= 18))
+
+
+def latest_snapshot(context: TableContext) -> Snapshot | None:
+    """Read the newest snapshot; None for a table without one.
+
+    The search begins at the LATEST hint and follows ascending ids. Without a useful hint the snapshots are listed.
+    """
+    hint = read_hint(context.engine, context.paths.latest_hint)
+    found = None if hint is None else find_snapshot(context, hint)
+    for _ in range(_MAX_HINT_STEPS if found is not None else 0):
+        assert found is not None
+        following = find_snapshot(context, found.id + 1)
+        if following is None:
+            return found
+        found = following
+    return _read_newest_listed(context)
+
+
+def _read_newest_listed(context: TableContext) -> Snapshot | None:
+    """Read the newest snapshot of a listing, with retries if it disappears."""
+    for _ in range(_TRIES):
+        ids = snapshot_ids(context)
+        found = find_snapshot(context, ids[-1]) if ids else None
+        if found is not None or not ids:
+            return found
+    raise StorageError(context.paths.snapshots, "the newest listed snapshot does not exist", hint="try again")
+
+
+def earliest_snapshot_id(context: TableContext) -> int | None:
+    """Return the smallest id of an existing snapshot; None for a table without one."""
+    hint = read_earliest_hint(context)
+    if hint is not None:
+        return hint
+    ids = snapshot_ids(context)
+    return ids[0] if ids else None
+
+
+def read_earliest_hint(context: TableContext) -> int | None:
+    """Return the id in the EARLIEST hint, if that snapshot exists."""
+    hint = read_hint(context.engine, context.paths.earliest_hint)
+    return hint if hint is not None and context.files.status(context.paths.snapshot(hint)) is not None else None
+
+
+def snapshots(context: TableContext) -> list[Snapshot]:
+    """Read all existing snapshots, oldest first."""
+    found = (find_snapshot(context, snapshot_id) for snapshot_id in snapshot_ids(context))
+    return [snapshot for snapshot in found if snapshot is not None]
+
+
+def snapshot_before(context: TableContext, timestamp_millis: int) -> Snapshot | None:
+    """Return the last snapshot that was committed at or before a time; commit times must ascend with ids.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    timestamp_millis : int
+        The time in epoch milliseconds.
+
+    Returns
+    -------
+    Snapshot or None
+        None if all snapshots are later.
+    """
+    return _find_last(context, lambda snapshot: snapshot.time_millis <= timestamp_millis)
+
+
+def snapshot_of_watermark(context: TableContext, watermark: int) -> Snapshot | None:
+    """Return the first snapshot with a watermark of at least `watermark`.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    watermark : int
+        Event time in epoch milliseconds.
+
+    Returns
+    -------
+    Snapshot or None
+        None if no watermark is large enough.
+    """
+    return find_first_snapshot(context, lambda snapshot: _watermark_of(snapshot) >= watermark)
+
+
+def find_first_snapshot(context: TableContext, reaches: Callable[[Snapshot], bool]) -> Snapshot | None:
+    """Return the first snapshot that fulfills a condition.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    reaches : callable
+        The condition. If it is true for a snapshot, it must be true for all later ones.
+
+    Returns
+    -------
+    Snapshot or None
+        None if no snapshot fulfills it.
+    """
+    below = _find_last(context, lambda snapshot: not reaches(snapshot))
+    ids = snapshot_ids(context)
+    after = [snapshot_id for snapshot_id in ids if below is None or snapshot_id > below.id]
+    return find_snapshot(context, after[0]) if after else None
+
+
+def _watermark_of(snapshot: Snapshot) -> int:
+    return NO_WATERMARK if snapshot.watermark is None else snapshot.watermark
+
+
+def _find_last(context: TableContext, condition: Callable[[Snapshot], bool]) -> Snapshot | None:
+    """Return the last snapshot that fulfills a condition, by bisection.
+
+    The condition must be true for all ids up to some id, and false after it.
+    """
+    ids = list(snapshot_ids(context))
+    best: Snapshot | None = None
+    low, high = 0, len(ids)
+    while low < high:
+        middle = (low + high) // 2
+        snapshot = find_snapshot(context, ids[middle])
+        if snapshot is None:  # deleted after the listing
+            del ids[middle]
+            high -= 1
+        elif condition(snapshot):
+            best, low = snapshot, middle + 1
+        else:
+            high = middle
+    return best
+
+
+def tag_names(context: TableContext) -> tuple[str, ...]:
+    """List the names of all tags, in alphabetical order."""
+    files = (status for status in context.files.list(context.paths.tags) if not status.is_directory)
+    return tuple(sorted(f.name.removeprefix(_TAG_PREFIX) for f in files if f.name.startswith(_TAG_PREFIX)))
+
+
+def load_tag(context: TableContext, name: str) -> Tag:
+    """Read the tag of a name.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The tag.
+
+    Returns
+    -------
+    Tag
+        The tag.
+
+    Raises
+    ------
+    NotFound
+        There is no tag of this name; the hint names the most similar one.
+    """
+    found = find_tag(context, name)
+    if found is None:
+        raise NotFound("tag", name, hint=did_you_mean(name, tag_names(context)))
+    return found
+
+
+def find_tag(context: TableContext, name: str) -> Tag | None:
+    """Read the tag of a name, if it exists.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The tag.
+
+    Returns
+    -------
+    Tag or None
+        None if there is no file.
+    """
+    path = context.paths.tag(name)
+    try:
+        data = context.files.read(path, SNAPSHOT_FILE.max_bytes)
+    except NotFound:
+        return None
+    return tag_from_json(name, data, path)
+
+
+def tags(context: TableContext) -> list[Tag]:
+    """Read all tags, in alphabetical order; an unreadable tag is an error, and never means that there is no tag."""
+    found = (find_tag(context, name) for name in tag_names(context))
+    return [tag for tag in found if tag is not None]
+
+
+def read_hint(engine: Engine, path: str) -> int | None:
+    """Return the id in a hint file; None if there is no such file, or if it is not a valid hint."""
+    try:
+        return parse_hint(engine.files.read(path, HINT_FILE.max_bytes))
+    except (NotFound, StorageError, CorruptTable):
+        return None
+
+
+def _describe_ids(ids: Sequence[int]) -> str:
+    if not ids:
+        return "the table has no snapshot"
+    return f"available are {ids[0]} to {ids[-1]}"

@@ -1,0 +1,163 @@
+"""Set and delete consumers.
+
+Invariant: the smallest next snapshot of all consumers and all later ones do not expire. A file that cannot be read is
+an error, and never means that there is no consumer.
+
+Source: `ConsumerManager`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
+from paimon.domain.json_text import dump_json
+from paimon.operations.metadata.consumers import consumer_name, consumer_path, consumer_statuses
+from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_snapshot
+from paimon.operations.table_context import TableContext
+
+STATE_SUFFIX = ".state"
+"""Suffix of a second consumer, whose file stores a state of the first one."""
+
+
+def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None:
+    """Set the next snapshot of a consumer; create the consumer if it does not exist.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The consumer.
+    next_snapshot : int
+        Id of an existing snapshot, or the id after the newest one.
+
+    Raises
+    ------
+    InvalidRequest
+        The snapshot has expired, or its id is larger than the next one.
+    NotFound
+        The snapshot expired during the call; the consumer file was written.
+    """
+    latest = latest_snapshot(context)
+    last = latest.id + 1 if latest else 1
+    first = earliest_snapshot_id(context) or 1
+    if not isinstance(next_snapshot, int) or not first <= next_snapshot <= last:
+        raise InvalidRequest(
+            f"Consumer {name!r} cannot start at snapshot {next_snapshot}",
+            subject=name,
+            hint=f"give a snapshot id from {first} to {last}",
+        )
+    record_consumer(context, name, next_snapshot)
+    # Expiry reads the consumers and then deletes snapshots: a reset between the two must be reported.
+    if next_snapshot < last and context.files.status(context.paths.snapshot(next_snapshot)) is None:
+        raise NotFound(
+            "snapshot", str(next_snapshot), hint=f"it expired during the call; set consumer {name!r} to a later one"
+        )
+
+
+def record_consumer(context: TableContext, name: str, next_snapshot: int) -> None:
+    """Write the next snapshot of a consumer, in place of an earlier value.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The consumer.
+    next_snapshot : int
+        Id of the next snapshot that the consumer reads.
+    """
+    with context.files.create(consumer_path(context.paths, name)) as file:
+        file.write(dump_json({"nextSnapshot": next_snapshot}))
+
+
+def forget_consumer(context: TableContext, name: str) -> None:
+    """Delete the file of a consumer, if it exists.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The consumer.
+    """
+    context.files.delete([consumer_path(context.paths, name)])
+
+
+def delete_consumer(context: TableContext, name: str) -> None:
+    """Delete a consumer and its state.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The consumer.
+
+    Raises
+    ------
+    NotFound
+        There is no consumer of this name; the hint names the most similar one.
+    """
+    path = consumer_path(context.paths, name)
+    if context.files.status(path) is None:
+        known = [consumer_name(s) for s in consumer_statuses(context)]
+        raise NotFound("consumer", name, hint=did_you_mean(name, known))
+    context.files.delete([path, path + STATE_SUFFIX])
+
+
+def clear_consumers(context: TableContext, including: str = ".*", excluding: str | None = None) -> list[str]:
+    """Delete the consumers whose whole name matches one pattern and not the other.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    including : str
+        Regular expression of the names to delete.
+    excluding : str, optional
+        Regular expression of names to leave.
+
+    Returns
+    -------
+    list of str
+        The names of the deleted consumers.
+
+    Raises
+    ------
+    InvalidRequest
+        A pattern is not a regular expression.
+    """
+    try:
+        wanted, excluded = re.compile(including), None if excluding is None else re.compile(excluding)
+    except re.error as error:
+        raise InvalidRequest(
+            f"Pattern {error.pattern!r} is not a regular expression: {error}", subject="including"
+        ) from error
+    matching = [s for s in consumer_statuses(context) if wanted.fullmatch(consumer_name(s))]
+    matching = [s for s in matching if excluded is None or not excluded.fullmatch(consumer_name(s))]
+    context.files.delete([s.path for s in matching])
+    return [consumer_name(s) for s in matching]
+
+
+def expire_consumers(context: TableContext, older_than_millis: int) -> list[str]:
+    """Delete the consumers whose file was not written since a time.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    older_than_millis : int
+        The time in epoch milliseconds.
+
+    Returns
+    -------
+    list of str
+        The names of the deleted consumers.
+    """
+    old = [
+        s for s in consumer_statuses(context) if s.modified_millis is not None and s.modified_millis < older_than_millis
+    ]
+    context.files.delete([s.path for s in old])
+    return [consumer_name(s) for s in old]

@@ -1,0 +1,199 @@
+"""Roll a table back: make an earlier state the latest one, and delete all later snapshots and tags.
+
+Invariant: snapshots are deleted from the newest on, together with the LATEST hint, under one commit lock. After a crash
+the table is at one of its states, and the same call completes the rollback. Only metadata is deleted; the data files
+become orphans.
+
+Source: `RollbackHelper`, `AbstractFileStoreTable.rollbackTo`.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from paimon.domain.errors import CorruptTable, NotFound
+from paimon.domain.paths import join_path
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.snapshot_json import snapshot_to_json
+from paimon.operations.commit.last_commits import forget_last_commit
+from paimon.operations.metadata.snapshots import (
+    find_snapshot,
+    load_snapshot,
+    load_tag,
+    snapshot_before,
+    snapshot_ids,
+    tags,
+)
+from paimon.operations.read.changes.history import (
+    earliest_changelog_hint_path,
+    list_changelog_file_ids,
+    read_earliest_changelog_hint,
+)
+from paimon.operations.table_context import TableContext
+from paimon.ports.files import PutOutcome
+
+
+@frozen
+class RolledBack:
+    """The result of a rollback.
+
+    Attributes
+    ----------
+    snapshot_id : int
+        The snapshot that is the latest now.
+    snapshots : int
+        Number of deleted snapshots.
+    changelogs : int
+        Number of deleted decoupled changelogs.
+    tags : tuple of str
+        Names of the deleted tags.
+    """
+
+    snapshot_id: int
+    snapshots: int = 0
+    changelogs: int = 0
+    tags: tuple[str, ...] = ()
+
+
+def roll_back(
+    context: TableContext, snapshot_id: int | None = None, tag: str | None = None, timestamp_millis: int | None = None
+) -> RolledBack:
+    """Make one state the latest; exactly one of the three parameters selects it.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int, optional
+        Id of a snapshot that exists or that a tag protects.
+    tag : str, optional
+        Name of a tag.
+    timestamp_millis : int, optional
+        Time in epoch milliseconds; selects the last snapshot at or before it.
+
+    Returns
+    -------
+    RolledBack
+        What was deleted.
+
+    Raises
+    ------
+    NotFound
+        There is no such snapshot or tag.
+    CorruptTable
+        A tag of this id contains another snapshot than the snapshot file.
+    """
+    target = _find_target(context, snapshot_id, tag, timestamp_millis)
+    _restore_snapshot(context, target)
+    return delete_after(context, target.id)
+
+
+def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
+    """Delete the snapshots, decoupled changelogs and tags after a snapshot.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot_id : int
+        The snapshot that becomes the latest; 0 deletes all.
+
+    Returns
+    -------
+    RolledBack
+        What was deleted.
+
+    Raises
+    ------
+    NotFound
+        The snapshot expired during the call; a later snapshot is the latest.
+    """
+    paths = context.paths
+    forget_last_commit(context)
+    with context.engine.snapshots.lock(paths):  # so that neither commits nor expiry read an intermediate state
+        later = [i for i in snapshot_ids(context) if i > snapshot_id]
+        for position, newest in reversed(list(enumerate(later))):
+            if snapshot_id and context.files.status(paths.snapshot(snapshot_id)) is None:
+                raise NotFound(
+                    "snapshot", str(snapshot_id), hint="it expired during the call; roll back to a later one"
+                )
+            _delete_newest(context, newest, later[position - 1] if position else snapshot_id)
+    if not later and snapshot_id:
+        context.files.replace(paths.latest_hint, str(snapshot_id).encode())
+    changelogs = delete_changelogs(context, snapshot_id + 1)
+    later_tags = [tag for tag in tags(context) if tag.snapshot.id > snapshot_id]
+    for tag in sorted(later_tags, key=lambda tag: -tag.snapshot.id):
+        context.files.delete([paths.tag(tag.name)])
+    return RolledBack(snapshot_id, len(later), changelogs, tuple(tag.name for tag in later_tags))
+
+
+def _delete_newest(context: TableContext, newest: int, before: int) -> None:
+    """Delete one snapshot. The hint never names a missing snapshot, nor one below a gap in the ids."""
+    if before == newest - 1 and before:
+        context.files.replace(context.paths.latest_hint, str(before).encode())
+        context.files.delete([context.paths.snapshot(newest)])
+    else:  # otherwise readers would stop at the gap below the newest snapshot
+        context.files.delete([context.paths.snapshot(newest)])
+        context.files.replace(context.paths.latest_hint, str(before).encode())
+
+
+def delete_changelogs(context: TableContext, first: int) -> int:
+    """Delete the decoupled changelogs with an id of at least `first`, newest first, and return their number."""
+    ids = list_changelog_file_ids(context)
+    later = [i for i in ids if i >= first]
+    hint = join_path(context.paths.changelogs, "LATEST")
+    earliest = read_earliest_changelog_hint(context)
+    if earliest is not None and earliest > first:  # ids from there on are used again
+        context.files.replace(earliest_changelog_hint_path(context.paths), str(min([first, *ids[:1]])).encode())
+    if later and len(later) < len(ids):
+        context.files.replace(hint, str(max(i for i in ids if i < first)).encode())
+    for newest in reversed(later):
+        context.files.delete([context.paths.changelog(newest)])
+    if later and len(later) == len(ids):
+        context.files.delete([hint, earliest_changelog_hint_path(context.paths)])
+    return len(later)
+
+
+def _find_target(
+    context: TableContext, snapshot_id: int | None, tag: str | None, timestamp_millis: int | None
+) -> Snapshot:
+    """Return the snapshot that the three parameters of `roll_back` select."""
+    if tag is not None:
+        return load_tag(context, tag).snapshot
+    if timestamp_millis is not None:
+        found = snapshot_before(context, timestamp_millis)
+        if found is None:
+            raise NotFound("snapshot at or before", str(timestamp_millis), hint="list them with table.snapshots()")
+        return found
+    assert snapshot_id is not None
+    found = find_snapshot(context, snapshot_id)
+    if found is not None:
+        return found
+    tagged = (t.snapshot for t in tags(context) if t.snapshot.id == snapshot_id)
+    return next(tagged, None) or load_snapshot(context, snapshot_id)
+
+
+def drop_expired_changelog(context: TableContext, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot of a tag, without its changelog if that has expired: tags do not protect changelogs."""
+    name = snapshot.changelog_manifest_list
+    is_available = name is None or context.files.status(context.paths.manifest(name)) is not None
+    return snapshot if is_available else drop_changelog(snapshot)
+
+
+def drop_changelog(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot without its changelog."""
+    return evolve(
+        snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
+    )
+
+
+def _restore_snapshot(context: TableContext, target: Snapshot) -> None:
+    """Write the file of an expired snapshot that a tag protects."""
+    stored = find_snapshot(context, target.id)
+    if stored is None:
+        data = snapshot_to_json(drop_expired_changelog(context, target))
+        if context.files.put_if_absent(context.paths.snapshot(target.id), data) is not PutOutcome.CREATED:
+            stored = load_snapshot(context, target.id)
+        context.files.replace(context.paths.earliest_hint, str(target.id).encode())
+    if stored is not None and not stored.is_same(target):
+        raise CorruptTable(context.paths.snapshot(target.id), "contains another snapshot than the tag of this id")

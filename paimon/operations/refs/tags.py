@@ -1,0 +1,382 @@
+"""Create, replace, rename, delete and expire tags, which protect snapshots from expiry.
+
+Invariant: after a tag is written, its snapshot is read again, so tags can be created while snapshots expire. After the
+last tag of an expired snapshot is deleted, the files that only this tag referenced are deleted, too.
+
+Source: `TagManager`, `TagDeletion`, `SuccessFileTagCallback`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from attrs import evolve
+
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, StorageError
+from paimon.domain.json_text import DETAIL_FILE, SNAPSHOT_FILE, dump_json, load_object
+from paimon.domain.maintenance.tag_expiry import AutoTags, expired_tags, format_local_time
+from paimon.domain.options.validate import check_stored_options
+from paimon.domain.paths import TablePaths, join_path
+from paimon.domain.snapshot.snapshot import Snapshot, Tag
+from paimon.domain.snapshot.snapshot_json import tag_to_json
+from paimon.domain.text_checks import check_text
+from paimon.domain.whitespace import is_blank
+from paimon.operations.compact.zones import to_local_millis
+from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_tag
+from paimon.operations.expire.references import Reference, read_changelog_references, read_nearby_references
+from paimon.operations.metadata.snapshots import (
+    find_first_snapshot,
+    find_snapshot,
+    find_tag,
+    latest_snapshot,
+    load_snapshot,
+    load_tag,
+    tag_names,
+    tags,
+)
+from paimon.operations.table_context import TableContext
+from paimon.ports.engine import Engine
+from paimon.ports.files import PutOutcome
+
+_SUCCESS_FILES = "tag-success-file"
+
+
+def create_tag(
+    context: TableContext,
+    name: str,
+    snapshot_id: int | None = None,
+    retained_millis: int | None = None,
+    exist_ok: bool = False,
+) -> Tag:
+    """Create a tag of a snapshot.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The new tag.
+    snapshot_id : int, optional
+        Id of a snapshot that exists or that another tag protects; by default the latest snapshot.
+    retained_millis : int, optional
+        Time to live; by default `tag.default-time-retained`, and without that unlimited.
+    exist_ok : bool
+        Whether an existing tag is returned unchanged.
+
+    Returns
+    -------
+    Tag
+        The tag.
+
+    Raises
+    ------
+    AlreadyExists
+        There is a tag of this name.
+    NotFound
+        There is no such snapshot (any more).
+    InvalidRequest
+        The name is not allowed.
+    Unsupported
+        The table names callbacks for tags.
+    """
+    path = _tag_path(context.paths, name)
+    if context.files.status(path) is not None:
+        if exist_ok:
+            return load_tag(context, name)
+        raise AlreadyExists("tag", name, hint="replace it, or choose another name")
+    tag = _new_tag(context, name, snapshot_id, retained_millis)
+    check_stored_options(context.options.values, ("tag.callbacks",))
+    _check_single_automatic_tag(context, tag)
+    data = tag_to_json(tag)
+    if (
+        context.files.put_if_absent(path, data) is not PutOutcome.CREATED
+        and _read_content(context.engine, path) != data
+    ):
+        if exist_ok:
+            return load_tag(context, name)
+        raise AlreadyExists("tag", name, hint="another process created it during the call")
+    if not _is_snapshot_available(context, tag):
+        context.files.delete([path])
+        raise NotFound("snapshot", str(tag.snapshot.id), hint="it expired during the call; tag a later one")
+    _write_success_file(context, name)
+    return tag
+
+
+def find_first_reaching(context: TableContext, millis: int | None, watermark: int | None = None) -> Snapshot:
+    """Return the first snapshot, existing or tagged, with at least this commit time or watermark.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    millis : int, optional
+        Commit time in epoch milliseconds; None selects by watermark.
+    watermark : int, optional
+        Watermark in epoch milliseconds.
+
+    Returns
+    -------
+    Snapshot
+        The snapshot with the smallest such time or watermark.
+
+    Raises
+    ------
+    NotFound
+        No snapshot has this time or watermark yet.
+    """
+    wanted = (millis if millis is not None else watermark) or 0
+
+    def mark(snapshot: Snapshot) -> int | None:
+        """Return the commit time or the watermark of a snapshot."""
+        return snapshot.time_millis if millis is not None else snapshot.watermark
+
+    def reaches(snapshot: Snapshot) -> bool:
+        """Return whether the snapshot has at least the wanted time or watermark."""
+        reached = mark(snapshot)
+        return reached is not None and reached >= wanted
+
+    tagged = sorted((tag.snapshot for tag in tags(context)), key=lambda s: s.id)
+    states = [*filter(reaches, tagged)][:1]
+    live = find_first_snapshot(context, reaches)
+    states += [] if live is None else [live]
+    if not states:
+        what = "committed at or after" if millis is not None else "with a watermark of at least"
+        raise NotFound(f"snapshot {what}", str(wanted), hint="list them with table.snapshots()")
+    return min(states, key=lambda s: (mark(s) or 0, s.id))
+
+
+def replace_tag(
+    context: TableContext,
+    name: str,
+    snapshot_id: int | None = None,
+    retained_millis: int | None = None,
+) -> Tag:
+    """Replace the snapshot and the time to live of a tag.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The tag.
+    snapshot_id : int, optional
+        Id of a snapshot that exists or that a tag protects; by default the latest snapshot.
+    retained_millis : int, optional
+        Time to live from now on; by default `tag.default-time-retained`, and without that unlimited.
+
+    Returns
+    -------
+    Tag
+        The new tag.
+
+    Raises
+    ------
+    NotFound
+        There is no such tag or snapshot.
+    InvalidRequest
+        The time to live is not positive.
+    """
+    old = load_tag(context, name)
+    tag = _new_tag(context, name, snapshot_id, retained_millis)
+    _overwrite(context.engine, context.paths.tag(name), tag_to_json(tag))
+    if not _is_snapshot_available(context, tag):
+        _overwrite(context.engine, context.paths.tag(name), tag_to_json(old))
+        raise NotFound("snapshot", str(tag.snapshot.id), hint="it expired during the call; tag a later one")
+    if not old.snapshot.is_same(tag.snapshot):
+        _delete_unreferenced_files(context, old.snapshot)
+    return tag
+
+
+def rename_tag(context: TableContext, name: str, to: str) -> Tag:
+    """Rename a tag.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The tag.
+    to : str
+        Its new name.
+
+    Returns
+    -------
+    Tag
+        The renamed tag.
+
+    Raises
+    ------
+    NotFound
+        There is no such tag.
+    AlreadyExists
+        There is a tag of the new name.
+    """
+    tag = load_tag(context, name)
+    source, target = context.paths.tag(name), _tag_path(context.paths, to)
+    exists_error = AlreadyExists("tag", to, hint="delete one of the two, or choose another name")
+    if context.files.status(target) is not None:
+        raise exists_error
+    data = context.files.read(source, SNAPSHOT_FILE.max_bytes)
+    if (
+        context.files.put_if_absent(target, data) is not PutOutcome.CREATED
+        and _read_content(context.engine, target) != data
+    ):
+        raise exists_error
+    context.files.delete([source, *_success_file_paths(context.paths, name)])
+    return evolve(tag, name=to)
+
+
+def delete_tag(context: TableContext, name: str) -> int:
+    """Delete a tag and the files that only it referenced.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    name : str
+        The tag.
+
+    Returns
+    -------
+    int
+        Number of deleted data and metadata files.
+
+    Raises
+    ------
+    NotFound
+        There is no such tag.
+    """
+    tag = load_tag(context, name)
+    context.files.delete([context.paths.tag(name), *_success_file_paths(context.paths, name)])
+    return _delete_unreferenced_files(context, tag.snapshot)
+
+
+def expire_tags(context: TableContext, older_than_millis: int | None = None) -> list[str]:
+    """Delete the tags whose time to live has passed, and return their names.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    older_than_millis : int, optional
+        Delete tags that were created before this time (epoch milliseconds), too. For tags without a time to live the
+        modification time of the file counts.
+
+    Returns
+    -------
+    list of str
+        The names of the deleted tags.
+    """
+    found = tags(context)
+    created: dict[str, int | None] = {}
+    if older_than_millis is not None:
+        for status in context.files.list(context.paths.tags):
+            written = status.modified_millis
+            created[status.name.removeprefix("tag-")] = (
+                None if written is None else to_local_millis(context.engine, written)
+            )
+    older = None if older_than_millis is None else to_local_millis(context.engine, older_than_millis)
+    expired = expired_tags(found, created, to_local_millis(context.engine, context.engine.clock.now_millis()), older)
+    for name in expired:
+        with suppress(NotFound):  # another process expires tags too
+            delete_tag(context, name)
+    return expired
+
+
+def _new_tag(context: TableContext, name: str, snapshot_id: int | None, retained_millis: int | None) -> Tag:
+    snapshot = latest_snapshot(context) if snapshot_id is None else _find_or_load(context, snapshot_id)
+    if snapshot is None:
+        raise NotFound("snapshot", "latest", hint="the table has no snapshot yet; write to it first")
+    retained = context.options.tag_default_time_retained_millis if retained_millis is None else retained_millis
+    if retained is None:
+        return Tag(name, snapshot)
+    if retained <= 0:
+        raise InvalidRequest(f"Tag {name!r}: time to live must be positive, but is {retained} ms", subject=name)
+    now = to_local_millis(context.engine, context.engine.clock.now_millis())
+    return Tag(name, snapshot, format_local_time(now), retained / 1000)
+
+
+def _find_or_load(context: TableContext, snapshot_id: int) -> Snapshot:
+    """Read a snapshot, or the copy of it in a tag."""
+    found = find_snapshot(context, snapshot_id)
+    if found is not None:
+        return found
+    tagged = (tag.snapshot for tag in tags(context) if tag.snapshot.id == snapshot_id)
+    return next(tagged, None) or load_snapshot(context, snapshot_id)
+
+
+def _tag_path(paths: TablePaths, name: str) -> str:
+    if is_blank(check_text(name, "tag name")):
+        raise InvalidRequest(f"Tag name {name!r} is blank", subject=name)
+    if f"tag-{name}" == _SUCCESS_FILES:
+        raise InvalidRequest(f"Tag name {name!r} is reserved for a directory", subject=name)
+    return paths.tag(name)
+
+
+def _check_single_automatic_tag(context: TableContext, tag: Tag) -> None:
+    """Refuse a second automatic tag on one snapshot, because it would give automatic tags a wrong time."""
+    if context.options.tag_automatic_creation not in ("process-time", "watermark"):
+        return
+    rules = AutoTags.of(context.options)
+    if not rules.select_automatic([tag.name]):
+        return
+    for other in rules.select_automatic(tag_names(context)):
+        found = find_tag(context, other)
+        if found is not None and found.snapshot.id == tag.snapshot.id:
+            raise InvalidRequest(
+                f"Snapshot {tag.snapshot.id} has the automatic tag {other!r} already",
+                subject=tag.name,
+                hint="choose a name that is not a period of automatic tags",
+            )
+
+
+def _is_snapshot_available(context: TableContext, tag: Tag) -> bool:
+    """Return whether the snapshot of a written tag, or another tag of it, still exists."""
+    stored = find_snapshot(context, tag.snapshot.id)
+    if stored is not None:
+        return stored.is_same(tag.snapshot)
+    others = (other for other in tags(context) if other.name != tag.name)
+    return any(other.snapshot.is_same(tag.snapshot) for other in others)
+
+
+def _delete_unreferenced_files(context: TableContext, snapshot: Snapshot) -> int:
+    """Delete the files of an expired snapshot that nothing references after its tag, and return their number."""
+    stored = find_snapshot(context, snapshot.id)
+    if stored is not None and stored.is_same(snapshot):
+        return 0
+    files = find_files_of_tag(context, snapshot)
+
+    def collect_references() -> list[Reference]:
+        """Return the references that may need these files."""
+        return [*read_nearby_references(context, snapshot.id, snapshot.id + 1), *read_changelog_references(context)]
+
+    return delete_unreferenced_files(context, files, collect_references(), collect_references)
+
+
+def _overwrite(engine: Engine, path: str, data: bytes) -> None:
+    with engine.files.create(path) as file:
+        file.write(data)
+
+
+def _read_content(engine: Engine, path: str) -> bytes:
+    try:
+        return engine.files.read(path, SNAPSHOT_FILE.max_bytes)
+    except NotFound as error:
+        raise StorageError(path, "the storage does not show whether the file was written", hint="try again") from error
+
+
+def _success_file_paths(paths: TablePaths, name: str) -> list[str]:
+    return [join_path(paths.tags, _SUCCESS_FILES, f"{name}_SUCCESS")]
+
+
+def _write_success_file(context: TableContext, name: str) -> None:
+    """Write the success file of a tag, if `tag.create-success-file` is set."""
+    if not context.options.tag_create_success_file:
+        return
+    (path,) = _success_file_paths(context.paths, name)
+    now = context.engine.clock.now_millis()
+    try:
+        created = load_object(context.files.read(path, DETAIL_FILE.max_bytes), path).integer("creationTime")
+    except NotFound:
+        created = now
+    _overwrite(context.engine, path, dump_json({"creationTime": created, "modificationTime": now}))

@@ -1,0 +1,1 @@
+"""Rewrite partitions to another number of buckets."""

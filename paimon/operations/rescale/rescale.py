@@ -1,0 +1,249 @@
+"""Rescale a table: rewrite partitions to another number of buckets, and set the option `bucket`, with one commit.
+
+The files are written first. Then the new schema is published, and at once the snapshot that replaces the partitions.
+A partition that another writer changed in the meantime is rewritten again.
+
+Invariant: no concurrent row is lost: the commit is refused if a partition has other files than those that were read.
+Writers that still use the old number are refused by their commit (`domain/commit/conflicts/bucket_count.py`). After an
+error, no new file is left behind, and the option has its old value again.
+
+Source: `RescaleAction`, which does not set the option, and fails if another writer changed the partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from attrs import frozen
+
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError
+from paimon.domain.lsm.compaction.rules import CompactionRules
+from paimon.domain.maintenance.rescale import (
+    PartitionSources,
+    SourceBucket,
+    check_rescalable,
+    has_unreported_changes,
+    select_partitions,
+)
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.paths import check_within
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.schema.changes import SetOption
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.commit.abort import abort, is_still_needed
+from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.compact.compact import bind_partition_filter, compact, find_buckets
+from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
+from paimon.operations.evolve import alter_table, load_at_newest_schema
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.rescale.partition_rewrite import build_removal_messages, rewrite_partitions
+from paimon.operations.table_context import TableContext
+
+_ATTEMPTS = 5
+"""How often partitions are rewritten again, because other writers changed them."""
+
+Rewrite = Callable[[TableContext, Sequence[PartitionSources], int, str], Iterable[CommitMessage]]
+"""Writes the rows of partitions to new files: table, partitions, number of buckets, commit user."""
+
+
+@frozen
+class RescaleResult:
+    """What a rescale did.
+
+    Parameters
+    ----------
+    snapshot_ids : tuple of int
+        The snapshot of the rescale; empty if all partitions have the number of buckets already.
+    partitions : int
+        The number of partitions that were rewritten.
+    files_before : int
+        Files that were replaced.
+    files_after : int
+        Files that took their place.
+    rows : int
+        Rows of the new files.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    partitions: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    rows: int = 0
+
+
+def rescale(
+    context: TableContext,
+    buckets: int,
+    commit_user: str,
+    where: Predicate | None = None,
+    rewrite: Rewrite = rewrite_partitions,
+) -> RescaleResult:
+    """Rewrite partitions to another number of buckets, and set the option `bucket` of the table.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    buckets : int
+        The new number of buckets of each partition.
+    commit_user : str
+        The commit user of the new snapshot.
+    where : Predicate, optional
+        Condition on partition columns: only these partitions are rewritten.
+    rewrite : callable
+        Writes the new files; by default in this process.
+
+    Returns
+    -------
+    RescaleResult
+        The snapshot, and what was rewritten.
+
+    Raises
+    ------
+    InvalidRequest
+        The table has no fixed number of buckets, the number is out of range, or `where` names a column that is not a
+        partition column.
+    Unsupported
+        The table has a feature whose rows this library cannot rewrite.
+    CommitConflict
+        Other writers changed the same partitions in each attempt. Nothing was changed.
+    """
+    newest = load_at_newest_schema(context)
+    check_rescalable(newest.table, buckets)
+    if where is not None:
+        bind_partition_filter(newest.table, where)
+    work = _Rescale(newest, buckets, commit_user, rewrite)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return work.run(*_plan(newest, buckets, commit_user, where))
+        except CommitConflict as conflict:
+            if attempt == _ATTEMPTS:
+                work.undo(conflict)
+                raise
+        except BaseException as error:
+            work.undo(error)
+            raise
+    raise AssertionError
+
+
+def _plan(
+    context: TableContext, buckets: int, commit_user: str, where: Predicate | None
+) -> tuple[Snapshot | None, tuple[PartitionSources, ...]]:
+    """Return the newest snapshot and what is rewritten; where a compaction writes changelog, it runs before.
+
+    Raises
+    ------
+    CommitConflict
+        Other writers added rows after the compaction.
+    """
+    predicate = None if where is None else bind_partition_filter(context.table, where)
+    for is_compacted in (False, True):
+        snapshot = latest_snapshot(context)
+        if snapshot is None:
+            return None, ()
+        check_compactable(context, snapshot)
+        partitions = select_partitions(_read_sources(context, snapshot, predicate), buckets)
+        if not _has_unreported_changes(context, partitions):
+            return snapshot, partitions
+        if not is_compacted:
+            compact(context, commit_user, full=True, where=where)
+    raise CommitConflict(
+        f"Table {context.table.table_name!r} was not rescaled: other writers added rows after its compaction.",
+        hint="pause the other writers, and rescale again",
+    )
+
+
+def _has_unreported_changes(context: TableContext, partitions: Sequence[PartitionSources]) -> bool:
+    if not context.schema.primary_keys:
+        return False
+    top_level = CompactionRules.of(context.options).levels - 1
+    return has_unreported_changes(partitions, context.options.changelog_producer, top_level)
+
+
+def _read_sources(context: TableContext, snapshot: Snapshot, predicate: Predicate | None) -> list[SourceBucket]:
+    vectors = read_bucket_vectors(context, snapshot)
+    directories = BucketPaths.of(context.table)
+    sources: list[SourceBucket] = []
+    for bucket in (b for b in find_buckets(context, snapshot, predicate) if b.bucket >= 0):
+        for file in bucket.files:
+            if file.schema_id > context.schema.id:
+                raise InvalidRequest(
+                    f"Table {context.table.table_name!r} got a newer schema while it was rescaled.",
+                    hint="rescale again",
+                )
+            if file.external_path is not None:
+                roots = (context.table.location, *context.table.allowed_roots)
+                check_within(file.external_path, roots, context.paths.manifests)
+        marked = vectors.get((bucket.partition, bucket.bucket))
+        directory = directories.directory(bucket.partition, bucket.bucket)
+        sources.append(SourceBucket(bucket, directory, marked.current if marked else ()))
+    return sources
+
+
+class _Rescale:
+    """The new files of each partition, and the option: a state machine that runs until its commit is published."""
+
+    def __init__(self, context: TableContext, buckets: int, commit_user: str, rewrite: Rewrite) -> None:
+        self._context = context
+        self._buckets = buckets
+        self._commit_user = commit_user
+        self._rewrite = rewrite
+        self._old_buckets = TableOptions.of(context.schema.options).bucket
+        self._first_seen: Snapshot | None = None
+        self._written: dict[PartitionSources, list[CommitMessage]] = {}
+        self._is_option_set = False
+
+    def run(self, snapshot: Snapshot | None, partitions: Sequence[PartitionSources]) -> RescaleResult:
+        """Rewrite the partitions that are new or changed, set the option, and commit."""
+        if snapshot is not None:
+            self._first_seen = self._first_seen or snapshot
+            self._rewrite_changed(partitions)
+        self._set_option()
+        if not partitions:
+            return RescaleResult()
+        removed = [m for p in partitions for m in build_removal_messages(p)]
+        added = [m for p in partitions for m in self._written[p]]
+        messages = [*removed, *added]
+        request = CommitRequest(messages, self._commit_user, operation="OVERWRITE", bucket_option=self._buckets)
+        done = commit(self._context, request)
+        new_files = [f for m in added for f in m.data.new_files]
+        return RescaleResult(
+            done.snapshot_ids,
+            partitions=len(partitions),
+            files_before=sum(len(m.data.deleted_files) for m in removed),
+            files_after=len(new_files),
+            rows=sum(f.row_count for f in new_files),
+        )
+
+    def undo(self, error: BaseException) -> None:
+        """Delete the new files and restore the option, unless the commit was or may have been published."""
+        messages = [m for found in self._written.values() for m in found]
+        if isinstance(error, PaimonError) and is_still_needed(messages, error):
+            return
+        self._abort(messages)
+        if self._is_option_set and self._read_option() == self._buckets:
+            alter_table(self._context, [SetOption("bucket", str(self._old_buckets))])
+
+    def _rewrite_changed(self, partitions: Sequence[PartitionSources]) -> None:
+        outdated = [p for p in self._written if p not in set(partitions)]
+        self._abort([m for p in outdated for m in self._written.pop(p)])
+        missing = [p for p in partitions if p not in self._written]
+        by_partition: dict[bytes, list[CommitMessage]] = {}
+        self._written |= {p: by_partition.setdefault(p.partition, []) for p in missing}
+        for message in self._rewrite(self._context, missing, self._buckets, self._commit_user):
+            by_partition[message.partition].append(message)
+
+    def _set_option(self) -> None:
+        if self._read_option() != self._buckets:
+            alter_table(self._context, [SetOption("bucket", str(self._buckets))])
+            self._is_option_set = True
+
+    def _read_option(self) -> int:
+        return TableOptions.of(load_at_newest_schema(self._context).schema.options).bucket
+
+    def _abort(self, messages: Sequence[CommitMessage]) -> None:
+        if messages and self._first_seen is not None:
+            abort(self._context, messages, self._commit_user, is_before=self._first_seen.is_same)

@@ -1,0 +1,174 @@
+"""Delete and update rows of all kinds of tables.
+
+Invariant: a call makes one commit or none; after a refused commit its files are deleted. Source:
+`DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from paimon.domain.assignment.expression import (
+    Assignment,
+    ColumnValue,
+    Constant,
+    Expression,
+    SqlValue,
+    columns_of,
+)
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.field_paths import type_at
+from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
+from paimon.operations.commit.abort import abort_on_refusal
+from paimon.operations.commit.request import CommitRequest, CommitResult
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.read.evaluate import check_condition, find_sql_type
+from paimon.operations.read.projection import bind_predicate
+from paimon.operations.row_level.append_rows import write_append_changes
+from paimon.operations.row_level.keyed_rows import write_keyed_changes
+from paimon.operations.row_level.matches import find_rows
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.commit_written import commit_written
+
+
+@frozen(eq=False)
+class RowChange:
+    """The result of a delete or an update.
+
+    Parameters
+    ----------
+    commit : CommitResult
+        The commit; without snapshots if the table is empty.
+    rows : int
+        The number of deleted or updated rows.
+    """
+
+    commit: CommitResult
+    rows: int
+
+
+def delete_rows(
+    context: TableContext, where: Predicate, commit_user: str, properties: Mapping[str, str] | None = None
+) -> RowChange:
+    """Delete the rows for which the predicate is true.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    where : Predicate
+        Over the columns as reads show them.
+    commit_user : str
+        The user of the commit.
+    properties : mapping of str to str, optional
+        Stored in the snapshot.
+
+    Returns
+    -------
+    RowChange
+        The commit, and the number of deleted rows.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported
+        The table does not accept deletes, or the predicate does not fit it.
+    CommitConflict
+        Another commit changed the same files; no row was deleted.
+    """
+    check_deletable(context.table)
+    return _change_rows(context, where, (), commit_user, properties or {}, "DELETE")
+
+
+def update_rows(
+    context: TableContext,
+    values: Mapping[str, Expression],
+    where: Predicate,
+    commit_user: str,
+    properties: Mapping[str, str] | None = None,
+) -> RowChange:
+    """Set columns of the rows for which the predicate is true; each expression sees the row before the change.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    values : mapping of str to Expression
+        The new value of each column.
+    where : Predicate
+        Over the columns as reads show them.
+    commit_user : str
+        The user of the commit.
+    properties : mapping of str to str, optional
+        Stored in the snapshot.
+
+    Returns
+    -------
+    RowChange
+        The commit, and the number of updated rows.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported
+        The table does not accept updates, a column cannot be set, or a value does not fit its column.
+    CommitConflict
+        Another commit changed the same files; no row was updated.
+    """
+    if not values:
+        raise InvalidRequest("An update must set at least one column", subject="set", hint="pass set={'column': value}")
+    columns = check_updatable(context.table, values)
+    assignments = [Assignment(column, values[column.name]) for column in columns]
+    for assignment in assignments:
+        _check_columns_exist(context, assignment)
+    return _change_rows(context, where, assignments, commit_user, properties or {}, "UPDATE")
+
+
+def _check_columns_exist(context: TableContext, assignment: Assignment) -> None:
+    fields, expression = context.schema.fields, assignment.expression
+    for name in columns_of(expression):
+        try:
+            type_at(name, fields)
+        except InvalidRequest as error:
+            is_name_only = isinstance(expression, ColumnValue)
+            quoted = f"write a text in quotes: \"'{name}'\"; " if is_name_only else ""
+            raise InvalidRequest(error.message, subject=name, hint=f"{quoted}{error.hint or ''}") from error
+    if isinstance(expression, SqlValue):
+        find_sql_type(context.engine, expression.expression, fields)
+
+
+def _change_rows(
+    context: TableContext,
+    where: Predicate,
+    assignments: Sequence[Assignment],
+    commit_user: str,
+    properties: Mapping[str, str],
+    operation: str,
+) -> RowChange:
+    predicate = bind_predicate(where, context.table, context.schema.fields)
+    check_condition(context.engine, predicate, context.schema.fields)
+    snapshot = latest_snapshot(context)
+    if snapshot is None:
+        return RowChange(CommitResult(), 0)
+    if context.schema.primary_keys:
+        messages, rows = write_keyed_changes(context, snapshot, predicate, assignments, commit_user)
+    else:
+        found = find_rows(context, snapshot, predicate)
+        rows = sum(matches.count for matches in found)
+        messages = write_append_changes(context, snapshot, found, assignments, commit_user)
+    request = CommitRequest(messages, commit_user, properties=properties, operation=operation)
+    with abort_on_refusal(context, messages, commit_user, snapshot):
+        return RowChange(commit_written(context, request), rows)
+
+
+def to_expression(value: Any) -> Expression:
+    """Convert the new value of a column to an expression: text is parsed as SQL, other values are constants."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, str):
+        from paimon.domain.assignment.sql import parse_expression  # loads the parser only for text
+
+        return parse_expression(value)
+    return Constant(value)

@@ -1,0 +1,109 @@
+"""Delete and update rows of primary-key tables: read the rows, and write them as deletes or as new versions.
+
+Invariant: all written rows are changed, also rows of level 0 that reads skip before a compaction (Java changes only the
+rows that it shows). The merge engine applies the changes, so there are no conflicts. Source:
+`DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import evolve
+
+from paimon.domain.assignment.expression import Assignment
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.merge.sequence_groups import parse_sequence_groups
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.row.kinds import RowKind
+from paimon.domain.scan.scan_plan import ScanRequest
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.read.plan import plan_scan
+from paimon.operations.read.split import ReadPlan, read_split
+from paimon.operations.row_level.assign import apply_assignments
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.writer import TableWriter
+
+
+def write_keyed_changes(
+    context: TableContext,
+    snapshot: Snapshot,
+    predicate: Predicate,
+    assignments: Sequence[Assignment],
+    commit_user: str,
+) -> tuple[list[CommitMessage], int]:
+    """Write the changes of the rows for which the predicate is true.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot
+        The snapshot to read.
+    predicate : Predicate
+        Over stored columns.
+    assignments : sequence of Assignment
+        The new values; if empty, the rows are deleted.
+    commit_user : str
+        The user of the commit to come.
+
+    Returns
+    -------
+    list of CommitMessage
+        What to commit.
+    int
+        The number of changed rows.
+    """
+    read = ReadPlan(context.schema.names, predicate)
+    table_with_hidden_rows = evolve(
+        context.table, options=context.options.with_values({"deletion-vectors.merge-on-read": "true"})
+    )
+    writer = TableWriter(context, commit_user)
+    kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
+    count = 0
+    with undo_on_failure(writer.abort):
+        for split in plan_scan(context.with_table(table_with_hidden_rows), ScanRequest(snapshot, predicate)).splits:
+            for batch in read_split(context.with_table(table_with_hidden_rows), split, read):
+                rows = apply_assignments(context.engine, batch, assignments)
+                check_nulls(context.table, batch, rows, assignments)
+                writer.write(rows, pa.array(np.full(rows.num_rows, kind, np.int8)))
+                count += rows.num_rows
+        return writer.prepare_commit(), count
+
+
+def check_nulls(
+    table: TableDefinition, before: pa.RecordBatch, after: pa.Table, assignments: Sequence[Assignment]
+) -> None:
+    """Refuse a null that the merge engine would ignore.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table.
+    before, after : pyarrow.RecordBatch, pyarrow.Table
+        The rows before and after the change.
+    assignments : sequence of Assignment
+        The columns that are set.
+
+    Raises
+    ------
+    InvalidRequest
+        A column of a partial-update table is set to null.
+    """
+    if table.options.merge_engine != "partial-update":
+        return
+    grouped = {name for group in parse_sequence_groups(table.options) for name in (*group.members, *group.sequence)}
+    for name in (a.column.name for a in assignments if a.column.name not in grouped):
+        emptied = pc.and_(after[name].combine_chunks().is_null(), before[name].is_valid())
+        if emptied.true_count:
+            raise InvalidRequest(
+                f"Column {name!r} cannot be set to null, because partial-update keeps the old value",
+                subject=name,
+                hint="add the column to a sequence group",
+            )

@@ -1,0 +1,92 @@
+"""Merge a source into a table: update, delete and insert rows in one commit.
+
+Invariant: a call makes one commit or none. Rows that another user changed after the snapshot that was read refuse the
+commit, so that the caller can merge again. Source: `MergeIntoPaimonTable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.assignment.merge_clauses import MergeAction
+from paimon.domain.types.data_types import DataField
+from paimon.operations.commit.abort import abort_on_refusal
+from paimon.operations.commit.request import CommitRequest, CommitResult
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.row_level.merge_plan import MergeRequest, bind_merge
+from paimon.operations.row_level.merge_rows import write_merge
+from paimon.operations.row_level.merge_source import find_target_condition, index_source
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.commit_written import commit_written
+
+
+@frozen(eq=False)
+class MergeChange:
+    """What a merge did.
+
+    Parameters
+    ----------
+    commit : CommitResult
+        The commit; without snapshots if no row changed.
+    inserted, updated, deleted : int
+        The numbers of rows.
+    """
+
+    commit: CommitResult
+    inserted: int
+    updated: int
+    deleted: int
+
+
+def merge_source(
+    context: TableContext,
+    source: tuple[Sequence[DataField], pa.RecordBatch],
+    request: MergeRequest,
+    commit_user: str,
+    properties: Mapping[str, str] | None = None,
+) -> MergeChange:
+    """Merge a source into a table.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    source : tuple of (sequence of DataField, pyarrow.RecordBatch)
+        The columns and rows that `read_source` returned.
+    request : MergeRequest
+        The condition and the clauses.
+    commit_user : str
+        The user of the commit.
+    properties : mapping of str to str, optional
+        Stored in the snapshot.
+
+    Returns
+    -------
+    MergeChange
+        The commit, and the numbers of changed rows.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported, MissingExtra
+        The table or a clause is not possible, or two rows of the source match one row of the table.
+    CommitConflict
+        Another user changed rows of the table; nothing was changed.
+    """
+    fields, rows = source
+    merge = bind_merge(context, fields, request)
+    matching = index_source(context, merge, rows)
+    snapshot = latest_snapshot(context)
+    written = write_merge(context, snapshot, matching, find_target_condition(context, merge, matching), commit_user)
+    commit = CommitRequest(
+        written.messages,
+        commit_user,
+        properties=properties or {},
+        operation="MERGE",
+        read_snapshot=0 if snapshot is None else snapshot.id,
+    )
+    numbers = [written.counts.get(a, 0) for a in (MergeAction.INSERT, MergeAction.UPDATE, MergeAction.DELETE)]
+    with abort_on_refusal(context, written.messages, commit_user, snapshot):
+        return MergeChange(commit_written(context, commit), *numbers)

@@ -1,0 +1,281 @@
+"""Find what a MERGE does with rows of the target, and compute the new rows.
+
+Invariant: the result equals that of `paimon.domain.assignment.merge_reference`, whatever the batches are. Memory holds
+the source, one batch of the target, and the candidate pairs of one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeClause
+from paimon.domain.assignment.merge_columnar import (
+    NO_CLAUSE,
+    Integers,
+    Mask,
+    SourceIndex,
+    choose_clauses,
+    find_repeated,
+)
+from paimon.domain.columns.convert import convert_array
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.field_paths import resolve_column
+from paimon.domain.predicate.transform import columns_of
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import DataField
+from paimon.operations.read.evaluate import evaluate_condition, evaluate_expression
+from paimon.ports.engine import Engine
+
+_MOST_PAIRS = 1 << 18
+"""Candidate pairs of one block: only a source with repeated keys, or a condition without equal columns, has more."""
+
+
+@frozen(eq=False)
+class RowChanges:
+    """The changed rows of a batch or a file.
+
+    Parameters
+    ----------
+    rows : array of int64
+        Their numbers, ascending.
+    clauses : array of int64
+        For each of them the number of its clause in `Merge.changing`.
+    source_rows : array of int64
+        For each of them the row of the source that matches it; -1 for rows that the source does not match.
+    matched : array of int64
+        The rows of the source that match any row of the target.
+    """
+
+    rows: Integers
+    clauses: Integers
+    source_rows: Integers
+    matched: Integers
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[RowChanges]) -> RowChanges:
+        """Return the changes of several parts as one, ordered by row."""
+        empty = [np.empty(0, np.int64)]
+        rows = np.concatenate([*(p.rows for p in parts), *empty])
+        order = np.argsort(rows, kind="stable")
+        clauses = np.concatenate([*(p.clauses for p in parts), *empty])
+        sources = np.concatenate([*(p.source_rows for p in parts), *empty])
+        matched = np.unique(np.concatenate([*(p.matched for p in parts), *empty]))
+        return cls(rows[order], clauses[order], sources[order], matched)
+
+    def at(self, rows: Integers) -> RowChanges:
+        """Return the changes with other row numbers."""
+        return RowChanges(rows[self.rows], self.clauses, self.source_rows, self.matched)
+
+    def between(self, start: int, end: int) -> RowChanges:
+        """Return the changes of the rows from `start` to before `end`, numbered from 0."""
+        first, last = np.searchsorted(self.rows, (start, end))
+        part = slice(int(first), int(last))
+        return RowChanges(self.rows[part] - start, self.clauses[part], self.source_rows[part], self.matched)
+
+
+@frozen(eq=False)
+class Matching:
+    """A MERGE together with its source.
+
+    Parameters
+    ----------
+    engine : Engine
+        Evaluates scalar SQL expressions.
+    table_name : str
+        The target, for errors.
+    merge : Merge
+        The bound condition and clauses.
+    source : pyarrow.RecordBatch
+        The rows of the source, under canonical names.
+    index : SourceIndex
+        These rows by the columns that must be equal.
+    """
+
+    engine: Engine
+    table_name: str
+    merge: Merge
+    source: pa.RecordBatch
+    index: SourceIndex
+
+    def find_changes(self, rows: pa.RecordBatch) -> RowChanges:
+        """Find the changed rows of a batch.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch
+            Live rows of the target, with the columns that the condition and the conditions of clauses read.
+
+        Returns
+        -------
+        RowChanges
+            What changes.
+
+        Raises
+        ------
+        InvalidRequest
+            Two rows of the source match one row, or a condition cannot be computed.
+        """
+        merge, parts = self.merge, []
+        is_matched = np.zeros(rows.num_rows, np.bool_)
+        keys = [rows[name] for name, _ in merge.on.pairs]
+        for candidates in self.index.find_pairs(keys, rows.num_rows, _MOST_PAIRS):
+            targets, sources = self._keep_matches(rows, *candidates)
+            is_matched[targets] = True
+            self._check_unambiguous(rows, targets, sources)
+            clauses = self._choose(merge.matched, rows, targets, sources)
+            changed = clauses != NO_CLAUSE
+            parts.append(
+                RowChanges(targets[changed], clauses[changed], sources[changed], np.unique(sources)),
+            )
+        if merge.not_matched_by_source:
+            others = np.flatnonzero(~is_matched)
+            clauses = self._choose(merge.not_matched_by_source, rows, others, None)
+            changed = clauses != NO_CLAUSE
+            count = int(np.count_nonzero(changed))
+            numbers = clauses[changed] + len(merge.matched)
+            parts.append(
+                RowChanges(others[changed], numbers, np.full(count, -1, np.int64), np.empty(0, np.int64)),
+            )
+        return RowChanges.of_parts(parts)
+
+    def _keep_matches(self, rows: pa.RecordBatch, targets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+        """Return the candidates for which the whole ON condition is true."""
+        condition = self.merge.on.condition
+        if condition is None:
+            return targets, sources
+        keep = self._evaluate(condition, rows, targets, sources)
+        return targets[keep], sources[keep]
+
+    def _check_unambiguous(self, rows: pa.RecordBatch, targets: Integers, sources: Integers) -> None:
+        position = find_repeated(targets) if self.merge.matched else None
+        if position is None:
+            return
+        shown = [name for name, _ in self.merge.on.pairs] or rows.schema.names[:1]
+        row = ", ".join(f"{name} = {rows[name][int(targets[position])].as_py()!r}" for name in shown)
+        numbers = " and ".join(str(int(n) + 1) for n in sources[position : position + 2])
+        raise InvalidRequest(
+            f"Rows {numbers} of the source match the same row of table {self.table_name!r}: {row}",
+            subject="source",
+            hint="remove repeated keys from the source, or make the ON condition stricter",
+        )
+
+    def _choose(
+        self, clauses: Sequence[MergeClause], rows: pa.RecordBatch, targets: Integers, sources: Integers | None
+    ) -> Integers:
+        """Return the number of the first clause that applies to each row or pair of rows."""
+        truths = [
+            None if clause.condition is None else self._evaluate(clause.condition, rows, targets, sources)
+            for clause in clauses
+        ]
+        return choose_clauses(truths, len(targets))
+
+    def _evaluate(
+        self, condition: Predicate, rows: pa.RecordBatch, targets: Integers, sources: Integers | None
+    ) -> Mask:
+        view = self.build_view(columns_of(condition), rows, targets, sources)
+        found: Mask = evaluate_condition(self.engine, condition, view).to_numpy(zero_copy_only=False)
+        return found
+
+    def build_view(
+        self, names: Iterable[str], rows: pa.RecordBatch | None, targets: Integers | None, sources: Integers | None
+    ) -> pa.RecordBatch:
+        """Return columns of pairs of rows under canonical names.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The canonical names of columns, or of fields in them.
+        rows : pyarrow.RecordBatch, optional
+            Rows of the target; None if there is no such row.
+        targets : array of int64, optional
+            The number of the row of the target for each pair.
+        sources : array of int64, optional
+            The number of the row of the source for each pair; None if there is no such row.
+
+        Returns
+        -------
+        pyarrow.RecordBatch
+            At least one column.
+        """
+        known = {} if rows is None else {f"{TARGET}.{name}": name for name in rows.schema.names}
+        held = {**known, **dict.fromkeys(self.source.schema.names)}
+        roots = list(dict.fromkeys(resolve_column(name, held)[0] for name in names)) or [next(iter(held))]
+        columns = []
+        for root in roots:
+            if rows is not None and root in known:
+                columns.append(rows[known[root]].take(pa.array(targets)))
+            else:
+                columns.append(self.source[root].take(pa.array(sources)))
+        return pa.RecordBatch.from_arrays(columns, roots)
+
+    def compute_rows(
+        self, clause: MergeClause, fields: Sequence[DataField], rows: pa.RecordBatch, sources: Integers | None
+    ) -> pa.Table:
+        """Return the new rows of an UPDATE clause.
+
+        Parameters
+        ----------
+        clause : MergeClause
+            The clause that applies to all of the rows.
+        fields : sequence of DataField
+            The columns of the target.
+        rows : pyarrow.RecordBatch
+            The rows before the change, with all columns that are not set.
+        sources : array of int64, optional
+            The row of the source for each row.
+
+        Returns
+        -------
+        pyarrow.Table
+            All columns of the target.
+        """
+        view = self.build_view(clause.columns(), rows, np.arange(rows.num_rows), sources)
+        values = dict(self._compute_values(clause, view))
+        columns = [values[f.name] if f.name in values else rows[f.name] for f in fields]
+        return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
+
+    def compute_inserts(self, clause: MergeClause, sources: Integers) -> pa.Table:
+        """Return the rows that an INSERT clause makes of rows of the source: only the columns that it sets."""
+        view = self.build_view(clause.columns(), None, None, sources)
+        return pa.table(dict(self._compute_values(clause, view)))
+
+    def _compute_values(self, clause: MergeClause, view: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
+        for assignment in clause.assignments:
+            column = assignment.column
+            values = evaluate_expression(self.engine, assignment.expression, view, column)
+            yield column.name, convert_array(values, column.type, column.name)
+
+    def find_inserts(self, matched: Mask) -> Iterator[tuple[MergeClause, Integers]]:
+        """Yield the INSERT clauses, each with the rows of the source to which it applies.
+
+        Parameters
+        ----------
+        matched : bool array
+            For each row of the source whether it matches a row of the target.
+
+        Yields
+        ------
+        tuple of (MergeClause, array)
+            The clause, and the numbers of the rows.
+        """
+        others, clauses = np.flatnonzero(~matched), self.merge.not_matched
+        truths: list[Mask | None] = []
+        for clause in clauses:
+            if clause.condition is None:
+                truths.append(None)
+            else:
+                view = self.build_view(columns_of(clause.condition), None, None, others)
+                truths.append(evaluate_condition(self.engine, clause.condition, view).to_numpy(zero_copy_only=False))
+        chosen = choose_clauses(truths, len(others))
+        for number, clause in enumerate(clauses):
+            yield clause, others[chosen == number]
+
+
+def name_source(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows of a source under canonical names."""
+    return pa.RecordBatch.from_arrays(rows.columns, [f"{SOURCE}.{name}" for name in rows.schema.names])

@@ -1,0 +1,218 @@
+"""Bind the clauses of a MERGE to a table and a source, and check them before rows are read.
+
+Invariant: a table, column or expression that cannot be merged is refused by name. Source: `MergeIntoPaimonTable`,
+`PaimonMergeIntoResolver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from attrs import field, frozen
+
+from paimon.domain.assignment.expression import Assignment, ColumnValue, Expression, SqlValue
+from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeAction, MergeClause, MergeOn
+from paimon.domain.assignment.merge_sql import MergeNames, bind_condition, bind_expression, parse_on
+from paimon.domain.columns.accept import can_accept
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.field_paths import type_at
+from paimon.domain.predicate.scalar_sql import parse_condition
+from paimon.domain.schema.rules.row_level import check_deletable, check_mergeable, check_updatable
+from paimon.domain.text_checks import check_mapping
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.type_text import format_type
+from paimon.operations.read.evaluate import check_condition, find_sql_type
+from paimon.operations.row_level.change import to_expression
+from paimon.operations.table_context import TableContext
+
+
+class MergeGroup(Enum):
+    """The rows that a clause is about."""
+
+    MATCHED = "WHEN MATCHED"
+    NOT_MATCHED = "WHEN NOT MATCHED"
+    NOT_MATCHED_BY_SOURCE = "WHEN NOT MATCHED BY SOURCE"
+
+
+@frozen(eq=False)
+class WhenClause:
+    """One clause as the caller gave it.
+
+    Parameters
+    ----------
+    group : MergeGroup
+        The rows that it is about.
+    action : MergeAction
+        What it does.
+    condition : str or Predicate, optional
+        The rows to which it applies.
+    values : mapping of str to object, optional
+        The columns that it sets; None for all columns, to those of the source with the same names.
+    """
+
+    group: MergeGroup
+    action: MergeAction
+    condition: str | Predicate | None = None
+    values: Mapping[str, Any] | None = None
+
+
+def _to_clauses(values: Iterable[WhenClause]) -> tuple[WhenClause, ...]:
+    return tuple(values)
+
+
+@frozen(eq=False)
+class MergeRequest:
+    """A MERGE as the caller gave it, without the source.
+
+    Parameters
+    ----------
+    on : str, sequence of str or Predicate
+        When rows match.
+    target_alias, source_alias : str
+        The names of the sides in text.
+    clauses : tuple of WhenClause
+        In the order given.
+    """
+
+    on: str | Sequence[str] | Predicate
+    target_alias: str = TARGET
+    source_alias: str = SOURCE
+    clauses: tuple[WhenClause, ...] = field(default=(), converter=_to_clauses)
+
+
+def bind_merge(context: TableContext, source: Sequence[DataField], request: MergeRequest) -> Merge:
+    """Bind a MERGE to a table and the columns of a source.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    source : sequence of DataField
+        The columns of the source.
+    request : MergeRequest
+        What the caller gave.
+
+    Returns
+    -------
+    Merge
+        The bound condition and clauses.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported, MissingExtra
+        The table cannot be merged, a column does not exist or cannot be set, or an expression cannot be computed.
+    """
+    _check_request(context, request)
+    names = MergeNames(context.schema.fields, tuple(source), request.target_alias, request.source_alias)
+    on = parse_on(request.on, names)
+    if on.condition is not None:
+        check_condition(context.engine, on.condition, names.fields)
+    binding = _Binding(context, names, on)
+    return Merge(on, *(binding.bind_group(request, group) for group in MergeGroup))
+
+
+def _check_request(context: TableContext, request: MergeRequest) -> None:
+    check_mergeable(context.table)
+    if not request.clauses:
+        hint = "call when_matched_update_all(), when_not_matched_insert_all() or another clause before execute()"
+        raise InvalidRequest("A merge needs at least one WHEN clause", subject="merge", hint=hint)
+    aliases = (request.target_alias, request.source_alias)
+    if aliases[0] == aliases[1] or any(not alias or "." in alias for alias in aliases):
+        raise InvalidRequest(
+            f"Aliases {aliases[0]!r} and {aliases[1]!r} do not name two sides",
+            subject="alias",
+            hint="use two different names without dots",
+        )
+    for group in MergeGroup:
+        clauses = [clause for clause in request.clauses if clause.group is group]
+        if any(clause.condition is None for clause in clauses[:-1]):
+            raise InvalidRequest(
+                f"A clause {group.value} without condition is followed by another one, which never applies",
+                subject="condition",
+                hint="give a condition to each clause but the last one",
+            )
+
+
+@frozen(eq=False)
+class _Binding:
+    """What all clauses of a MERGE are bound to."""
+
+    context: TableContext
+    names: MergeNames
+    on: MergeOn
+
+    def bind_group(self, request: MergeRequest, group: MergeGroup) -> tuple[MergeClause, ...]:
+        """Return the clauses of one group over canonical names."""
+        return tuple(self.bind_clause(clause) for clause in request.clauses if clause.group is group)
+
+    def bind_clause(self, clause: WhenClause) -> MergeClause:
+        """Return a clause over canonical names."""
+        names = self._names_of(clause.group)
+        condition = None
+        if clause.condition is not None:
+            given = clause.condition
+            condition = bind_condition(given if isinstance(given, Predicate) else parse_condition(given), names)
+            check_condition(self.context.engine, condition, names.fields)
+        if clause.action is MergeAction.DELETE:
+            check_deletable(self.context.table)
+            return MergeClause(clause.action, condition)
+        assignments = [self._bind_value(name, value, names) for name, value in self._list_values(clause, names)]
+        if clause.action is MergeAction.UPDATE:
+            assignments = self._check_update(assignments)
+        return MergeClause(clause.action, condition, assignments)
+
+    def _names_of(self, group: MergeGroup) -> MergeNames:
+        match group:
+            case MergeGroup.NOT_MATCHED:
+                return self.names.of_side(SOURCE)
+            case MergeGroup.NOT_MATCHED_BY_SOURCE:
+                return self.names.of_side(TARGET)
+        return self.names
+
+    def _list_values(self, clause: WhenClause, names: MergeNames) -> list[tuple[str, Expression]]:
+        """Return the columns that a clause sets, and their expressions over canonical names."""
+        if clause.values is not None:
+            values = check_mapping(clause.values, "set" if clause.action is MergeAction.UPDATE else "values")
+            if not values:
+                raise InvalidRequest(f"A clause {clause.group.value} sets no column", subject="set")
+            return [(name, bind_expression(to_expression(value), names)) for name, value in values.items()]
+        known = [f.name for f in names.source]
+        for column in self.context.schema.fields:
+            if column.name not in known:
+                raise InvalidRequest(
+                    f"The source has no column {column.name!r}",
+                    subject=column.name,
+                    hint=did_you_mean(column.name, known) or "name the columns to set",
+                )
+        return [(f.name, ColumnValue(f"{SOURCE}.{f.name}")) for f in self.context.schema.fields]
+
+    def _bind_value(self, name: str, expression: Expression, names: MergeNames) -> Assignment:
+        columns = {f.name: f for f in self.context.schema.fields}
+        if name not in columns:
+            raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, columns))
+        column = columns[name]
+        if isinstance(expression, SqlValue):
+            find_sql_type(self.context.engine, expression.expression, names.fields)
+        if isinstance(expression, ColumnValue):
+            kind = type_at(expression.name, names.fields)
+            if not can_accept(column.type, arrow_type(kind)):
+                raise InvalidRequest(
+                    f"Column {name!r} of type {format_type(column.type)} cannot be set to {expression.name!r} of type "
+                    f"{format_type(kind)}",
+                    subject=name,
+                    hint=f"write CAST({expression.name} AS {format_type(column.type.with_nullable(True))})",
+                )
+        return Assignment(column, expression)
+
+    def _check_update(self, assignments: Sequence[Assignment]) -> list[Assignment]:
+        """Check that the columns can be set; leave out keys that are set to the value that they have."""
+        table = self.context.table
+        equal = {target: ColumnValue(f"{SOURCE}.{source}") for target, source in self.on.pairs}
+        fixed = set(table.schema.primary_keys)
+        changed = [a for a in assignments if a.column.name not in fixed or equal.get(a.column.name) != a.expression]
+        check_updatable(table, [a.column.name for a in changed], moves_rows=True)
+        return changed

@@ -1,0 +1,66 @@
+"""Define the context of a table: the ports and the definition of the table as one value."""
+
+from __future__ import annotations
+
+from attrs import evolve, field, frozen
+
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.paths import TablePaths
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.ports.engine import Engine
+from paimon.ports.files import FileIO
+
+
+@frozen
+class TableContext:
+    """The engine that gives access to storage, and the table that an operation reads or changes.
+
+    The value is immutable and picklable where the engine is, so that a task may carry it to another process.
+
+    Attributes
+    ----------
+    engine : Engine
+        The ports: files, formats, clock, executor and the others.
+    table : TableDefinition
+        The table at one version of its schema, with its effective options.
+    """
+
+    engine: Engine = field(eq=False)
+    table: TableDefinition
+
+    @property
+    def files(self) -> FileIO:
+        """The files of the engine."""
+        return self.engine.files
+
+    @property
+    def paths(self) -> TablePaths:
+        """The paths of the table's own files."""
+        return self.table.paths
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema of the table at this version."""
+        return self.table.schema
+
+    @property
+    def options(self) -> TableOptions:
+        """The effective options of the table."""
+        return self.table.options
+
+    def at_schema(self, schema: TableSchema) -> TableContext:
+        """Return the context of the same table at another version of its schema."""
+        return evolve(self, table=self.table.at_schema(schema))
+
+    def at_branch(self, name: str) -> TableContext:
+        """Return the context of the files of another branch; schema and options stay those of this branch."""
+        return evolve(self, table=evolve(self.table, paths=TablePaths(self.table.location, name)))
+
+    def with_engine(self, engine: Engine) -> TableContext:
+        """Return a context of the same table with other ports."""
+        return evolve(self, engine=engine)
+
+    def with_table(self, table: TableDefinition) -> TableContext:
+        """Return a context of the same engine for another definition, for instance of a branch."""
+        return evolve(self, table=table)

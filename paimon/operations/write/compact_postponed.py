@@ -1,0 +1,347 @@
+"""Compact tables with postponed buckets (`bucket` = -2): move the postponed rows to real buckets, and compact those.
+
+Invariant: one COMPACT snapshot removes the postponed files and adds their rows to real buckets, in the order in which
+the rows were committed. Rows that are committed during the compaction stay postponed. A partition with real buckets
+keeps their number. Memory use stays within the budget. Source: `PostponeBucketCompactSplitSource`, `BucketFiles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.bucket.postponed import compute_first_buckets, to_bucketed_table
+from paimon.domain.commit.increments import as_compaction
+from paimon.domain.commit.message import CommitMessage, CompactIncrement
+from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.domain.maintenance.postponed_files import CommitPosition, sort_postponed_files
+from paimon.domain.manifest.entries import DataFileMeta, FileKind
+from paimon.domain.paths import join_path
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.assemble import BucketFiles
+from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.system_columns import VALUE_KIND
+from paimon.operations.commit.abort import abort_on_failure, abort_on_refusal
+from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.history import iterate_snapshots
+from paimon.operations.compact.compact import (
+    CompactResult,
+    bind_partition_filter,
+    compact,
+    find_buckets,
+    to_compact_result,
+)
+from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.compact.work import check_external_paths
+from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.metadata.manifests import read_delta_list, read_manifest
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.writer import TableWriter
+
+
+@frozen
+class PartitionWork:
+    """What to compact in one partition.
+
+    Parameters
+    ----------
+    partition : bytes
+        The partition values as a binary row.
+    total_buckets : int
+        The number of real buckets of the partition, now or after the compaction.
+    directory : str
+        The directory of the postponed bucket.
+    files : tuple of DataFileMeta
+        The postponed files, oldest first.
+    buckets : tuple of int
+        The real buckets that have files.
+    is_full : bool
+        Whether each bucket becomes one sorted run; by default the options of the table select the files.
+    """
+
+    partition: bytes
+    total_buckets: int
+    directory: str
+    files: tuple[DataFileMeta, ...]
+    buckets: tuple[int, ...]
+    is_full: bool
+
+    @property
+    def requested_buckets(self) -> Sequence[int]:
+        """The real buckets to compact whether rows move to them or not."""
+        return range(self.total_buckets) if self.is_full and self.files else self.buckets
+
+
+CompactPartitions: TypeAlias = Callable[[TableContext, str, Sequence[PartitionWork]], Iterable[CommitMessage]]
+"""Moves the rows of partitions to their buckets, and compacts these: table, commit user, partitions."""
+
+
+def compact_table(
+    context: TableContext, commit_user: str, full: bool = False, where: Predicate | None = None
+) -> CompactResult:
+    """Compact a table of any kind once.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The commit user of the new snapshot.
+    full : bool
+        Write everything into one sorted run for each bucket.
+    where : Predicate, optional
+        Condition on partition columns: only these partitions are compacted.
+
+    Returns
+    -------
+    CompactResult
+        The snapshot, and how many files were replaced.
+
+    See Also
+    --------
+    compact : Tables whose rows are in their buckets already.
+    compact_postponed : Tables with postponed buckets.
+    """
+    run = compact_postponed if context.options.bucket == POSTPONED else compact
+    return run(context, commit_user, full, where)
+
+
+def compact_postponed(
+    context: TableContext,
+    commit_user: str,
+    full: bool = False,
+    where: Predicate | None = None,
+    run: CompactPartitions | None = None,
+) -> CompactResult:
+    """Move the postponed rows to real buckets, and compact the real buckets, in one commit.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The commit user of the new snapshot.
+    full : bool
+        Write everything into one sorted run for each bucket. By default the options of the table select the files.
+    where : Predicate, optional
+        Condition on partition columns: only these partitions are compacted.
+    run : callable, optional
+        Moves the rows, and compacts; by default `compact_partitions`, which keeps to the memory budget.
+
+    Returns
+    -------
+    CompactResult
+        The snapshot, and how many files were replaced.
+
+    Raises
+    ------
+    Unsupported
+        The table needs a kind of compaction that this library lacks.
+    InvalidRequest
+        `where` names a column that is not a partition column, or the table has a newer schema than this handle.
+    CommitConflict
+        Another compaction, or an overwrite, replaced the same files.
+    """
+    predicate = None if where is None else bind_partition_filter(context.table, where)
+    snapshot = latest_snapshot(context)
+    if snapshot is None:
+        return CompactResult()
+    check_compactable(context, snapshot)
+    partitions = plan_partitions(context, snapshot, predicate, full)
+    messages: list[CommitMessage] = []
+    with abort_on_failure(context, messages, commit_user, snapshot):
+        messages.extend((run or compact_partitions)(context, commit_user, partitions))
+    messages += [_build_removal_message(work) for work in partitions if work.files]
+    with abort_on_refusal(context, messages, commit_user, snapshot):
+        result = commit(context, CommitRequest(messages, commit_user))
+    return to_compact_result(result.snapshot_ids, messages)
+
+
+def plan_partitions(
+    context: TableContext, snapshot: Snapshot, predicate: Predicate | None, full: bool
+) -> list[PartitionWork]:
+    """Return the work in each partition that has files.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot
+        The snapshot to compact.
+    predicate : Predicate, optional
+        Selects partitions; None for all.
+    full : bool
+        Whether each bucket becomes one sorted run.
+
+    Returns
+    -------
+    list of PartitionWork
+        Picklable tasks.
+
+    Raises
+    ------
+    InvalidRequest
+        A postponed file has a newer schema than the table of the context, which lacks columns of the file.
+    """
+    partitions: dict[bytes, list[BucketFiles]] = {}
+    for bucket in find_buckets(context, snapshot, predicate):
+        partitions.setdefault(bucket.partition, []).append(bucket)
+    postponed = {b.partition: b.files for buckets in partitions.values() for b in buckets if b.bucket == POSTPONED}
+    for files in postponed.values():
+        _check_files(context, files)
+    positions = _read_commit_positions(context, snapshot, {f.file_name for fs in postponed.values() for f in fs})
+    return [
+        _plan_partition(context, buckets, sort_postponed_files(postponed.get(partition, ()), positions), full)
+        for partition, buckets in partitions.items()
+    ]
+
+
+def compact_partitions(
+    context: TableContext, commit_user: str, partitions: Sequence[PartitionWork]
+) -> Iterator[CommitMessage]:
+    """Move the postponed rows of partitions to their real buckets, and compact these, one partition after another.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The user of the commit to come.
+    partitions : sequence of PartitionWork
+        What to do.
+
+    Yields
+    ------
+    CommitMessage
+        One message for each real bucket that changed.
+    """
+    for done, work in enumerate(partitions, 1):
+        rows = read_postponed_rows(context, work, work.files)
+        yield from compact_buckets(context, commit_user, work, work.requested_buckets, rows)
+        context.engine.observer.progress("compacting postponed rows", done, len(partitions))
+
+
+def compact_buckets(
+    context: TableContext, commit_user: str, work: PartitionWork, buckets: Iterable[int], rows: Iterable[pa.RecordBatch]
+) -> list[CommitMessage]:
+    """Write rows to real buckets of one partition, and compact these.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The user of the commit to come.
+    work : PartitionWork
+        The partition.
+    buckets : iterable of int
+        The real buckets to compact whether they get rows or not.
+    rows : iterable of RecordBatch
+        The rows with their `_VALUE_KIND`, oldest first.
+
+    Returns
+    -------
+    list of CommitMessage
+        One message for each real bucket that changed.
+    """
+    table = to_bucketed_table(context.table, work.total_buckets, write_only=False)
+    writer = TableWriter(context.with_table(table), commit_user)
+    with undo_on_failure(writer.abort):
+        for bucket in buckets:
+            writer.compact(work.partition, bucket, work.is_full)
+        for batch in rows:
+            writer.write(batch.drop_columns([VALUE_KIND.name]), batch[VALUE_KIND.name])
+        prepared = writer.prepare_commit()
+    writer.close()
+    return [_as_compaction_message(context, message) for message in prepared]
+
+
+def read_postponed_rows(
+    context: TableContext, work: PartitionWork, files: Iterable[DataFileMeta]
+) -> Iterator[pa.RecordBatch]:
+    """Read postponed files of one partition.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    work : PartitionWork
+        The partition.
+    files : iterable of DataFileMeta
+        Some of its postponed files.
+
+    Yields
+    ------
+    RecordBatch
+        The columns of the table and `_VALUE_KIND`, in the order of the files.
+    """
+    split = DataSplit(0, work.partition, POSTPONED, POSTPONED, work.directory, work.files)
+    bucket = Bucket.of(context, split)
+    for file in files:
+        yield from read_data_file(bucket, file, (*context.schema.fields, VALUE_KIND))
+
+
+def _build_removal_message(work: PartitionWork) -> CommitMessage:
+    removal = CompactIncrement(compact_before=work.files)
+    return CommitMessage(work.partition, POSTPONED, POSTPONED, work.directory, compact=removal)
+
+
+def _plan_partition(
+    context: TableContext, buckets: Sequence[BucketFiles], files: tuple[DataFileMeta, ...], full: bool
+) -> PartitionWork:
+    """Return the work in a partition."""
+    partition = buckets[0].partition
+    real = [bucket for bucket in buckets if bucket.bucket >= 0]
+    total = (
+        real[0].total_buckets
+        if real
+        else compute_first_buckets(context.options, sum(f.row_count for f in files), sum(f.file_size for f in files))
+    )
+    directory = BucketPaths.of(context.table).directory(partition, POSTPONED)
+    return PartitionWork(partition, total, directory, files, tuple(bucket.bucket for bucket in real), full)
+
+
+def _check_files(context: TableContext, files: Sequence[DataFileMeta]) -> None:
+    check_external_paths(context, files)
+    if any(f.schema_id > context.schema.id for f in files):
+        raise InvalidRequest(
+            f"Table {context.table.table_name!r} has a newer schema than this handle: compaction would lose columns.",
+            hint="open the table again",
+        )
+
+
+def _read_commit_positions(context: TableContext, snapshot: Snapshot, names: set[str]) -> Mapping[str, CommitPosition]:
+    """Return where files were committed, as far as the snapshots reach back."""
+    found: dict[str, CommitPosition] = {}
+    left = set(names)
+    for step in iterate_snapshots(context):
+        if not left:
+            break
+        if step.id > snapshot.id:
+            continue
+        try:
+            entries = [e for m in read_delta_list(context, step) for e in read_manifest(context, m.file_name)]
+        except CorruptTable:  # expired since the list of snapshots was read; older ones expired before
+            break
+        added = [e.file.file_name for e in entries if e.kind is FileKind.ADD and e.bucket == POSTPONED]
+        found |= {name: (step.id, i) for i, name in enumerate(added) if name in left}
+        left -= set(added)
+    return found
+
+
+def _as_compaction_message(context: TableContext, message: CommitMessage) -> CommitMessage:
+    """Return the message as part of a compaction, and delete the files that its compaction replaced already."""
+    increment, dropped = as_compaction(message.data, message.compact)
+    if dropped:
+        context.engine.files.delete([join_path(message.bucket_path, name) for name in dropped])
+    return CommitMessage(
+        message.partition, message.bucket, message.total_buckets, message.bucket_path, compact=increment
+    )

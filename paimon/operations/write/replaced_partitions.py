@@ -1,0 +1,74 @@
+"""Check that an overwrite of some partitions of a cross-partition table leaves each key in one partition.
+
+Invariant: no key of the new rows is in a partition that the overwrite does not replace. Java 1.4.2 writes a delete into
+such a partition: then it refuses the commit, or, where the written partitions are replaced, it replaces that partition
+by the delete, so its other rows are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from paimon.domain.commit.message import KeyIndexBase
+from paimon.domain.errors import CorruptTable, InvalidRequest, KeyIndexConflict
+from paimon.domain.partition.partition_path import format_partition_path
+from paimon.domain.row.binary_row import deserialize
+from paimon.operations.buckets.key_bootstrap import plan_key_splits, read_key_places
+from paimon.operations.buckets.key_index import KeyIndex
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.table_context import TableContext
+
+
+def check_other_partitions(
+    context: TableContext, index: KeyIndex, is_replaced: Callable[[bytes], bool]
+) -> KeyIndexBase:
+    """Check that the keys of new rows are in no partition that is left.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    index : KeyIndex
+        Has the keys of the new rows, and no others.
+    is_replaced : callable
+        Returns whether the overwrite replaces a partition, given as serialized row.
+
+    Returns
+    -------
+    KeyIndexBase
+        The snapshot whose keys were read; the commit checks later ones.
+
+    Raises
+    ------
+    InvalidRequest
+        A key is in a partition that is left.
+    KeyIndexConflict
+        The snapshot expired while its keys were read.
+    """
+    snapshot = latest_snapshot(context)
+    if snapshot is None:
+        return KeyIndexBase(0, "")
+    try:
+        splits = [s for s in plan_key_splits(context, snapshot) if not is_replaced(s.partition)]
+        for partition, _, keys in read_key_places(context, splits):
+            if index.has_any(keys):
+                raise _left_key_error(context, partition)
+    except CorruptTable as error:
+        if find_snapshot(context, snapshot.id) == snapshot:
+            raise
+        raise KeyIndexConflict(
+            f"Snapshot {snapshot.id} expired while its keys were read", hint="write the rows again"
+        ) from error
+    return KeyIndexBase(snapshot.id, snapshot.identity)
+
+
+def _left_key_error(context: TableContext, partition: bytes) -> InvalidRequest:
+    fields, options = context.schema.partition_fields, context.options
+    values = deserialize(partition, [f.type for f in fields])
+    path = format_partition_path(values, fields, options.partition_default_name, options.partition_legacy_name)
+    return InvalidRequest(
+        f"A key of the new rows is in partition {path} of table {context.table.table_name!r}, "
+        "which the overwrite does not replace",
+        subject=path,
+        hint="delete the keys there first, or overwrite the whole table with partition={}",
+    )

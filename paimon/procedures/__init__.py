@@ -1,0 +1,1 @@
+"""Procedures: the maintenance verbs of tables by the names that ``CALL sys.…`` takes."""

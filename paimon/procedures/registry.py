@@ -1,0 +1,125 @@
+"""The procedures by name, and the list that ``CALL sys.help()`` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from paimon.domain.errors import NotFound, did_you_mean
+from paimon.procedures.arguments import TEXT, Parameter, bind_arguments
+from paimon.procedures.table_procedures import TABLE_PROCEDURES, Procedure, ProcedureTable
+
+PROCEDURES: Mapping[str, Procedure] = {procedure.name: procedure for procedure in TABLE_PROCEDURES}
+"""The procedures of tables by name."""
+TABLE = Parameter("table", TEXT, "the table, as database.table", required=True)
+"""The first parameter of each procedure of a table."""
+HELP, REPAIR = "help", "repair"
+"""The procedures without a table: the list of procedures, and the registration of a table whose files exist."""
+_OTHERS = {HELP: "list the procedures", REPAIR: "register a table whose files exist in the catalog"}
+_OTHER_PARAMETERS = {HELP: "[procedure text]", REPAIR: "table text"}
+
+
+def find_procedure(name: str) -> Procedure:
+    """Return the procedure of a name, with or without ``sys.``.
+
+    Raises
+    ------
+    NotFound
+        There is no such procedure; the hint names the most similar one.
+    """
+    bare = name.lower().removeprefix("sys.")
+    if bare not in PROCEDURES:
+        raise NotFound("procedure", name, hint=did_you_mean(bare, [*PROCEDURES, *_OTHERS]))
+    return PROCEDURES[bare]
+
+
+def call_procedure(
+    table: ProcedureTable, name: str, positional: Sequence[object], named: Mapping[str, object]
+) -> pa.Table:
+    """Run a procedure of a table.
+
+    Parameters
+    ----------
+    table : ProcedureTable
+        The table.
+    name : str
+        Such as ``"sys.compact"``.
+    positional : sequence of object
+        Values in the order of the parameters after `table`.
+    named : mapping of str to object
+        Values by the name of the parameter.
+
+    Returns
+    -------
+    pyarrow.Table
+        What it did.
+
+    Raises
+    ------
+    NotFound
+        There is no such procedure.
+    InvalidRequest
+        An argument is not valid.
+    """
+    procedure = find_procedure(name)
+    return procedure.run(table, bind_arguments(procedure.name, procedure.parameters, positional, named))
+
+
+def split_table_argument(
+    procedure: Procedure, positional: Sequence[object], named: Mapping[str, object]
+) -> tuple[str, dict[str, Any]]:
+    """Separate the name of the table from the other arguments.
+
+    Parameters
+    ----------
+    procedure : Procedure
+        The procedure.
+    positional : sequence of object
+        Values in the order of the parameters, the table first.
+    named : mapping of str to object
+        Values by name.
+
+    Returns
+    -------
+    (str, dict of str to object)
+        The name of the table, and the other arguments by name.
+    """
+    bound = bind_arguments(procedure.name, (TABLE, *procedure.parameters), positional, named)
+    return bound.pop(TABLE.name), bound
+
+
+def list_procedures(names: Iterable[str] | None = None) -> pa.Table:
+    """Return a table of procedures: `procedure`, `parameters` and `effect`; optional parameters are in brackets."""
+    chosen = sorted(PROCEDURES.keys() | _OTHERS.keys()) if names is None else sorted(names)
+    rows = [_describe(name) for name in chosen]
+    schema = pa.schema([(name, pa.string()) for name in ("procedure", "parameters", "effect")])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _describe(name: str) -> dict[str, str]:
+    if name in _OTHERS:
+        return {"procedure": f"sys.{name}", "parameters": _OTHER_PARAMETERS[name], "effect": _OTHERS[name]}
+    procedure = PROCEDURES[name]
+    texts = [f"{p.name} {p.type}" if p.required else f"[{p.name} {p.type}]" for p in (TABLE, *procedure.parameters)]
+    return {"procedure": f"sys.{name}", "parameters": ", ".join(texts), "effect": procedure.help}
+
+
+def describe_parameters(name: str) -> pa.Table:
+    """Return the parameters of one procedure: `parameter`, `type`, `required` and `meaning`.
+
+    Raises
+    ------
+    NotFound
+        There is no such procedure.
+    """
+    procedure = find_procedure(name)
+    rows = [
+        {"parameter": p.name, "type": p.type, "required": p.required, "meaning": p.help}
+        for p in (TABLE, *procedure.parameters)
+    ]
+    schema = pa.schema(
+        [("parameter", pa.string()), ("type", pa.string()), ("required", pa.bool_()), ("meaning", pa.string())]
+    )
+    return pa.Table.from_pylist(rows, schema=schema)

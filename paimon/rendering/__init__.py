@@ -1,0 +1,1 @@
+"""Rows as text: JSON lines, aligned lines, and small tables."""

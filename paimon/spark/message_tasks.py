@@ -1,0 +1,79 @@
+"""Run Spark tasks that write files, and return their commit messages, also those of the tasks before a failure.
+
+Invariant: messages travel as bytes in the encoding of commit messages. Files of tasks that failed or ran twice are
+orphan files at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TypeAlias
+
+import pyarrow as pa
+from attrs import frozen
+from pyspark import Accumulator, AccumulatorParam
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message_codec import decode
+from paimon.engines import translate_spark_error
+
+WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes]
+"""Writes the rows of one task, and returns its encoded commit messages."""
+_MESSAGES = "messages"
+
+
+def run_message_tasks(frame: DataFrame, write: WriteTask) -> Iterator[CommitMessage]:
+    """Run one task for each partition of a frame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows to write, in the partitions of the tasks.
+    write : callable
+        Writes the rows of one partition, and returns the encoded messages.
+
+    Yields
+    ------
+    CommitMessage
+        The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported, StorageError
+        A task failed in all its attempts.
+    """
+    accumulator = frame.sparkSession.sparkContext.accumulator((), MessageAccumulator())
+    try:
+        rows = frame.mapInArrow(_Task(write, accumulator), f"{_MESSAGES} BINARY NOT NULL").collect()
+    except PySparkException as error:
+        yield from chain.from_iterable(decode(data) for data in accumulator.value)
+        raise translate_spark_error(error) from error
+    yield from chain.from_iterable(decode(bytes(row[_MESSAGES])) for row in rows)
+
+
+@frozen(eq=False)
+class _Task:
+    """The function that each Spark task applies to its rows; the accumulator collects the messages of successes."""
+
+    write: WriteTask
+    accumulator: Accumulator[tuple[bytes, ...]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        data = self.write(batches)
+        self.accumulator.add((data,))
+        yield pa.record_batch([pa.array([data], pa.binary())], names=[_MESSAGES])
+
+
+class MessageAccumulator(AccumulatorParam):
+    """Accumulator of the messages of successful tasks, which is available even if the job fails."""
+
+    def zero(self, value: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Return the value without messages."""
+        return ()
+
+    def addInPlace(self, value1: tuple[bytes, ...], value2: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Return the messages of both values."""
+        return value1 + value2

@@ -1,0 +1,98 @@
+"""Send rows between Spark tasks with their exact Arrow types and in their order.
+
+Invariant: a task gets the rows of one source in the order in which the source sent them. Spark only sees bytes, so no
+type is converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+ROWS_SCHEMA = "task INT NOT NULL, source INT NOT NULL, position INT NOT NULL, rows BINARY NOT NULL"
+"""The Spark schema of sent rows: to which task, from which source, their position in it, and the rows as Arrow IPC."""
+_ARROW_SCHEMA = pa.schema(
+    [pa.field(name, pa.int32(), nullable=False) for name in ("task", "source", "position")]
+    + [pa.field("rows", pa.binary(), nullable=False)]
+)
+
+
+class ReceivedRows(NamedTuple):
+    """Rows of one source: the number of the task that received them, that of the source, and the rows."""
+
+    task: int
+    source: int
+    rows: pa.Table
+
+
+def send_rows(rows: pa.Table, tasks: npt.NDArray[np.int32], source: int, position: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows in the form that Spark shuffles.
+
+    Parameters
+    ----------
+    rows : Table
+        The rows; the metadata of its schema is sent, too.
+    tasks : int32 array
+        For each row the number of the task that gets it.
+    source : int
+        The number of the sender.
+    position : int
+        The number of this call of the sender, ascending.
+
+    Yields
+    ------
+    RecordBatch
+        One row for each task, in `ROWS_SCHEMA`.
+    """
+    present = np.unique(tasks).tolist()
+    for task in present:
+        part = rows if len(present) == 1 else rows.filter(pa.array(tasks == task))
+        row = {"task": task, "source": source, "position": position, "rows": _encode_rows(part)}
+        yield pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
+
+
+def start_tasks(tasks: int) -> pa.RecordBatch:
+    """Return one empty message for each task, from source -1, so that tasks without rows run, too."""
+    empty = _encode_rows(pa.table({}))
+    rows = [{"task": task, "source": -1, "position": 0, "rows": empty} for task in range(tasks)]
+    return pa.RecordBatch.from_pylist(rows, schema=_ARROW_SCHEMA)
+
+
+def shuffle_rows(frame: DataFrame, tasks: int) -> DataFrame:
+    """Return a frame of sent rows in which each partition has the rows of one task, ordered by source and position."""
+    return frame.repartitionById(tasks, frame["task"]).sortWithinPartitions("source", "position")
+
+
+def receive_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ReceivedRows]:
+    """Yield the rows that one task received.
+
+    Parameters
+    ----------
+    batches : iterable of RecordBatch
+        Batches of a frame from `shuffle_rows`.
+
+    Yields
+    ------
+    ReceivedRows
+        In ascending order of sources.
+    """
+    for batch in batches:
+        for task, source, _, rows in zip(*batch.columns, strict=True):
+            yield ReceivedRows(task.as_py(), source.as_py(), _decode_rows(rows.as_buffer()))
+
+
+def _encode_rows(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def _decode_rows(data: pa.Buffer) -> pa.Table:
+    with pa.ipc.open_stream(data) as stream:
+        return stream.read_all()

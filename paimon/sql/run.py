@@ -1,0 +1,188 @@
+"""Run statements: each kind has one function, which calls the public verbs of catalogs and tables.
+
+Invariant: a statement has the effect of the verb that it names, and reports what it did as rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
+from paimon.sql.parse import ParsedStatement, parse_script
+from paimon.sql.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
+from paimon.sql.result import SqlResult
+from paimon.sql.run_catalogs import CATALOG_RUNNERS
+from paimon.sql.run_rows import ROW_RUNNERS
+from paimon.sql.run_show import SHOW_RUNNERS
+from paimon.sql.run_tables import TABLE_RUNNERS
+from paimon.sql.session import DEFAULT_CATALOG, Connect, Session, SqlCatalog
+from paimon.sql.statement_run import StatementRun, report
+from paimon.sql.statements import CreateView, Delete, Explain, Query, Update
+from paimon.sql.subqueries import read_condition
+
+
+@frozen(eq=False)
+class SqlSession:
+    """A session of SQL statements; made by `Catalog.sql_session`. One thread uses it at a time.
+
+    Parameters
+    ----------
+    state : Session
+        The catalogs, the current database, the views and the settings.
+    """
+
+    state: Session
+
+    def sql(self, text: str, **frames: Any) -> SqlResult:
+        """Run statements and return the rows of the last one; see `Catalog.sql`.
+
+        Parameters
+        ----------
+        text : str
+            One or more statements, separated by semicolons.
+        **frames : object
+            Tabular data that queries read by name.
+
+        Returns
+        -------
+        SqlResult
+            The rows of the last statement.
+
+        Raises
+        ------
+        InvalidRequest
+            The text contains no statement.
+        """
+        result: SqlResult | None = None
+        for _, latest in self.run_script(text, frames):
+            result = latest
+        if result is None:
+            raise InvalidRequest("The text contains no statement.", subject="text", hint="write SHOW TABLES")
+        return result
+
+    def run_script(self, text: str, frames: Frames | None = None) -> Iterator[tuple[ParsedStatement, SqlResult]]:
+        """Run the statements of a script one after the other.
+
+        Parameters
+        ----------
+        text : str
+            The script.
+        frames : mapping of str to object, optional
+            Tabular data that queries read by name.
+
+        Yields
+        ------
+        (ParsedStatement, SqlResult)
+            Each statement when it has run; a query runs when its rows are requested.
+
+        Raises
+        ------
+        PaimonError
+            A statement failed, and those after it do not run. In a script of several statements the message names its
+            line.
+        """
+        parsed = parse_script(text)
+        for statement in parsed:
+            try:
+                yield statement, run_statement(self.state, statement, frames or {})
+            except PaimonError as error:
+                if len(parsed) > 1:
+                    error.add_note(f"The statement begins in line {statement.line} of the script.")
+                raise
+
+
+def open_session(catalog: SqlCatalog, connect: Connect | None) -> SqlSession:
+    """Return a new session whose current catalog is `paimon`, and whose current database is `default`."""
+    return SqlSession(Session({DEFAULT_CATALOG: catalog}, connect))
+
+
+def run_statement(session: Session, parsed: ParsedStatement, frames: Frames) -> SqlResult:
+    """Run one statement.
+
+    Parameters
+    ----------
+    session : Session
+        What the statement sees, and changes.
+    parsed : ParsedStatement
+        The statement.
+    frames : mapping of str to object
+        Tabular data that queries read by name.
+
+    Returns
+    -------
+    SqlResult
+        Its rows.
+
+    Raises
+    ------
+    Unsupported
+        There is no function for this kind of statement.
+    InvalidRequest
+        The statement is nested too deep.
+    """
+    run = StatementRun(session, parsed.text, frames)
+    runner = _RUNNERS.get(type(parsed.statement))
+    if runner is None:
+        raise Unsupported(f"statement {parsed.text.split(None, 1)[0].upper()}")
+    try:
+        result: SqlResult = runner(run, parsed.statement)
+    except RecursionError as error:
+        raise InvalidRequest("The statement is nested too deep.", hint="split it into several ones") from error
+    return result
+
+
+def _run_query(run: StatementRun, query: Query) -> SqlResult:
+    planned = plan_query(run.session, query, run.frames)
+    engine = query_engine(run.session)
+    schema = describe_query(run.session, planned)
+    return SqlResult(run.text, schema, run=lambda: engine.run(planned.sql, planned.sources))
+
+
+def _create_view(run: StatementRun, statement: CreateView) -> SqlResult:
+    from paimon.sql.session import View
+
+    key = statement.name.lower()
+    if key in run.session.views and not statement.replace:
+        if statement.exist_ok:
+            return report(run, f"View {statement.name!r} exists.")
+        raise InvalidRequest(
+            f"View {statement.name!r} exists already.", subject=statement.name, hint="write CREATE OR REPLACE"
+        )
+    query = qualify_query(run.session, statement.query)
+    if any(name.text.lower() == key for name in query.tables.values()):
+        raise InvalidRequest(f"View {statement.name!r} reads itself.", subject=statement.name)
+    plan_query(run.session, query, {})  # an unknown name is refused now
+    run.session.views[key] = View(query, statement.columns)
+    return report(run, f"View {statement.name!r} is created for this session.")
+
+
+def _explain(run: StatementRun, statement: Explain) -> SqlResult:
+    inner = statement.statement
+    lines = [f"statement: {type(inner).__name__}"]
+    query = inner if isinstance(inner, Query) else getattr(inner, "query", None)
+    if isinstance(query, Query):
+        planned = plan_query(run.session, query, run.frames)
+        plan = query_engine(run.session).explain(planned.sql, planned.sources)
+        lines += [*"\n".join(planned.notes).splitlines(), f"query: {planned.sql}", *plan.splitlines()]
+    elif isinstance(inner, Update | Delete):
+        table = run.session.open_table(inner.name)
+        where = None if inner.where is None else read_condition(run, inner.where)
+        lines += table.scan(where=where).explain().splitlines()
+    else:
+        raise Unsupported(f"EXPLAIN of {type(inner).__name__}", hint="explain a query, an INSERT, UPDATE or DELETE")
+    return run.to_result({"plan": lines})
+
+
+_RUNNERS: Mapping[type, Any] = {
+    Query: _run_query,
+    CreateView: _create_view,
+    Explain: _explain,
+    **CATALOG_RUNNERS,
+    **TABLE_RUNNERS,
+    **ROW_RUNNERS,
+    **SHOW_RUNNERS,
+}
+"""The function of each kind of statement."""

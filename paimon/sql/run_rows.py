@@ -1,0 +1,190 @@
+"""Run INSERT, UPDATE, DELETE and MERGE INTO.
+
+Invariant: each statement is one commit of the table, and INSERT casts each column to the type of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.types.data_types import DataField
+from paimon.sql.engine_types import to_engine_type
+from paimon.sql.plan_query import PlannedQuery, describe_query, plan_query, query_engine
+from paimon.sql.result import SqlResult
+from paimon.sql.statement_run import StatementRun
+from paimon.sql.statements import Delete, Insert, Merge, Update
+from paimon.sql.subqueries import read_assignment, read_condition
+
+if TYPE_CHECKING:
+    from paimon.table import Table
+    from paimon.table_write import WriteResult
+
+_REPORT = pa.schema([("rows", pa.int64()), ("snapshot", pa.int64())])
+_MERGE_REPORT = pa.schema([(name, pa.int64()) for name in ("inserted", "updated", "deleted", "snapshot")])
+_EVERY_ROW = "TRUE"
+
+
+def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
+    """Insert the rows of a query, or replace partitions or the whole table by them.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    statement : Insert
+        What is inserted where.
+
+    Returns
+    -------
+    SqlResult
+        The number of rows, and the snapshot.
+
+    Raises
+    ------
+    InvalidRequest
+        The query has another number of columns, or a column does not exist; nothing was written.
+    """
+    table = run.session.open_table(statement.name)
+    rows = _CastRows.plan(run, table, statement)
+    if not statement.overwrite:
+        return _to_report(run, table.write(rows))
+    # Without a static partition, the partitions of the rows are replaced, or the table as its options say.
+    return _to_report(run, table.overwrite(rows.open(), statement.partition or None))
+
+
+@frozen(eq=False)
+class _CastRows:
+    """The rows of a query in the types of the columns of a table; they can be read again after a conflict."""
+
+    engine: Any
+    planned: PlannedQuery
+    sql: str
+
+    @classmethod
+    def plan(cls, run: StatementRun, table: Table, statement: Insert) -> _CastRows:
+        """Plan the query, and the casts of its columns.
+
+        Parameters
+        ----------
+        run : StatementRun
+            The statement that runs.
+        table : Table
+            Where the rows go.
+        statement : Insert
+            The query, and the columns that it gives.
+
+        Returns
+        -------
+        _CastRows
+            Rows with the columns of the table.
+
+        Raises
+        ------
+        InvalidRequest
+            The query has another number of columns, or a column does not exist.
+        """
+        planned, engine = plan_query(run.session, statement.query, run.frames), query_engine(run.session)
+        given = _select_columns(table, statement)
+        found = len(describe_query(run.session, planned).names)
+        if found != len(given):
+            message = f"INSERT INTO {table.name} needs {len(given)} columns, and the query has {found}."
+            names = ", ".join(column.name for column in given)
+            raise InvalidRequest(message, subject=table.name, hint=f"the columns are {names}")
+        casts = [f"CAST(c{i} AS {to_engine_type(c.type)}) AS {_quote(c.name)}" for i, c in enumerate(given)]
+        static = statement.partition or {}
+        fields = {column.name: column for column in table.table_schema.fields}
+        casts += [
+            f"CAST({_to_literal(value)} AS {to_engine_type(fields[name].type)}) AS {_quote(name)}"
+            for name, value in static.items()
+        ]
+        aliases = ", ".join(f"c{i}" for i in range(len(given)))
+        return cls(engine, planned, f"SELECT {', '.join(casts)} FROM ({planned.sql}) AS q({aliases})")
+
+    def open(self) -> pa.RecordBatchReader:
+        """Run the query."""
+        return self.engine.run(self.sql, self.planned.sources)
+
+    def __len__(self) -> int:
+        """Say that the rows can be read again; `Table.write` asks whether its data has a length."""
+        return 1
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.open().__arrow_c_stream__(requested_schema)
+
+
+def _select_columns(table: Table, statement: Insert) -> list[DataField]:
+    """Return the columns of the table that the query gives, in its order."""
+    fields = {column.name: column for column in table.table_schema.fields}
+    static = statement.partition or {}
+    for name in static:
+        if name not in table.partition_keys:
+            hint = did_you_mean(name, table.partition_keys)
+            raise InvalidRequest(f"{name!r} is not a partition column of {table.name!r}.", subject=name, hint=hint)
+    if not statement.columns:
+        return [column for column in fields.values() if column.name not in static]
+    chosen: list[DataField] = []
+    by_case = {name.lower(): name for name in fields}
+    for name in statement.columns:
+        exact = name if name in fields else by_case.get(name.lower())
+        if exact is None:
+            raise InvalidRequest(
+                f"Table {table.name!r} has no column {name!r}.", subject=name, hint=did_you_mean(name, fields)
+            )
+        if exact in static or fields[exact] in chosen:
+            raise InvalidRequest(f"Column {name!r} is given twice.", subject=name, hint="give it once")
+        chosen.append(fields[exact])
+    return chosen
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _to_literal(value: object) -> str:
+    """Return a value of a PARTITION clause as a literal."""
+    if value is None:
+        return "NULL"
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+
+
+def _to_report(run: StatementRun, done: WriteResult) -> SqlResult:
+    ids: Sequence[int | None] = done.snapshot_ids[:1] or [None]
+    return run.to_result({"rows": [done.rows], "snapshot": list(ids)}, _REPORT)
+
+
+def _update(run: StatementRun, statement: Update) -> SqlResult:
+    table = run.session.open_table(statement.name)
+    values = {column: read_assignment(run, text) for column, text in statement.assignments.items()}
+    where = _EVERY_ROW if statement.where is None else read_condition(run, statement.where)
+    return _to_report(run, table.update(values, where))
+
+
+def _delete(run: StatementRun, statement: Delete) -> SqlResult:
+    table = run.session.open_table(statement.name)
+    where = _EVERY_ROW if statement.where is None else read_condition(run, statement.where)
+    return _to_report(run, table.delete(where))
+
+
+def _merge(run: StatementRun, statement: Merge) -> SqlResult:
+    table, engine = run.session.open_table(statement.name), query_engine(run.session)
+    planned = plan_query(run.session, statement.query, run.frames)
+    source = engine.run(planned.sql, planned.sources)
+    aliases = {"source_alias": statement.source_alias, "target_alias": statement.target_alias}
+    merge = table.merge(source, statement.on, **aliases)
+    for clause in statement.clauses:
+        given = () if clause.values is None else (clause.values,)
+        method = f"when_{clause.rows} {clause.action}".lower().replace(" ", "_")
+        is_all = clause.values is None and clause.action != "DELETE"
+        merge = getattr(merge, f"{method}_all" if is_all else method)(*given, condition=clause.condition)
+    done = merge.execute()
+    counts = {"inserted": [done.inserted], "updated": [done.updated], "deleted": [done.deleted]}
+    return run.to_result({**counts, "snapshot": list(done.snapshot_ids[:1] or [None])}, _MERGE_REPORT)
+
+
+ROW_RUNNERS: Mapping[type, Any] = {Insert: insert_rows, Update: _update, Delete: _delete, Merge: _merge}
+"""The function of each kind of statement."""

@@ -1,0 +1,286 @@
+"""Session: the catalogs, the current database, the views and the settings that statements see.
+
+Invariant: a session changes only by its own statements. It belongs to one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+from attrs import define, evolve, field, frozen
+
+from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
+from paimon.domain.types.data_types import DataField
+from paimon.ports.engine import Engine
+from paimon.sql.statements import ObjectName, Query, TableName
+
+if TYPE_CHECKING:
+    from paimon.system_table import SystemTable
+    from paimon.table import Table
+
+DEFAULT_CATALOG = "paimon"
+DEFAULT_DATABASE = "default"
+OPTION_PREFIX = "paimon."
+"""The beginning of settings that are dynamic options of all tables."""
+Connect = Callable[[str, Mapping[str, object]], "SqlCatalog"]
+
+
+class SqlCatalog(Protocol):
+    """What statements need of `paimon.catalog.Catalog`; see there."""
+
+    @property
+    def engine(self) -> Engine:
+        """The ports that its tables use."""
+
+    @property
+    def warehouse(self) -> str:
+        """The root of the warehouse."""
+
+    def databases(self) -> list[str]:
+        """Return the names of all databases."""
+
+    def tables(self, database: str) -> list[str]:
+        """Return the names of the tables of a database."""
+
+    def create_database(self, name: str, *, exist_ok: bool = False) -> None:
+        """Create a database."""
+
+    def drop_database(self, name: str, *, cascade: bool = False, missing_ok: bool = False) -> None:
+        """Delete a database.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        cascade, missing_ok : bool
+            As in `Catalog.drop_database`.
+        """
+
+    def create_table(
+        self,
+        name: str,
+        schema: Sequence[DataField],
+        *,
+        primary_keys: Sequence[str] = (),
+        partition_keys: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+    ) -> Table:
+        """Create a table.
+
+        Parameters
+        ----------
+        name : str
+            ``"database.table"``.
+        schema : sequence of DataField
+            The columns.
+        primary_keys, partition_keys : sequence of str
+            Column names.
+        options : mapping of str to object, optional
+            Table options.
+        comment : str, optional
+            What the table contains.
+
+        Returns
+        -------
+        Table
+            The table.
+        """
+
+    def drop_table(self, name: str, *, missing_ok: bool = False) -> None:
+        """Delete a table."""
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Give a table another name."""
+
+    def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
+        """Open a table or a system table."""
+
+    def repair_table(self, name: str) -> Table:
+        """Register a table whose files exist."""
+
+
+@frozen
+class TablePlace:
+    """A table by its full name.
+
+    Parameters
+    ----------
+    catalog_name, database, table : str
+        The parts of the name.
+    catalog : SqlCatalog
+        The catalog of this name.
+    """
+
+    catalog_name: str
+    database: str
+    table: str
+    catalog: SqlCatalog = field(eq=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """``database.table``."""
+        return f"{self.database}.{self.table}"
+
+
+@frozen(eq=False)
+class View:
+    """A query with a name, whose tables have their full names.
+
+    Parameters
+    ----------
+    query : Query
+        The query.
+    columns : tuple of str
+        The names of its columns; empty for those of the query.
+    """
+
+    query: Query
+    columns: tuple[str, ...] = ()
+
+
+@define(eq=False)
+class Session:
+    """A state machine: what statements have set so far.
+
+    Parameters
+    ----------
+    catalogs : dict of str to SqlCatalog
+        The catalogs by name.
+    connect : callable, optional
+        Opens a warehouse for CREATE CATALOG.
+    catalog_name, database : str
+        The current ones.
+    views : dict of str to View
+        The temporary views, by name in small letters.
+    settings : dict of str to str
+        What SET has set.
+    """
+
+    catalogs: dict[str, SqlCatalog]
+    connect: Connect | None = None
+    catalog_name: str = DEFAULT_CATALOG
+    database: str = DEFAULT_DATABASE
+    views: dict[str, View] = field(factory=dict)
+    settings: dict[str, str] = field(factory=dict)
+
+    @property
+    def engine(self) -> Engine:
+        """The ports of the current catalog."""
+        return self.catalog().engine
+
+    def catalog(self, name: str | None = None) -> SqlCatalog:
+        """Return a catalog; by default the current one.
+
+        Raises
+        ------
+        NotFound
+            There is no catalog of this name.
+        """
+        wanted = self.catalog_name if name is None else name
+        if wanted not in self.catalogs:
+            raise NotFound("catalog", wanted, hint=did_you_mean(wanted, self.catalogs))
+        return self.catalogs[wanted]
+
+    def locate_database(self, parts: ObjectName) -> tuple[SqlCatalog, str]:
+        """Return the catalog and the database that a name of one or two parts means.
+
+        Raises
+        ------
+        InvalidRequest
+            The name has three parts.
+        NotFound
+            There is no such catalog.
+        """
+        if len(parts) > 2:
+            raise InvalidRequest(f"{'.'.join(parts)!r} is not the name of a database.", subject=".".join(parts))
+        return self.catalog(parts[0] if len(parts) == 2 else None), parts[-1]
+
+    def locate(self, parts: ObjectName) -> TablePlace:
+        """Return the full name of a table.
+
+        Raises
+        ------
+        NotFound
+            There is no such catalog.
+        """
+        database = parts[-2] if len(parts) > 1 else self.database
+        catalog_name = parts[0] if len(parts) == 3 else self.catalog_name
+        return TablePlace(catalog_name, database, parts[-1], self.catalog(catalog_name))
+
+    def qualify(self, name: TableName) -> TableName:
+        """Return a name with all three parts."""
+        place = self.locate(name.parts)
+        return evolve(name, parts=(place.catalog_name, place.database, place.table))
+
+    def open(self, name: TableName) -> Table | SystemTable:
+        """Open a table or a system table with the options of its name and of the settings.
+
+        Raises
+        ------
+        NotFound
+            There is no such table.
+        """
+        place = self.locate(name.parts)
+        return place.catalog.table(place.name, {**self.table_options(), **read_function_options(name), **name.options})
+
+    def open_table(self, name: TableName) -> Table:
+        """Open a table that a statement changes.
+
+        Raises
+        ------
+        InvalidRequest
+            The name is that of a system table.
+        """
+        from paimon.system_table import SystemTable
+
+        opened = self.open(name)
+        if isinstance(opened, SystemTable):
+            raise InvalidRequest(
+                f"System table {name.text!r} is read-only.", subject=name.text, hint="name the table without the $ part"
+            )
+        return opened
+
+    def table_options(self) -> dict[str, str]:
+        """Return the settings that are dynamic options of tables."""
+        return {k.removeprefix(OPTION_PREFIX): v for k, v in self.settings.items() if k.startswith(OPTION_PREFIX)}
+
+
+_INCREMENTAL: Mapping[str, tuple[str, int]] = {
+    "paimon_incremental_query": ("incremental-between", 2),
+    "paimon_incremental_between_timestamp": ("incremental-between-timestamp", 2),
+    "paimon_incremental_to_auto_tag": ("incremental-to-auto-tag", 1),
+}
+"""Table functions: the option of each, and how many values it takes after the name of the table."""
+
+
+def read_function_options(name: TableName) -> dict[str, str]:
+    """Return the dynamic options that a table function means.
+
+    Raises
+    ------
+    InvalidRequest
+        There is no such function, or it has another number of arguments.
+    """
+    if name.function is None:
+        return {}
+    if name.function not in _INCREMENTAL:
+        hint = did_you_mean(name.function, _INCREMENTAL)
+        raise InvalidRequest(f"Table function {name.function!r} does not exist.", subject=name.function, hint=hint)
+    option, wanted = _INCREMENTAL[name.function]
+    if len(name.arguments) != wanted:
+        message = f"Table function {name.function!r} has {len(name.arguments)} arguments after the table's name."
+        raise InvalidRequest(message, subject=name.function, hint=f"give {wanted}")
+    return {option: ",".join(name.arguments)}
+
+
+def list_names(names: Sequence[str], pattern: str | None) -> list[str]:
+    """Return the names that a LIKE pattern selects; ``*`` means the same as ``%``."""
+    if pattern is None:
+        return list(names)
+    import pyarrow.compute as pc
+
+    mask = pc.match_like(pa.array(names, pa.string()), pattern.replace("*", "%"))
+    return [name for name, fits in zip(names, mask.to_pylist(), strict=True) if fits]

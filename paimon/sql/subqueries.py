@@ -1,0 +1,136 @@
+"""Conditions and values of UPDATE and DELETE: subqueries run first, and their results become values.
+
+Invariant: a result becomes a value of a predicate, never a part of a text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from paimon.domain.assignment.expression import Constant
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import And, Compare, In, Literal, Not, Or, Predicate
+from paimon.domain.predicate.sql import HINT, PredicateDialect, column_path, parse_predicate
+from paimon.sql.lexer import StatementReader
+from paimon.sql.parse_query import DIALECT, parse_query
+from paimon.sql.plan_query import plan_query, query_engine
+from paimon.sql.pushdown_predicates import OPERATORS
+from paimon.sql.statement_run import StatementRun
+
+_MOST_VALUES = 100_000
+"""Values of one subquery at most, because each is compared with each row."""
+
+
+def read_condition(run: StatementRun, text: str) -> str | Predicate:
+    """Return the condition of an UPDATE or DELETE, in which subqueries are replaced by their results.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    text : str
+        The condition.
+
+    Returns
+    -------
+    str or Predicate
+        The text where it has no subquery.
+
+    Raises
+    ------
+    InvalidRequest
+        The text is not a condition, or a subquery names columns of the table that changes.
+    """
+    if not _has_subquery(text):
+        return text
+    return _convert(run, _parse(text))
+
+
+def read_assignment(run: StatementRun, text: str) -> Any:
+    """Return the new value of a column: the text, or the result of a subquery as a constant.
+
+    Raises
+    ------
+    InvalidRequest
+        A subquery is a part of a longer expression, or has more than one row or column.
+    """
+    if not _has_subquery(text):
+        return text
+    node = _parse(text).unnest()
+    if isinstance(node, exp.Subquery):
+        return Constant(_read_single_value(run, node.this))
+    if isinstance(node, exp.Query):
+        return Constant(_read_single_value(run, node))
+    raise InvalidRequest(
+        f"{text!r} contains a subquery in an expression.", subject=text, hint="SET column = (SELECT …) takes it alone"
+    )
+
+
+def _has_subquery(text: str) -> bool:
+    return any(t.kind == "word" and t.text.upper() == "SELECT" for t in StatementReader(text).tokens)
+
+
+def _parse(text: str) -> exp.Expression:
+    try:
+        return sqlglot.parse_one(text, dialect=PredicateDialect)
+    except SqlglotError as error:
+        raise InvalidRequest(f"{text!r} is not valid SQL.", subject=text, hint=HINT) from error
+
+
+def _convert(run: StatementRun, node: exp.Expression) -> Predicate:
+    node = node.unnest() if isinstance(node, exp.Paren) else node
+    match node:
+        case exp.And() | exp.Or():
+            parts = (_convert(run, node.this), _convert(run, node.expression))
+            return And(parts) if isinstance(node, exp.And) else Or(parts)
+        case exp.Not():
+            return Not(_convert(run, node.this))
+        case exp.In() if node.args.get("query") is not None:
+            query = node.args["query"]
+            return In(column_path(node.this), tuple(_read_values(run, query.unnest())))
+        case exp.Exists():
+            return Literal(bool(_read_rows(run, exp.select("1").from_(node.this.unnest().subquery("q")).limit(1))))
+    if not node.find(exp.Query):
+        return parse_predicate(node.sql(dialect=PredicateDialect))
+    operator = OPERATORS.get(type(node))
+    if operator is None or not isinstance(node.expression.unnest(), exp.Query):
+        text = node.sql(dialect=PredicateDialect)
+        hint = "write column IN (SELECT …), EXISTS (SELECT …), or column = (SELECT …)"
+        raise InvalidRequest(f"{text!r} contains a subquery that is not supported here.", subject=text, hint=hint)
+    value = _read_single_value(run, node.expression.unnest())
+    return Literal(None) if value is None else Compare(column_path(node.this), operator, value)
+
+
+def _read_single_value(run: StatementRun, query: exp.Expression) -> Any:
+    values = _read_values(run, query)
+    if len(values) > 1:
+        text = query.sql(dialect=DIALECT)
+        raise InvalidRequest(f"Subquery {text!r} has more than one row.", subject=text, hint="add LIMIT 1 or max(…)")
+    return values[0] if values else None
+
+
+def _read_values(run: StatementRun, query: exp.Expression) -> list[Any]:
+    rows = _read_rows(run, query)
+    if rows and len(rows[0]) != 1:
+        text = query.sql(dialect=DIALECT)
+        raise InvalidRequest(f"Subquery {text!r} has more than one column.", subject=text, hint="select one column")
+    return [value for row in rows for value in row]
+
+
+def _read_rows(run: StatementRun, query: exp.Expression) -> list[tuple[Any, ...]]:
+    """Run a subquery and return its rows, of which there may be a limited number."""
+    text = query.sql(dialect=DIALECT)
+    try:
+        planned = plan_query(run.session, parse_query(StatementReader(text)), run.frames)
+        found = query_engine(run.session).run(planned.sql, planned.sources).read_all()
+    except InvalidRequest as error:
+        hint = "a subquery of UPDATE or DELETE cannot name columns of the table that changes"
+        raise InvalidRequest(error.message, subject=text, hint=error.hint or hint) from error
+    if found.num_rows > _MOST_VALUES:
+        message = f"Subquery {text!r} has {found.num_rows:,} rows."
+        raise InvalidRequest(message, subject=text, hint=f"the limit is {_MOST_VALUES:,}")
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))

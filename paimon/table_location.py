@@ -1,0 +1,76 @@
+"""Open the table, or the system table, that lies at a location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paimon.domain.errors import NotFound, did_you_mean
+from paimon.domain.identifier import Identifier
+from paimon.domain.options.table_options import TableOptions
+from paimon.domain.options.validate import check_options
+from paimon.domain.paths import TablePaths, check_segment
+from paimon.domain.schema.rules.merge import check_dynamic_columns
+from paimon.domain.schema.rules.table_type import check_table_type
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.operations.expire.references import list_branch_names
+from paimon.operations.metadata.schemas import latest_schema
+from paimon.operations.table_context import TableContext
+from paimon.ports.engine import Engine
+from paimon.system_table import SystemTable, open_system_table
+from paimon.table import Table
+
+
+def open_at(
+    engine: Engine,
+    location: str,
+    identifier: Identifier,
+    options: Mapping[str, str],
+    allowed_roots: tuple[str, ...] = (),
+) -> Table | SystemTable:
+    """Open the table, or its system table, at a location.
+
+    Parameters
+    ----------
+    engine : Engine
+        The ports through which it reads and writes.
+    location : str
+        The root directory or URL of the table.
+    identifier : Identifier
+        Its name, with a branch or a system table where one is requested.
+    options : mapping of str to str
+        Dynamic options, for the handle alone.
+    allowed_roots : tuple of str
+        Roots outside the table under which its files may lie.
+
+    Returns
+    -------
+    Table or SystemTable
+        A handle at the newest schema of the branch.
+
+    Raises
+    ------
+    NotFound
+        There is no table at the location, or it has no such branch.
+    """
+    check_options(options)
+    branch = check_segment(options.get("branch", identifier.branch), "branch name")
+    paths = TablePaths(location, branch)
+    schema = latest_schema(engine, paths)
+    if schema is None:
+        if branch != "main" and latest_schema(engine, TablePaths(location)) is not None:
+            known = did_you_mean(branch, list_branch_names(engine, TablePaths(location)))
+            raise NotFound("branch", branch, hint=known or f"table {location!r} has only the branch 'main'")
+        raise NotFound("table", location, hint="a table directory contains schema/schema-0")
+    combined = TableOptions.of(schema.options).with_values(options)
+    check_table_type(combined, identifier.full_name)
+    check_dynamic_columns(schema, options)
+    definition = TableDefinition(
+        table_name=identifier.full_name,
+        paths=paths,
+        schema=schema,
+        options=combined,
+        allowed_roots=allowed_roots,
+    )
+    if identifier.system_table is not None:
+        return open_system_table(TableContext(engine, definition), identifier.system_table)
+    return Table(TableContext(engine, definition))

@@ -1,0 +1,62 @@
+"""Run the maintenance verbs of `paimon.table`: each is one operation, and then what follows a commit."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from paimon.domain.predicate.expression import Predicate
+from paimon.operations.compact.compact import CompactResult
+from paimon.operations.rescale.rescale import RescaleResult, rescale
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.compact_postponed import compact_table
+from paimon.references import run_after_commit
+from paimon.scan import predicate_of
+from paimon.table_write import commit_user_of
+
+
+def compact_where(context: TableContext, full: bool, where: str | Predicate | None) -> CompactResult:
+    """Compact a table; see `Table.compact`.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    full : bool
+        Whether all sorted runs of a bucket are merged.
+    where : str or Predicate, optional
+        Selects partitions.
+
+    Returns
+    -------
+    CompactResult
+        The snapshot, and what was compacted.
+    """
+    predicate = None if where is None else predicate_of(where)
+    done = compact_table(context, commit_user_of(context, None), full, predicate)
+    # Expiry of a write-only table runs where it is compacted.
+    writing = evolve(context.table, options=context.options.with_values({"write-only": "false"}))
+    run_after_commit(context.with_table(writing), done.snapshot_ids)
+    return done
+
+
+def rescale_where(context: TableContext, buckets: int, where: str | Predicate | None) -> RescaleResult:
+    """Rescale a table; see `Table.rescale`.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    buckets : int
+        The new number of buckets of each partition.
+    where : str or Predicate, optional
+        Selects partitions.
+
+    Returns
+    -------
+    RescaleResult
+        The snapshot, and what was rewritten.
+    """
+    predicate = None if where is None else predicate_of(where)
+    done = rescale(context, buckets, commit_user_of(context, None), predicate)
+    run_after_commit(context, done.snapshot_ids)
+    return done

@@ -1,0 +1,287 @@
+"""Write rows and commit them, as `Table.write` does; also for writers in other processes.
+
+Invariant: a write that is refused leaves neither rows nor columns in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.builders import BatchWriteBuilder, TableCommit
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import (
+    CommitConflict,
+    CommitOverwritten,
+    HashIndexConflict,
+    InvalidRequest,
+    KeyIndexConflict,
+    PaimonError,
+    Unsupported,
+)
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.text_checks import check_mapping
+from paimon.operations.commit.abort import is_still_needed
+from paimon.operations.commit.callbacks import check_callbacks
+from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.source import can_be_read_again, to_arrow_tables
+from paimon.references import run_after_commit
+from paimon.scan import condition_of
+
+if TYPE_CHECKING:
+    from paimon.operations.row_level.change import RowChange
+
+_ASSIGN_ATTEMPTS = 50
+"""How often rows are assigned to dynamic buckets because other writers changed the hash index of their partitions."""
+_SCHEMA_ATTEMPTS = 20
+"""How often a write with new columns starts again because another process changed the schema."""
+
+
+@frozen
+class WriteResult:
+    """What a write did.
+
+    Attributes
+    ----------
+    snapshot_ids : tuple of int
+        The snapshots of the commit: none for an empty write, two where files were compacted after the write.
+    rows : int
+        Rows that were written; for `Table.delete` and `Table.update` the rows that were changed.
+    files : int
+        Data files that were added.
+    lost_compaction : PaimonError, optional
+        Why the compaction after the write was not committed, for instance because another writer compacted the same
+        files. The rows are committed and can be read; a later write or `Table.compact` compacts them.
+    """
+
+    snapshot_ids: tuple[int, ...]
+    rows: int
+    files: int
+    lost_compaction: PaimonError | None = None
+
+
+def commit_user_of(context: TableContext, commit_user: str | None) -> str:
+    """Return the commit user that was given, else a new one with the prefix of `commit.user-prefix`.
+
+    Raises
+    ------
+    InvalidRequest
+        The user is an empty text.
+    """
+    if commit_user == "":
+        raise InvalidRequest("'commit_user' is empty.", subject="commit_user", hint="give a name, or leave it out")
+    if commit_user is not None:
+        return commit_user
+    prefix = context.options.get("commit.user-prefix")
+    user = context.engine.ids.uuid()
+    return f"{prefix}_{user}" if prefix else user
+
+
+def _write_files(
+    context: TableContext, data: Any, kind_column: str | None, commit_user: str
+) -> tuple[TableContext, list[CommitMessage]]:
+    with BatchWriteBuilder(context, commit_user).new_write() as writer:
+        writer.write(data, kind_column)
+        return context, writer.prepare_commit()
+
+
+def _write_files_with_new_columns(
+    context: TableContext, data: Any, kind_column: str | None, commit_user: str
+) -> tuple[TableContext, list[CommitMessage]]:
+    for _ in range(_SCHEMA_ATTEMPTS):
+        newest = load_at_newest_schema(context)
+        stream = to_arrow_tables(data, newest.schema.fields, (kind_column,) if kind_column else ())
+        first = next(stream, None)
+        if first is None:
+            return newest, []
+        named = pa.schema([f for f in first.schema if f.name != kind_column])
+        merged = plan_merged_schema(newest, named)
+        rows = chain([first], stream)
+        if merged is newest:
+            return _write_files(newest, rows, kind_column, commit_user)
+        with BatchWriteBuilder(merged, commit_user).new_write() as writer:
+            writer.write(rows, kind_column)
+            writer.flush()
+            check_callbacks(merged)
+            if publish_schema(merged):
+                return merged, writer.prepare_commit()  # compaction reads the schema that was just published
+        if not can_be_read_again(data):
+            break
+    raise CommitConflict(
+        f"Table {context.table.table_name!r}: the schema changed while rows with new columns were written.",
+        hint="Nothing was written. Write the rows again.",
+    )
+
+
+def write_and_commit(
+    context: TableContext,
+    data: Any,
+    kind_column: str | None,
+    commit_user: str,
+    merge_schema: bool,
+    commit: Callable[[TableCommit, list[CommitMessage]], WriteResult],
+) -> WriteResult:
+    """Write rows to files and commit them; again if another writer changed the hash index that assigned them.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    data : object
+        Rows in any form that `Table.write` takes.
+    kind_column : str, optional
+        The column of `data` that contains row kinds.
+    commit_user : str
+        The user of the commit.
+    merge_schema : bool
+        Write files of a schema with the columns that only `data` has, and publish this schema after the last row.
+    commit : callable
+        Publishes the messages.
+
+    Returns
+    -------
+    WriteResult
+        The snapshots of the commit, and what they added.
+
+    Raises
+    ------
+    CommitConflict
+        Other writers changed the schema or the hash index each time, or once where `data` can be read only once.
+        Nothing was committed.
+    """
+    write_files = _write_files_with_new_columns if merge_schema else _write_files
+
+    def write_once() -> WriteResult:
+        written, messages = write_files(context, data, kind_column, commit_user)
+        return commit(BatchWriteBuilder(written, commit_user).new_commit(), messages)
+
+    return retry_assignment(write_once) if can_be_read_again(data) else write_once()
+
+
+def retry_assignment(write: Callable[[], WriteResult]) -> WriteResult:
+    """Call a function that writes and commits, again while other writers change the hash index of its partitions.
+
+    Raises
+    ------
+    CommitConflict
+        Other writers were first each time.
+    """
+    for _ in range(_ASSIGN_ATTEMPTS - 1):
+        try:
+            return write()
+        except (HashIndexConflict, KeyIndexConflict):
+            continue
+    return write()
+
+
+def delete_where(context: TableContext, where: str | Predicate, properties: Mapping[str, str] | None) -> WriteResult:
+    """Delete rows in one commit, as `Table.delete` does.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    where : str or Predicate
+        The rows to delete.
+    properties : mapping of str to str, optional
+        Text to store in the snapshot.
+
+    Returns
+    -------
+    WriteResult
+        Its `rows` counts the deleted rows.
+    """
+    from paimon.operations.row_level.change import delete_rows  # loaded when rows are changed
+
+    user = commit_user_of(context, None)
+    condition = condition_of(where)
+    return retry_assignment(lambda: _run_maintenance(context, delete_rows(context, condition, user, properties)))
+
+
+def update_where(
+    context: TableContext, set: Mapping[str, Any], where: str | Predicate, properties: Mapping[str, str] | None
+) -> WriteResult:
+    """Set columns of rows in one commit, as `Table.update` does.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    set : mapping of str to object
+        By column: SQL text over the row before the update, or a value that is not text.
+    where : str or Predicate
+        The rows to change.
+    properties : mapping of str to str, optional
+        Text to store in the snapshot.
+
+    Returns
+    -------
+    WriteResult
+        Its `rows` counts the changed rows.
+    """
+    from paimon.operations.row_level.change import to_expression, update_rows
+
+    values = {name: to_expression(value) for name, value in check_mapping(set, "set").items()}
+    user = commit_user_of(context, None)
+    condition = condition_of(where)
+    return retry_assignment(
+        lambda: _run_maintenance(context, update_rows(context, values, condition, user, properties))
+    )
+
+
+def _run_maintenance(context: TableContext, change: RowChange) -> WriteResult:
+    """Run the maintenance that follows the commit of a delete or an update, and return the result of the change."""
+    done = change.commit
+    run_after_commit(context, done.snapshot_ids)
+    return WriteResult(done.snapshot_ids, change.rows, done.added_files, done.lost_compaction)
+
+
+def commit_messages(
+    commit: TableCommit,
+    messages: Sequence[CommitMessage],
+    properties: Mapping[str, str] | None = None,
+    identifier: int = BATCH_COMMIT_IDENTIFIER,
+    watermark: int | None = None,
+) -> WriteResult:
+    """Commit what writers prepared, here or in other processes, as `Table.write` does.
+
+    Where the commit is refused for certain, or was made before, the files of the messages are deleted.
+
+    Parameters
+    ----------
+    commit : TableCommit
+        The commit of the writers' builder.
+    messages : sequence of CommitMessage
+        What the writers prepared.
+    properties : mapping of str to str, optional
+        Text to store in the snapshot.
+    identifier : int
+        The commit identifier, unique for each commit of a user.
+    watermark : int, optional
+        Event time in epoch milliseconds.
+
+    Returns
+    -------
+    WriteResult
+        The snapshots of the commit, and what they added.
+
+    Raises
+    ------
+    InvalidRequest, CommitConflict, CommitOverwritten, Unsupported
+        The commit was refused; see `TableCommit.commit`.
+    """
+    try:
+        done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
+    except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported) as error:
+        if not is_still_needed(messages, error):
+            commit.abort(messages, identifier)
+        raise
+    if done.already_committed:
+        commit.abort(messages)  # the files of the earlier commit are others than these, and stay
+    return WriteResult(done.snapshot_ids, done.added_rows, done.added_files, done.lost_compaction)

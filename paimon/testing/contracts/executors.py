@@ -1,0 +1,103 @@
+"""The contract of Executor as tests, for executors in this process and in others.
+
+Invariant: a class derived from `ExecutorContract` passes if and only if the adapter of `make_executor` keeps the
+contract of `paimon.ports.executor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paimon.domain.errors import StorageError
+from paimon.ports.executor import Executor
+
+_TASKS = 20
+
+
+class ExecutorContract:
+    """The tests of the port. A subclass implements `make_executor`."""
+
+    runs_in_this_process = True
+    """False for a remote executor, which reports errors of tasks as StorageError and runs no nested tasks."""
+
+    def make_executor(self) -> Executor:
+        """Return the adapter.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
+        raise NotImplementedError
+
+    def test_results_are_in_the_order_of_tasks(self) -> None:
+        """Several calls of one executor are independent."""
+        executor = self.make_executor()
+        for count in (0, 1, 2, _TASKS):
+            assert list(executor.map(_square, range(count))) == [n * n for n in range(count)]
+
+    def test_no_task_is_read_before_the_first_result(self) -> None:
+        """The caller may build the iterator early."""
+        taken: list[int] = []
+
+        def tasks() -> Iterator[int]:
+            """Note each task that the executor reads."""
+            for task in range(3):
+                taken.append(task)
+                yield task
+
+        results = self.make_executor().map(_square, tasks())
+        assert taken == []
+        assert list(results) == [0, 1, 4]
+        assert taken == [0, 1, 2]
+
+    def test_an_error_ends_the_iteration(self) -> None:
+        """Check that results before an error are right, and that none comes after it.
+
+        Raises
+        ------
+        AssertionError
+            The executor lost the error.
+        """
+        executor = self.make_executor()
+        results = executor.map(_divide, [2, 1, 0, 4])
+        found: list[float] = []
+        try:
+            found.extend(results)
+        except (ZeroDivisionError, StorageError) as error:
+            assert isinstance(error, ZeroDivisionError) or not self.runs_in_this_process
+        else:
+            raise AssertionError("the error of a task was lost")
+        assert list(results) == []
+        if self.runs_in_this_process:
+            assert found in ([], [0.5], [0.5, 1.0])
+        assert list(executor.map(_divide, [1, 2])) == [1.0, 0.5]
+
+    def test_the_caller_may_stop_early(self) -> None:
+        """Closing the iterator returns, and the executor stays usable."""
+        executor = self.make_executor()
+        results = executor.map(_square, range(_TASKS))
+        assert next(results) == 0
+        if hasattr(results, "close"):
+            results.close()
+        assert list(executor.map(_square, [3])) == [9]
+
+    def test_a_task_may_run_tasks(self) -> None:
+        """The executor does not wait for itself, however deep the calls are."""
+        if not self.runs_in_this_process:
+            return
+        executor = self.make_executor()
+
+        def run(depth: int) -> int:
+            """Return the number of leaves below a task."""
+            return 1 if depth == 0 else sum(executor.map(run, [depth - 1] * 3))
+
+        assert list(executor.map(run, [2, 3])) == [9, 27]
+
+
+def _square(number: int) -> int:
+    return number * number
+
+
+def _divide(number: int) -> float:
+    return 1 / number

@@ -1,0 +1,128 @@
+"""The contract of ExpressionEvaluator as tests.
+
+Invariant: a class derived from `ExpressionEvaluatorContract` passes if and only if the adapter of `make_evaluator`
+keeps the contract of `paimon.ports.expressions`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from paimon.domain.assignment.expression import SqlValue
+from paimon.domain.assignment.sql import convert_expression
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import ScalarSql
+from paimon.domain.predicate.scalar_sql import to_scalar_sql
+from paimon.domain.predicate.sql import parse_sql
+from paimon.ports.expressions import ExpressionEvaluator
+from paimon.testing.contracts.files import expect_error
+
+_TEXTS = ("a", "Bc", None, "it's", "'; DROP TABLE x; --", '"c0"', "", "ä\0b")
+_ROWS = pa.RecordBatch.from_pydict(
+    {
+        "n": pa.array([3, None, 1, -7, 0, 5, 2, 9], pa.int64()),
+        "weird \"name' ; --": pa.array(_TEXTS),
+        "N": pa.array(range(8), pa.int32()),
+        "day": pa.array([datetime.date(2026, month, 28) for month in range(1, 9)], pa.date32()),
+        "x": pa.array([0.5, None, -1.25, 2.0, 0.0, 1e300, -0.0, 4.0]),
+    }
+)
+_WEIRD = "weird \"name' ; --"
+
+
+class ExpressionEvaluatorContract:
+    """The tests of the port. A subclass implements `make_evaluator`."""
+
+    def make_evaluator(self) -> ExpressionEvaluator:
+        """Return a new adapter.
+
+        Raises
+        ------
+        NotImplementedError
+            A subclass implements this method.
+        """
+        raise NotImplementedError
+
+    def test_values_have_the_order_of_the_rows(self) -> None:
+        """Also of many rows, and where columns have names that differ in the case of letters only."""
+        assert self._compute('n * 10 + "N"') == _over(lambda n, m: n * 10 + m, "n", "N")
+        many = pa.RecordBatch.from_pydict({"n": pa.array(range(300_000))})
+        found = self.make_evaluator().evaluate(_parse("abs(n - 150000)"), many)
+        assert found.to_pylist() == [abs(n - 150_000) for n in range(300_000)]
+
+    def test_functions_casts_and_conditions(self) -> None:
+        """CASE, CAST, LIKE, functions of texts and of dates, and comparisons of columns."""
+        assert self._compute("CASE WHEN n > 2 THEN 'many' WHEN n IS NULL THEN NULL ELSE 'few' END") == _over(
+            lambda n: "many" if n > 2 else "few", "n"
+        )
+        assert self._compute("CAST(n AS VARCHAR)") == _over(str, "n")
+        assert self._compute("month(day)") == list(range(1, 9))
+        assert self._compute("day + INTERVAL 1 DAY > DATE '2026-03-01'") == [False, False, *[True] * 6]
+        assert self._compute('n > "N"') == _over(lambda n, m: n > m, "n", "N")
+        assert self._compute("n / 2") == _over(lambda n: n / 2, "n")
+
+    def test_values_of_the_table_stay_values(self) -> None:
+        """Texts with quotes and SQL, also in the names of columns, and literals with quotes."""
+        name = _WEIRD.replace('"', '""')
+        assert self._compute(f"\"{name}\" || 'x'") == [None if t is None else t + "x" for t in _TEXTS]
+        assert self._compute(f"upper(\"{name}\") = 'IT''S'") == [None if t is None else t == "it's" for t in _TEXTS]
+
+    def test_an_expression_without_columns_has_a_value_for_each_row(self) -> None:
+        """Also where there is no row."""
+        assert self._compute("upper('a')") == ["A"] * 8
+        assert self.make_evaluator().evaluate(_parse("upper('a')"), _ROWS.slice(0, 0)).to_pylist() == []
+
+    def test_the_type_is_known_without_rows(self) -> None:
+        """It is the type of the values of any rows with this schema."""
+        for text in ("n * 2", "CAST(n AS DECIMAL(12, 3))", "upper('a')", "n > 1", "day + INTERVAL 1 DAY", "x + n"):
+            evaluator, expression = self.make_evaluator(), _parse(text)
+            kind = evaluator.find_type(expression, _ROWS.schema)
+            assert kind == evaluator.evaluate(expression, _ROWS).type
+            assert kind == evaluator.evaluate(expression, _ROWS.slice(2, 0)).type
+
+    def test_a_wrong_expression_is_refused(self) -> None:
+        """Unknown functions, types that do not fit, and aggregates that the parser does not know."""
+        for text in ("no_such_function(n)", "sqrt(day)", "n + day + x", "favg(n)"):
+            expect_error(InvalidRequest, partial(self.make_evaluator().find_type, _parse(text), _ROWS.schema))
+        for text in ("CAST('x' AS INT) + n", "favg(n)"):
+            expect_error(InvalidRequest, partial(self.make_evaluator().evaluate, _parse(text), _ROWS))
+
+    def test_files_of_the_machine_are_out_of_reach(self) -> None:
+        """An expression reads no file, whatever a caller writes."""
+        for text in ("read_text('/etc/hostname')", "getenv('HOME')"):
+            expect_error(InvalidRequest, partial(self.make_evaluator().evaluate, _parse(text), _ROWS))
+
+    def test_threads_do_not_disturb_each_other(self) -> None:
+        """Each call gets the values of its own rows."""
+        evaluator, expression = self.make_evaluator(), _parse("n + 1")
+
+        def compute(start: int) -> list[int]:
+            rows = pa.RecordBatch.from_pydict({"n": pa.array(range(start, start + 1_000))})
+            found: list[int] = evaluator.evaluate(expression, rows).to_pylist()
+            return found
+
+        with ThreadPoolExecutor(4) as pool:
+            starts = range(0, 40_000, 1_000)
+            for start, found in zip(starts, pool.map(compute, starts), strict=True):
+                assert found == list(range(start + 1, start + 1_001))
+
+    def _compute(self, text: str) -> list[Any]:
+        found: list[Any] = self.make_evaluator().evaluate(_parse(text), _ROWS).to_pylist()
+        return found
+
+
+def _parse(text: str) -> ScalarSql:
+    found = parse_sql(text, "expression", "", lambda node: (convert_expression(node), to_scalar_sql(node)))
+    return found[0].expression if isinstance(found[0], SqlValue) else found[1]
+
+
+def _over(compute: Callable[..., Any], *names: str) -> list[Any]:
+    """Return the value of a Python function for each row; null if an argument is null."""
+    rows: Iterable[tuple[Any, ...]] = zip(*(_ROWS[name].to_pylist() for name in names), strict=True)
+    return [None if None in row else compute(*row) for row in rows]

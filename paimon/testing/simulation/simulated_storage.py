@@ -1,0 +1,128 @@
+"""The storage of the simulation, as each of its processes sees it.
+
+Invariant: each operation is one step of the history. Other processes may run before it, and its fault takes effect
+after it. On a local disk, a file is written under a hidden name and renamed at the end. A process that dies before
+leaves the hidden part. A hint, which is not flushed, may be truncated. On an object store, a put is complete or absent,
+and an upload that is not completed is in no listing. A process that dies there leaves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from attrs import evolve
+
+from paimon.ports.files import FileStatus, PutOutcome
+from paimon.testing.faulty_files import FaultPlan, FaultyFiles
+from paimon.testing.memory_files import MemoryFiles, MemoryOutput
+
+
+class TimedFiles(MemoryFiles):
+    """Files in memory with modification times.
+
+    The attribute `reused_paths` has the paths that were deleted and put again. `first_puts` has the snapshot files by
+    path as they were put first, also those that were deleted, with the logical time of the put.
+
+    Parameters
+    ----------
+    now_millis : callable
+        Returns the time that a written file gets, in epoch milliseconds.
+    has_part_files : bool
+        Whether a file that is being written is visible under a hidden name, as on a local disk.
+    logical_time : callable
+        Returns the logical time of the history.
+    """
+
+    def __init__(self, now_millis: Callable[[], int], has_part_files: bool, logical_time: Callable[[], int]) -> None:
+        super().__init__()
+        self._logical_time = logical_time
+        self._now_millis = now_millis
+        self._modified_millis: dict[str, int] = {}
+        self.reused_paths: set[str] = set()
+        self.first_puts: dict[str, tuple[bytes, int]] = {}
+        self._has_part_files = has_part_files
+        self._part_count = 0
+
+    def create(self, path: str) -> MemoryOutput:
+        """Create a file as the port defines it, with a hidden part if the storage has them."""
+        return _PartOutput(self, path, self.next_part_path(path)) if self._has_part_files else super().create(path)
+
+    def next_part_path(self, path: str) -> str:
+        """Return a new hidden name in the directory of a path."""
+        self._part_count += 1
+        directory, _, name = path.rpartition("/")
+        return f"{directory}/.{name}.{self._part_count}.part"
+
+    def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+        """Create a file unless it exists, and note a path that was used before."""
+        outcome = super().put_if_absent(path, data)
+        if outcome is PutOutcome.CREATED:
+            if path in self._modified_millis:
+                self.reused_paths.add(path)
+            elif "/snapshot/snapshot-" in path:
+                self.first_puts[path] = data, self._logical_time()
+            self._modified_millis[path] = self._now_millis()
+        return outcome
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file, whether it exists or not."""
+        super().replace(path, data)
+        self._modified_millis[path] = self._now_millis()
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Return the entries of a directory by name, with their modification times."""
+        return [self._add_time(status) for status in super().list(path)]
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return what is at a path, with its modification time."""
+        found = super().status(path)
+        return None if found is None else self._add_time(found)
+
+    def _add_time(self, status: FileStatus) -> FileStatus:
+        return evolve(status, modified_millis=self._modified_millis.get(status.path))
+
+
+class _PartOutput(MemoryOutput):
+    """A file that is written under a hidden name; the hidden part contains the first bytes."""
+
+    def __init__(self, files: MemoryFiles, path: str, part: str) -> None:
+        super().__init__(files, path)
+        self._part = part
+        files.replace(part, b"")
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        if not self.tell():
+            self._files.replace(self._part, bytes(memoryview(data))[:10])
+        return super().write(data)
+
+    def close(self) -> None:
+        """Make the file visible and delete the hidden part."""
+        super().close()
+        self._files.delete([self._part])
+
+    def abort(self) -> None:
+        """Delete the hidden part."""
+        super().abort()
+        self._files.delete([self._part])
+
+
+class ProcessFiles(FaultyFiles):
+    """The view of one process, with what its death leaves; `random` decides where a write is cut off."""
+
+    def __init__(self, inner: TimedFiles, plan: FaultPlan, random: Random) -> None:
+        super().__init__(inner, plan)
+        self._storage = inner
+        self._random = random
+
+    def _leave_torn_write(self, operation: str, path: str, data: bytes) -> None:
+        if operation == "replace":
+            if self._random.random() < 0.5:  # the new name was saved, but only a part of the bytes
+                self._storage.replace(path, data[: self._random.randrange(len(data))])
+            return
+        part = self._storage.next_part_path(path)
+        is_complete = self._random.random() < 0.5
+        self._storage.replace(part, data if is_complete else data[: len(data) // 2])
+        if is_complete:  # the file has its final name, and the hidden name was not deleted
+            self._storage.put_if_absent(path, data)

@@ -1,1 +1,0 @@
-"""Who acts in a history, and what they do and tell."""

@@ -1,1 +1,0 @@
-"""What is held against a history when everybody is done."""

@@ -1,0 +1,48 @@
+"""DuckDB as a query engine keeps the contract of the port."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import pytest
+
+from paimon.adapters.queries.duckdb_queries import DuckDBQueries
+from paimon.adapters.queries.on_demand import QueriesOnDemand
+from paimon.domain.errors import InvalidRequest
+from paimon.ports.queries import QueryEngine
+from paimon.testing.contracts.queries import QueryEngineContract
+
+MEMORY = 256 * 1024 * 1024
+
+
+class TestDuckDB(QueryEngineContract):
+    def make_engine(self) -> QueryEngine:
+        return DuckDBQueries(MEMORY, 2)
+
+
+class TestOnDemand(QueryEngineContract):
+    def make_engine(self) -> QueryEngine:
+        return QueriesOnDemand(MEMORY, 2)
+
+
+def test_a_query_cannot_change_its_limits() -> None:
+    with pytest.raises(InvalidRequest):
+        DuckDBQueries(MEMORY, 1).run("SET enable_external_access = true", {}).read_all()
+
+
+def test_times_are_in_utc() -> None:
+    found = DuckDBQueries(MEMORY, 1).run("SELECT TIMESTAMPTZ '2026-01-01 10:00:00+02:00' AS t", {}).read_all()
+    assert str(found.schema.field("t").type) == "timestamp[us, tz=UTC]"
+
+
+def test_a_large_sort_spills_and_leaves_no_file() -> None:
+    before = set(os.listdir(tempfile.gettempdir()))
+    engine = DuckDBQueries(64 * 1024 * 1024, 1)
+    sql = (
+        "SELECT * FROM (SELECT range AS a, repeat('x', 60) || hash(range)::VARCHAR AS b FROM range(800000)) ORDER BY b"
+    )
+    assert sum(batch.num_rows for batch in engine.run(sql, {})) == 800_000
+    engine.close()
+    left = {name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("paimon-query")}
+    assert not left

@@ -1,0 +1,137 @@
+"""Settings of the whole process: pauses of the cycle collector, and the variable that turns all effects off."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+
+import pytest
+
+from paimon.adapters import process_effects
+from paimon.adapters.process_effects import SWITCH, SystemProcessEffects, set_environment
+from paimon.ports.effects import NoProcessEffects, ProcessEffects
+
+EFFECTS: ProcessEffects = SystemProcessEffects()
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.enable()
+    yield
+    if was_enabled:
+        gc.enable()
+    else:
+        gc.disable()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_left_as_it_was(collector: None, enabled: bool) -> None:
+    if not enabled:
+        gc.disable()
+    with pytest.raises(KeyError), EFFECTS.pause_gc():
+        assert not gc.isenabled()
+        with EFFECTS.pause_gc():
+            pass
+        assert not gc.isenabled()
+        raise KeyError
+    assert gc.isenabled() == enabled
+
+
+def test_pauses_of_two_threads_overlap(collector: None) -> None:
+    """The thread that began first ends first, and does not end the pause of the other one."""
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        with EFFECTS.pause_gc():
+            has_begun.set()
+            may_end.wait(30)
+
+    other = threading.Thread(target=pause)
+    with EFFECTS.pause_gc():
+        other.start()
+        assert has_begun.wait(30)
+    assert not gc.isenabled()
+    may_end.set()
+    other.join(30)
+    assert gc.isenabled()
+
+
+def test_many_threads_leave_the_collector_enabled(collector: None) -> None:
+    seen: list[bool] = []
+    start = threading.Barrier(8)
+
+    def pause() -> None:
+        start.wait(30)
+        for _ in range(500):
+            with EFFECTS.pause_gc(), SystemProcessEffects().pause_gc():
+                seen.append(gc.isenabled())
+
+    threads = [threading.Thread(target=pause) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(seen) == 8 * 500 and not any(seen)
+    assert gc.isenabled()
+
+
+def _report_collector(out: Connection) -> None:
+    states = [gc.isenabled()]
+    with EFFECTS.pause_gc():
+        states.append(gc.isenabled())
+    out.send([*states, gc.isenabled()])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_forked_process_does_not_inherit_a_pause(collector: None) -> None:
+    here, there = multiprocessing.get_context("fork").Pipe()
+    with EFFECTS.pause_gc():
+        child = multiprocessing.get_context("fork").Process(target=_report_collector, args=(there,))
+        child.start()
+        child.join(30)
+    assert here.poll(0) and here.recv() == [True, False, True]
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", "0", "false", "no"])
+def test_one_variable_turns_the_effects_off(collector: None, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    def fail() -> None:
+        raise AssertionError("the allocator was called")
+
+    monkeypatch.setenv(SWITCH, value)
+    monkeypatch.delenv("PAIMON_TEST_VARIABLE", raising=False)
+    monkeypatch.setattr(process_effects, "_find_malloc_trim", fail)
+    with EFFECTS.pause_gc():
+        assert gc.isenabled()
+    process_effects.release_free_memory()
+    set_environment("PAIMON_TEST_VARIABLE", "x")
+    assert "PAIMON_TEST_VARIABLE" not in os.environ
+
+
+@pytest.mark.parametrize("value", [None, "", "on", "1"])
+def test_effects_are_on_by_default(collector: None, monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    monkeypatch.setenv("PAIMON_TEST_VARIABLE", "")
+    if value is None:
+        monkeypatch.delenv(SWITCH, raising=False)
+    else:
+        monkeypatch.setenv(SWITCH, value)
+    with EFFECTS.pause_gc():
+        assert not gc.isenabled()
+    set_environment("PAIMON_TEST_VARIABLE", "x")
+    assert os.environ["PAIMON_TEST_VARIABLE"] == "x"
+
+
+def test_a_switch_during_a_pause_does_not_prevent_its_end(collector: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EFFECTS.pause_gc():
+        monkeypatch.setenv(SWITCH, "off")
+    assert gc.isenabled()
+
+
+def test_an_engine_has_no_effects_of_its_own(collector: None) -> None:
+    with NoProcessEffects().pause_gc():
+        assert gc.isenabled()

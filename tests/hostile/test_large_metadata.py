@@ -1,0 +1,123 @@
+"""Reads of large valid metadata take time proportional to its size, and so do reads of metadata that only looks large.
+
+The tests measure the CPU time of this process, so that a busy machine does not count.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.consistent_damage import avro_file, avro_records, update_recorded_sizes
+
+import paimon
+from paimon.domain.columns.conform import conform_to_fields
+from paimon.domain.errors import CorruptTable
+from paimon.domain.schema.schema_json import schema_from_json
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import BigIntType, DataField
+from paimon.operations.read.projection import resolve_paths, select_fields
+
+COLUMNS = 100_000
+ENTRIES = 100_000
+TYPES = ("DECIMAL(10, 2) NOT NULL", "STRING", "BIGINT", "TIMESTAMP(3)")
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    started = time.process_time()
+    yield
+    assert time.process_time() - started < seconds
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT, v STRING", options={"write-only": "true"})
+    table.write({"k": [1, 2, 3], "v": ["a", "b", "c"]})
+    return tmp_path / "d.db" / "t"
+
+
+def wide_schema(columns: int) -> bytes:
+    added = [{"id": i, "name": f"column_{i}", "type": TYPES[i % 4]} for i in range(2, columns)]
+    fields = [{"id": 0, "name": "k", "type": "INT"}, {"id": 1, "name": "v", "type": "STRING"}, *added]
+    options = {f"fields.column_{i}.default-value": "1" for i in range(4, columns, 40)}
+    members = {"version": 3, "id": 0, "fields": fields, "highestFieldId": columns, "options": options}
+    return json.dumps({**members, "partitionKeys": [], "primaryKeys": [], "timeMillis": 0}, indent=2).encode()
+
+
+def test_a_schema_of_100_000_columns(root: Path) -> None:
+    data = wide_schema(COLUMNS)
+    (root / "schema" / "schema-0").write_bytes(data.replace(b" NOT NULL", b""))
+    with within(8):
+        schema = schema_from_json(data, "f")
+    assert len(schema.names) == COLUMNS
+    with within(13):
+        table = paimon.open_table(root)
+        found = table.scan().to_arrow()
+    assert (found.num_rows, found.num_columns) == (3, COLUMNS)
+    with within(3):
+        assert table.scan(columns=["k", "column_99999"]).to_arrow().num_columns == 2
+
+
+def test_work_on_columns_grows_with_their_number() -> None:
+    """Twice the columns take about twice the time. With quadratic time the larger table would take 64 times as long."""
+    works: dict[str, Callable[[tuple[DataField, ...], list[str]], object]] = {
+        "paths": resolve_paths,
+        "wanted": select_fields,
+        "conformed": lambda fields, names: conform_to_fields(_one_row(fields), fields, "t"),
+    }
+    for name, work in works.items():
+        small, large = (_seconds(work, columns) for columns in (5_000, 40_000))
+        assert large < 30 * max(small, 0.02), name
+
+
+def _one_row(fields: tuple[DataField, ...]) -> pa.Table:
+    return pa.Table.from_arrays([pa.array([1], pa.int64())] * len(fields), schema=arrow_schema(fields))
+
+
+def _seconds(work: Callable[[Any, Any], object], columns: int) -> float:
+    fields = tuple(DataField(i, f"column_{i}", BigIntType()) for i in range(columns))
+    names = [f.name for f in fields]
+    started = time.process_time()
+    work(fields, names)
+    return time.process_time() - started
+
+
+def one_list(root: Path) -> Path:
+    return next(p for p in sorted(root.glob("manifest/manifest-list-*")) if avro_records(p.read_bytes())[1])
+
+
+def test_a_manifest_of_100_000_entries(root: Path) -> None:
+    path = next(p for p in root.glob("manifest/manifest-*") if "list" not in p.name)
+    schema, (entry,) = avro_records(path.read_bytes())
+    names = (f"data-{i:032x}-0.parquet" for i in range(ENTRIES - 1))
+    entries = [{**entry, "_FILE": {**entry["_FILE"], "_FILE_NAME": name}} for name in names]
+    path.write_bytes(avro_file(schema, [entry, *entries]))
+    list_path = one_list(root)
+    schema, (meta,) = avro_records(list_path.read_bytes())
+    list_path.write_bytes(avro_file(schema, [{**meta, "_NUM_ADDED_FILES": ENTRIES}]))
+    update_recorded_sizes(root)
+    with within(5):
+        plan = paimon.open_table(root).scan().plan()
+    assert sum(len(split.files) for split in plan.splits) == ENTRIES
+    with within(2):
+        assert not paimon.open_table(root).scan(where="k = 77").plan().splits
+
+
+def test_a_list_that_names_one_manifest_100_000_times(root: Path) -> None:
+    """Without the limit, each entry would read and decode the manifest again: 15 s for a list of some kilobytes."""
+    path = one_list(root)
+    schema, records = avro_records(path.read_bytes())
+    path.write_bytes(avro_file(schema, records * 100_000))
+    update_recorded_sizes(root)
+    with within(6), pytest.raises(CorruptTable, match=r"names the manifest 'manifest-.*' twice") as caught:
+        paimon.open_table(root).scan().to_arrow()
+    assert caught.value.path == str(path)

@@ -1,0 +1,68 @@
+"""Scripts in the manner of sqllogictest: statements with the rows or the errors that they must have.
+
+statement ok            the statement runs
+statement error TEXT    it fails, and its message contains TEXT
+query [rowsort]         its rows follow after ----, values separated by a bar, NULL as NULL
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import paimon
+
+SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.test"))
+FRAMES = {"df": pa.table({"id": [1, 2, 9], "word": ["one", "two", "nine"]})}
+
+
+def read_records(path: Path) -> list[tuple[int, str, str, list[str]]]:
+    """The records of a file: line, head, statement, expected lines."""
+    records = []
+    lines = path.read_text("utf8").splitlines()
+    number = 0
+    while number < len(lines):
+        if not lines[number].strip() or lines[number].startswith("#"):
+            number += 1
+            continue
+        start = number
+        while number < len(lines) and lines[number].strip():
+            number += 1
+        head, *body = lines[start:number]
+        cut = body.index("----") if "----" in body else len(body)
+        records.append((start + 1, head, "\n".join(body[:cut]), body[cut + 1 :]))
+    return records
+
+
+def format_rows(rows: pa.Table) -> list[str]:
+    columns = [column.to_pylist() for column in rows.columns]
+    lines = (" | ".join("NULL" if v is None else str(v) for v in row) for row in zip(*columns, strict=True))
+    return [part for line in lines for part in line.split("\n")]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_has_its_results(path: Path, tmp_path: Path) -> None:
+    session = paimon.connect(tmp_path / "lake").sql_session()
+    records = read_records(path)
+    assert len(records) > 3
+    for line, head, statement, expected in records:
+        where = f"{path.name}:{line}: {statement}"
+        if head == "statement ok":
+            session.sql(statement, **FRAMES).to_arrow()
+        elif head.startswith("statement error "):
+            wanted = head.removeprefix("statement error ")
+            try:
+                session.sql(statement, **FRAMES).to_arrow()
+            except paimon.PaimonError as error:
+                assert wanted.lower() in str(error).lower(), f"{where}\n{error}"
+            else:
+                raise AssertionError(f"{where}\ndid not fail")
+        else:
+            found = format_rows(session.sql(statement.replace("$LAKE", str(tmp_path)), **FRAMES).to_arrow())
+            if head == "query rowsort":
+                found, expected = sorted(found), sorted(expected)
+            else:
+                assert head == "query", where
+            assert found == expected, where

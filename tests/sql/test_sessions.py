@@ -1,0 +1,202 @@
+"""`Catalog.sql`: sessions, results, frames and bad input."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import paimon
+from paimon.domain.types.type_text import format_field
+from paimon.sql.lexer import blank_comments, split_statements, tokenize
+from paimon.sql.parse import list_statement_words, parse_script
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> paimon.Catalog:
+    catalog = paimon.connect(tmp_path)
+    catalog.sql("CREATE TABLE t (id BIGINT, word STRING); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    return catalog
+
+
+def test_a_result_has_the_forms_of_a_scan(catalog: paimon.Catalog) -> None:
+    result = catalog.sql("SELECT id, word FROM t ORDER BY id")
+    rows = [{"id": 1, "word": "a"}, {"id": 2, "word": "b"}]
+    assert result.schema.names == ["id", "word"]
+    assert result.to_arrow().to_pylist() == rows
+    assert result.to_pandas().to_dict("records") == rows
+    assert result.to_polars().to_dicts() == rows
+    assert pa.table(result).to_pylist() == rows
+    assert result.count() == 2
+    assert result.head(1).to_pylist() == rows[:1]
+    assert [batch.num_rows for batch in result] == [2]
+
+
+def test_a_result_is_shown_as_text_and_as_a_card(catalog: paimon.Catalog, capsys: pytest.CaptureFixture[str]) -> None:
+    result = catalog.sql("SELECT id, word FROM t ORDER BY id")
+    result.show(1)
+    assert capsys.readouterr().out.splitlines() == ["id  word", "--  ----", " 1  a", "…"]
+    assert repr(result) == "SqlResult('SELECT id, word FROM t ORDER BY id')"
+    assert "<table" in result._repr_html_()
+    assert "cannot be read" in catalog.sql("SELECT CAST(word AS INT) AS n FROM t")._repr_html_()
+
+
+def test_a_query_reads_the_snapshot_of_its_planning(catalog: paimon.Catalog) -> None:
+    result = catalog.sql("SELECT count(word) AS n FROM t")
+    catalog.sql("INSERT INTO t VALUES (3, 'c')")
+    assert result.to_arrow()["n"].to_pylist() == [2]
+    assert result.to_arrow()["n"].to_pylist() == [2]
+    assert catalog.sql("SELECT count(word) AS n FROM t").to_arrow()["n"].to_pylist() == [3]
+
+
+def test_frames_of_every_kind_are_tables(catalog: paimon.Catalog) -> None:
+    table = pa.table({"id": [2], "more": ["x"]})
+    frames: list[Any] = [table, table.to_pandas(), pl.from_arrow(table), table.to_pylist(), table.to_reader()]
+    for frame in frames:
+        rows = catalog.sql("SELECT t.word, f.more FROM t JOIN f ON t.id = f.id", f=frame).to_arrow()
+        assert rows.to_pylist() == [{"word": "b", "more": "x"}]
+    assert catalog.sql("SELECT more FROM t", t=table).to_arrow()["more"].to_pylist() == ["x"]
+    with pytest.raises(paimon.InvalidRequest, match="no snapshots"):
+        catalog.sql("SELECT * FROM f VERSION AS OF 1", f=table)
+
+
+def test_text_of_data_never_becomes_sql(catalog: paimon.Catalog) -> None:
+    evil = "'); DROP TABLE t; --"
+    frame = pa.table({"id": [1], "word": [evil]})
+    catalog.sql("INSERT INTO t SELECT * FROM f", f=frame)
+    catalog.sql("UPDATE t SET word = (SELECT max(word || 'x') FROM f) WHERE word IN (SELECT word FROM f)", f=frame)
+    assert catalog.sql("SELECT word FROM t WHERE word LIKE '%DROP%'").to_arrow()["word"].to_pylist() == [evil + "x"]
+    catalog.create_table("default.odd", pa.schema([('a"b', pa.int64()), ("c`d", pa.string()), ("e f", pa.int64())]))
+    catalog.sql("INSERT INTO odd VALUES (1, 'x', 2)")
+    rows = catalog.sql('SELECT "a""b", `c``d`, "e f" FROM odd WHERE "e f" = 2 AND `a"b` < 5').to_arrow()
+    assert rows.to_pylist() == [{'a"b': 1, "c`d": "x", "e f": 2}]
+
+
+def test_sessions_are_independent(catalog: paimon.Catalog) -> None:
+    first, second = catalog.sql_session(), catalog.sql_session()
+    first.sql("CREATE VIEW v AS SELECT 1 AS a; CREATE DATABASE other; USE other")
+    with pytest.raises(paimon.NotFound):
+        second.sql("SELECT * FROM v")
+    assert second.sql("SHOW TABLES").to_arrow()["table"].to_pylist() == ["t"]
+    again = pickle.loads(pickle.dumps(catalog))
+    assert again.sql("SELECT count(*) AS n FROM t").to_arrow()["n"].to_pylist() == [2]
+
+
+def test_a_statement_that_fails_keeps_those_before(catalog: paimon.Catalog) -> None:
+    with pytest.raises(paimon.InvalidRequest) as caught:
+        catalog.sql("INSERT INTO t VALUES (3, 'c');\nINSERT INTO t VALUES ('x', 'd');\nDROP TABLE t")
+    assert caught.value.__notes__ == ["The statement begins in line 2 of the script."]
+    assert catalog.sql("SELECT count(*) AS n FROM t").to_arrow()["n"].to_pylist() == [3]
+    with pytest.raises(paimon.InvalidRequest, match="no statement"):
+        catalog.sql(" -- nothing\n;")
+
+
+def test_procedures_run_on_a_table(catalog: paimon.Catalog) -> None:
+    table = catalog.table("default.t")
+    assert table.call("sys.create_tag", "one", time_retained="1 d").to_pylist() == [{"tag": "one", "snapshot": 1}]
+    assert "one" in table.tags
+    assert table.call("expire_snapshots", retain_max=1)["expired"].to_pylist() == [0]
+    with pytest.raises(paimon.NotFound, match="Did you mean 'create_tag'"):
+        table.call("sys.create_tags", "two")
+    with pytest.raises(paimon.InvalidRequest, match="of type integer"):
+        table.call("sys.rescale", "many")
+
+
+def test_columns_that_differ_in_case_only_are_refused(catalog: paimon.Catalog) -> None:
+    catalog.create_table("default.twins", "a INT, A INT")
+    with pytest.raises(paimon.Unsupported, match="'a' and 'A'"):
+        catalog.sql("SELECT * FROM twins")
+    catalog.sql("INSERT INTO twins VALUES (1, 2)")
+    assert catalog.table("default.twins").scan().to_arrow().to_pylist() == [{"a": 1, "A": 2}]
+
+
+def test_a_created_table_is_shown_as_a_statement_that_creates_it_again(catalog: paimon.Catalog) -> None:
+    catalog.sql("""CREATE TABLE a (`odd ``name` STRING COMMENT 'it''s', n DECIMAL(5, 1) DEFAULT '1.5',
+        r ROW<x INT, y ARRAY<TIMESTAMP_LTZ(3)>>, k BIGINT, d DATE, PRIMARY KEY (k, d) NOT ENFORCED)
+        COMMENT 'a ''table''' PARTITIONED BY (d) WITH ('bucket' = '2')""")
+    (statement,) = catalog.sql("SHOW CREATE TABLE a").to_arrow()["statement"].to_pylist()
+    catalog.sql(statement.replace("`a`", "`b`", 1))
+    first, second = (catalog.table(f"default.{name}").table_schema for name in "ab")
+    assert [format_field(f) for f in first.fields] == [format_field(f) for f in second.fields]
+    assert (first.primary_keys, first.partition_keys, first.options, first.comment) == (
+        second.primary_keys, second.partition_keys, second.options, second.comment,
+    )  # fmt: skip
+
+
+def test_every_type_is_inserted(catalog: paimon.Catalog) -> None:
+    catalog.sql("""CREATE TABLE y (a TINYINT, b SMALLINT, c FLOAT, d DECIMAL(10, 2), e BOOLEAN, f CHAR(3), g BYTES,
+        h DATE, i TIME(3), j TIMESTAMP(0), k TIMESTAMP(3), l TIMESTAMP(6), m TIMESTAMP(9), n TIMESTAMP_LTZ(3),
+        o ARRAY<INT>, p MAP<STRING, INT>, q MULTISET<STRING>, r ROW<x INT, y STRING>)""")
+    catalog.sql("""INSERT INTO y VALUES (1, 2, 1.5, '3.456', true, 'abc', 'xy', '2026-01-01', '10:11:12.123',
+        '2026-01-01 10:11:12', '2026-01-01 10:11:12.123', '2026-01-01 10:11:12.123456', '2026-01-01 10:11:12.123456789',
+        '2026-01-01 10:11:12+02:00', [1, NULL], MAP {'a': 1}, MAP {'z': 2}, {'x': 1, 'y': 'q'})""")
+    row = catalog.table("default.y").scan().to_arrow().cast(
+        pa.schema([f.with_type(pa.string()) if pa.types.is_temporal(f.type) else f
+                   for f in catalog.table("default.y").arrow_schema])
+    ).to_pylist()[0]  # fmt: skip
+    assert [str(row[name]) for name in "dghijklmn"] == [
+        "3.46", "b'xy'", "2026-01-01", "10:11:12.123", "2026-01-01 10:11:12", "2026-01-01 10:11:12.123",
+        "2026-01-01 10:11:12.123456", "2026-01-01 10:11:12.123456789", "2026-01-01 08:11:12.000Z",
+    ]  # fmt: skip
+    assert (row["o"], row["p"], row["q"], row["r"]) == ([1, None], [("a", 1)], [("z", 2)], {"x": 1, "y": "q"})
+    for wrong in ("(a) VALUES (300)", "(f) VALUES ('long')", "(d) VALUES (123456789012)", "(h) VALUES ('x')"):
+        with pytest.raises(paimon.InvalidRequest):
+            catalog.sql(f"INSERT INTO y {wrong}")
+
+
+WORDS = st.sampled_from(
+    [word for text in list_statement_words() for word in text.split()]
+    + ["t", "(", ")", ",", ";", "'", "'a'", "`x`", '"', "1", "-1", "=", "=>", ".", "$", "/*+", "*/", "--", "\n", "AS",
+       "OF", "FROM", "INTO", "VALUES", "PARTITION", "OPTIONS", "INT", "PRIMARY", "KEY", "NULL", "WHERE", "é", "\x00"]
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=14).map(" ".join)))
+def test_any_text_is_parsed_or_refused(text: str) -> None:
+    try:
+        parse_script(text)
+    except paimon.PaimonError as error:
+        assert str(error)
+
+
+@settings(max_examples=50)
+@given(text=st.text(alphabet="a'`\"-*/;\n 1", max_size=40))
+def test_comments_become_blanks_of_the_same_length(text: str) -> None:
+    blank = blank_comments(text)
+    assert len(blank) == len(text)
+    assert blank.count("\n") == text.count("\n")
+    try:
+        tokens = tokenize(text)
+    except paimon.InvalidRequest:
+        return
+    assert all(text[t.start : t.end] == blank[t.start : t.end] for t in tokens)
+    assert sum(t.text == ";" and t.kind == "symbol" for t in tokens) + 1 >= len(split_statements(text))
+
+
+DEEP = {
+    "parentheses": "SELECT " + "(" * 3000 + "1" + ")" * 3000,
+    "signs": "SELECT " + "- " * 5000 + "1",
+    "unions": "SELECT 1" + " UNION ALL SELECT 1" * 500,
+    "conditions": "SELECT * FROM t WHERE id = 0" + " OR id = 1" * 1000,
+    "types": "CREATE TABLE x (a " + "ARRAY<" * 500 + "INT" + ">" * 500 + ")",
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+def test_deep_nesting_runs_or_is_refused(catalog: paimon.Catalog, text: str) -> None:
+    try:
+        catalog.sql(text).to_arrow()
+    except paimon.PaimonError as error:
+        assert str(error)
+
+
+def test_a_statement_that_is_too_long_is_refused(catalog: paimon.Catalog) -> None:
+    with pytest.raises(paimon.InvalidRequest, match="The limit is"):
+        catalog.sql("SELECT '" + "x" * 10_000_001 + "'")

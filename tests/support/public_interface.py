@@ -1,0 +1,70 @@
+"""List the public names of the package with their signatures, as a table for review.
+
+    python -m support.public_interface --write    (in tests/) write public/public_interface.txt anew
+
+A signature lists parameters, kinds and defaults, without annotations. Names that begin with an underscore are private.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import paimon
+
+LISTING = Path(__file__).resolve().parents[1] / "public" / "public_interface.txt"
+
+
+def to_signature(function: object) -> str:
+    """Return the parameters of a function with their defaults, without annotations."""
+    signature = inspect.signature(function)  # type: ignore[arg-type]
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    text = str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    return text.replace(str(Path.cwd()), ".")
+
+
+def list_members(name: str, kind: type) -> Iterator[str]:
+    """Yield one line for each public method and property of a class, also inherited ones of this package."""
+    for member in sorted(dir(kind)):
+        if member.startswith("_"):
+            continue
+        owner = next((c for c in kind.__mro__ if member in vars(c)), object)
+        if not owner.__module__.startswith("paimon"):
+            continue
+        value = inspect.getattr_static(kind, member)
+        if isinstance(value, (classmethod, staticmethod)):
+            value = getattr(kind, member)
+        signature = to_signature(value) if callable(value) and not isinstance(value, enum.Enum) else ""
+        yield f"{name}.{member}{signature}"
+
+
+def list_interface() -> list[str]:
+    """Return one line for each public name and each member of a public class."""
+    lines = []
+    for name in sorted(paimon.__all__):
+        value = getattr(paimon, name)
+        if inspect.isclass(value):
+            try:
+                lines.append(f"{name}{to_signature(value)}")
+            except ValueError:  # a class of Python's own, such as an enumeration
+                lines.append(name)
+            lines += list_members(name, value)
+        else:
+            lines.append(f"{name}{to_signature(value)}" if callable(value) else name)
+    return lines
+
+
+def main(arguments: list[str]) -> int:
+    """Write or compare the listing; return the exit code."""
+    text = "\n".join(list_interface()) + "\n"
+    if "--write" in arguments:
+        LISTING.write_text(text, "utf8")
+        return 0
+    return int(LISTING.read_text("utf8") != text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""Run commands on a pseudo-terminal, or with packages missing; each in its own process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from pathlib import Path
+
+import paimon
+
+HOME = str(Path(paimon.__file__).parents[1])
+COMMAND = (sys.executable, "-m", "paimon")
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+_BLOCKER = """
+import sys
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in {blocked!r} else self.finder.find_spec(name, path, target)
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+sys.meta_path[:] = map(Without, sys.meta_path)
+"""
+
+
+def block_packages(*packages: str) -> str:
+    """Python code that hides these packages, as if they were not installed."""
+    return _BLOCKER.format(blocked=set(packages))
+
+
+def command_without(*packages: str) -> tuple[str, ...]:
+    """The command line as a program in which these packages are missing."""
+    return (
+        sys.executable,
+        "-c",
+        block_packages(*packages) + "from paimon.cli.main import main; sys.exit(main(sys.argv[1:]))",
+    )
+
+
+def on_terminal(words: Sequence[str], columns: int = 80, command: Sequence[str] = COMMAND) -> list[str]:
+    """The lines that a command prints on a terminal of this width, without styles. The command must succeed."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    surrounding = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | {"PYTHONPATH": HOME}
+    with subprocess.Popen([*command, *words], stdin=slave, stdout=slave, stderr=slave, env=surrounding) as process:
+        os.close(slave)
+        output = b"".join(iter(lambda: _read(master), b""))
+    os.close(master)
+    text = _STYLES.sub("", output.decode())
+    assert process.returncode == 0, text
+    return text.splitlines()
+
+
+def in_pipe(words: Sequence[str], command: Sequence[str] = COMMAND) -> str:
+    """The output of a command into a pipe. The command must succeed."""
+    surrounding = os.environ | {"PYTHONPATH": HOME}
+    done = subprocess.run([*command, *words], env=surrounding, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65_536)
+    except OSError:  # the other end is closed
+        return b""
