@@ -1,11 +1,13 @@
-"""The rows that all benchmarks use: ten commits of 300,000 rows over a million keys, ten mixed columns.
+"""Make the rows of all benchmarks: ten commits of 300,000 rows over a million keys, with ten mixed columns.
 
-The environment variable BENCHMARK_SCALE makes all of it smaller (or larger) by a factor.
+The environment variable BENCHMARK_SCALE multiplies the numbers of rows and keys.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +20,8 @@ KEYS = int(1_000_000 * SCALE)
 BUCKETS = 4
 
 
-def schema(key: str = "int") -> pa.Schema:
-    """The columns: one key and nine values."""
+def make_schema(key: str = "int") -> pa.Schema:
+    """Return the columns: a key of type ``"int"`` or ``"string"``, and nine values."""
     return pa.schema(
         [
             pa.field("id", pa.string() if key == "string" else pa.int64(), nullable=False),
@@ -36,27 +38,74 @@ def schema(key: str = "int") -> pa.Schema:
     )
 
 
-def run(number: int, rows: int = ROWS, keys: int = KEYS, key: str = "int", nulls: float = 0) -> pa.Table:
-    """One commit's rows; the same number gives the same rows. Each value is null with the probability `nulls`."""
-    draw = np.random.default_rng(number)
-    ids = draw.choice(keys, rows, replace=False).astype("int64")
+def draw_rows(number: int, rows: int = ROWS, keys: int = KEYS, key: str = "int", nulls: float = 0) -> pa.Table:
+    """Draw the random rows of one commit.
+
+    Parameters
+    ----------
+    number : int
+        Number of the commit, which is the seed: the same number gives the same rows.
+    rows, keys : int
+        Number of rows, and number of keys that they are drawn from without repetition.
+    key : str
+        Type of the key, ``"int"`` or ``"string"``.
+    nulls : float
+        Probability that a value is null.
+
+    Returns
+    -------
+    pyarrow.Table
+        Rows with the columns of `make_schema`.
+    """
+    random = np.random.default_rng(number)
+    ids = random.choice(keys, rows, replace=False).astype("int64")
     cities = np.array([f"city-{i:03}" for i in range(200)])
     columns = [
         pa.array(ids) if key == "int" else pa.array(np.char.add("customer-", np.char.zfill(ids.astype("U"), 9))),
-        pa.array(draw.integers(0, 1000, rows, dtype="int32"), mask=draw.random(rows) < 0.05),
-        pa.array(draw.normal(100, 30, rows)),
-        pa.array(draw.integers(0, 10**12, rows)),
-        pa.array(np.char.add("name-", draw.integers(0, 10**6, rows).astype("U"))),
-        pa.array(cities[draw.integers(0, 200, rows)]),
-        pa.array(np.char.add("a somewhat longer note ", draw.integers(0, 10**9, rows).astype("U"))),
-        pa.array(draw.integers(1_600_000_000_000_000, 1_800_000_000_000_000, rows), pa.timestamp("us")),
-        pa.array(draw.integers(18_000, 20_000, rows, dtype="int32"), pa.int32()).cast(pa.date32()),
-        pa.array(draw.random(rows) < 0.5),
+        pa.array(random.integers(0, 1000, rows, dtype="int32"), mask=random.random(rows) < 0.05),
+        pa.array(random.normal(100, 30, rows)),
+        pa.array(random.integers(0, 10**12, rows)),
+        pa.array(np.char.add("name-", random.integers(0, 10**6, rows).astype("U"))),
+        pa.array(cities[random.integers(0, 200, rows)]),
+        pa.array(np.char.add("a somewhat longer note ", random.integers(0, 10**9, rows).astype("U"))),
+        pa.array(random.integers(1_600_000_000_000_000, 1_800_000_000_000_000, rows), pa.timestamp("us")),
+        pa.array(random.integers(18_000, 20_000, rows, dtype="int32"), pa.int32()).cast(pa.date32()),
+        pa.array(random.random(rows) < 0.5),
     ]
     if nulls:
-        columns[1:] = [_thinned(column, draw.random(rows) < nulls) for column in columns[1:]]
-    return pa.Table.from_arrays(columns, schema=schema(key))
+        columns[1:] = [_set_nulls(column, random.random(rows) < nulls) for column in columns[1:]]
+    return pa.Table.from_arrays(columns, schema=make_schema(key))
 
 
-def _thinned(column: pa.Array, gone: npt.NDArray[np.bool_]) -> pa.Array:
-    return column.take(pa.array(np.arange(len(column)), mask=gone))
+def load_parts(name: str, count: int, draw: Callable[[int], pa.Table]) -> list[pa.Table]:
+    """Return parts of rows, which are drawn once for all workers of a run.
+
+    Parameters
+    ----------
+    name : str
+        Name of the rows.
+    count : int
+        Number of parts.
+    draw : callable
+        Draws a part by its number.
+
+    Returns
+    -------
+    list of pyarrow.Table
+        The parts.
+    """
+    stored = Path(os.environ.get("BENCHMARK_DATA", "."), f"rows-{name}.arrow")
+    if not stored.exists():
+        drawn = [draw(i) for i in range(count)]
+        if "BENCHMARK_DATA" in os.environ:
+            with pa.OSFile(str(stored), "wb") as sink, pa.ipc.new_file(sink, drawn[0].schema) as writer:
+                for rows in drawn:
+                    writer.write_table(rows)
+        return drawn
+    with pa.OSFile(str(stored)) as source:
+        reader = pa.ipc.open_file(source)
+        return [pa.Table.from_batches([reader.get_batch(i)]) for i in range(reader.num_record_batches)]
+
+
+def _set_nulls(column: pa.Array, is_null: npt.NDArray[np.bool_]) -> pa.Array:
+    return column.take(pa.array(np.arange(len(column)), mask=is_null))

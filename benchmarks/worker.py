@@ -1,6 +1,11 @@
-"""One measured run in a process of its own: `worker.py LIBRARY WORKLOAD FOLDER`, answering one JSON line.
+"""Run one workload of one library in a process of its own: `worker.py LIBRARY WORKLOAD FOLDER`.
 
-CPU is the process's own time, all threads, of the measured part alone; imports, data and set-up are outside.
+The worker prints its figures as one line of JSON. CPU time is that of all threads of the process during the measured
+part, without imports, random rows and preparations.
+
+A workload is a function of three parameters. `library` is an `Ours` or a `Peer`, or None for the limit. `folder` is the
+directory of the table. The third parameter is what `WORKLOADS` names with the function. A workload returns the figures
+of `measure`.
 """
 
 from __future__ import annotations
@@ -12,36 +17,39 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import first  # noqa: F401
+import import_order  # noqa: F401
 
 # isort: split
+import bucket_modes
 import data
-import engines
-import keeping
-import limit
+import libraries
+import maintenance
+import merge_engines
+import numpy as np
+import plain_files
 import pyarrow as pa
-import settling
+import warm_up
 
-COLUMNS_2 = ["id", "price"]
-KEYED = {"bucket": str(data.BUCKETS), "write-only": "true"}
-POURED = "poured.arrow"
-POURED_BYTES = int(200e6 * data.SCALE)
-POURED_ROWS = 50_000
-"""What is written in one commit, and in batches of so many rows."""
+LARGE_FILE = "large.arrow"
+LARGE_BYTES = int(200e6 * data.SCALE)
+BATCH_ROWS = 50_000
+"""File, bytes and rows per batch of the large commit."""
 
 
-def measured(work: Callable[[], Any]) -> dict[str, Any]:
-    """CPU and wall seconds of `work`, the pages it fetched, and what it answered."""
-    settling.settle()
+def measure(work: Callable[[], Any]) -> dict[str, Any]:
+    """Run a function, and return its CPU and wall seconds, its page faults, its memory in MiB and its result."""
+    pa.array(np.zeros(1))  # imports pandas, if it is installed, when it is called for the first time
+    warm_up.prepare_memory()
     before = _resident_mib()
     faults = _faults()
     cpu, wall = time.process_time(), time.perf_counter()
-    answer = work()
+    result = work()
     took = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
-    return took | {"grown_mib": _peak_mib() - before, "faults": _faults() - faults, "answer": answer}
+    return took | {"grown_mib": _peak_mib() - before, "faults": _faults() - faults, "result": result}
 
 
 def _faults() -> int:
@@ -49,7 +57,7 @@ def _faults() -> int:
 
 
 def _resident_mib() -> int:
-    """What the process holds now; its peak is counted anew from here."""
+    """Return the resident memory, and reset the peak of the process."""
     Path("/proc/self/clear_refs").write_text("5")
     return _status("VmRSS")
 
@@ -63,222 +71,159 @@ def _status(name: str) -> int:
     return int(line.split()[1]) // 1024
 
 
-class Ours:
-    """This library."""
-
-    name = "ours"
-
-    def __init__(self) -> None:
-        import paimon
-        import paimon.catalog
-        import paimon.domain.predicate.build
-        import paimon.engines  # imports are no part of what is measured
-
-        self._paimon = paimon
-        budget = os.environ.get("BENCHMARK_BUDGET")
-        self._options = {"memory_budget": budget} if budget else {}
-
-    def make(
-        self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]
-    ) -> Any:
-        catalog = self._paimon.connect(folder, **self._options)
-        catalog.create_database("b", exist_ok=True)
-        return catalog.create_table("b.t", schema, primary_keys=keys, partition_keys=partitions, options=options)
-
-    def open(self, folder: Path) -> Any:
-        return self._paimon.connect(folder, **self._options).table("b.t")
-
-    def write(self, table: Any, rows: pa.Table | Iterator[pa.RecordBatch]) -> None:
-        table.write(rows)
-
-    def scan(self, table: Any, columns: list[str] | None = None, where: tuple[str, Any] | None = None) -> int:
-        return table.scan(columns=columns, where=where and self._equal(where)).to_arrow().num_rows
-
-    def stream(self, table: Any) -> int:
-        return sum(batch.num_rows for batch in table.scan().to_batches())
-
-    def compact(self, table: Any) -> None:
-        table.compact(full=True)
-
-    def plan(self, table: Any, where: tuple[str, Any] | None = None) -> int:
-        return sum(len(s.files) for s in table.scan(where=where and self._equal(where)).plan().splits)
-
-    def _equal(self, where: tuple[str, Any]) -> Any:
-        return self._paimon.col(where[0]) == where[1]
+def load_rows(kind: str) -> list[pa.Table]:
+    """Return the rows of all commits."""
+    return data.load_parts(kind, data.RUNS, partial(merge_engines.draw_rows, kind))
 
 
-class Peer:
-    """pypaimon, in its default mode or with its native extension."""
+def write_rows(library: Any, folder: Path, kind: str) -> dict[str, Any]:
+    """Measure ten commits into a primary-key table.
 
-    def __init__(self, native: bool) -> None:
-        import pypaimon
-
-        if native:
-            import pypaimon_rust  # noqa: F401  # imports are no part of what is measured
-
-        self.name = "peer-native" if native else "peer"
-        self._pypaimon = pypaimon
-        switches = ("scan.native-plan.enabled", "read.native.enabled", "write.native.enabled", "commit.native.enabled")
-        self._native = dict.fromkeys(switches, "true") if native else {}
-
-    def make(
-        self, folder: Path, schema: pa.Schema, keys: list[str], partitions: list[str], options: dict[str, str]
-    ) -> Any:
-        catalog = self._pypaimon.CatalogFactory.create({"warehouse": str(folder)})
-        catalog.create_database("b", True)
-        made = self._pypaimon.Schema.from_pyarrow_schema(schema, partitions, keys, {**options, **self._native})
-        catalog.create_table("b.t", made, False)
-        return catalog.get_table("b.t")
-
-    def open(self, folder: Path) -> Any:
-        catalog = self._pypaimon.CatalogFactory.create({"warehouse": str(folder)})
-        table = catalog.get_table("b.t")
-        return table.copy(self._native) if self._native else table
-
-    def write(self, table: Any, rows: pa.Table) -> None:
-        builder = table.new_batch_write_builder()
-        writer, commit = builder.new_write(), builder.new_commit()
-        writer.write_arrow(rows)
-        commit.commit(writer.prepare_commit())
-        writer.close()
-        commit.close()
-
-    def scan(self, table: Any, columns: list[str] | None = None, where: tuple[str, Any] | None = None) -> int:
-        builder = self._builder(table, columns, where)
-        return builder.new_read().to_arrow(builder.new_scan().plan().splits()).num_rows
-
-    def plan(self, table: Any, where: tuple[str, Any] | None = None) -> int:
-        splits = self._builder(table, None, where).new_scan().plan().splits()
-        return sum(len(s.files) for s in splits)
-
-    def _builder(self, table: Any, columns: list[str] | None, where: tuple[str, Any] | None) -> Any:
-        builder = table.new_read_builder()
-        if where is not None:
-            builder = builder.with_filter(builder.new_predicate_builder().equal(*where))
-        return builder.with_projection(columns) if columns else builder
-
-
-def runs(kind: str) -> list[pa.Table]:
-    """The rows of all commits; drawn once for all workers of a benchmark."""
-    kept = Path(os.environ.get("BENCHMARK_DATA", "."), f"rows-{kind}.arrow")
-    if not kept.exists():
-        drawn = [engines.draw(kind, i) for i in range(data.RUNS)]
-        if "BENCHMARK_DATA" in os.environ:
-            with pa.OSFile(str(kept), "wb") as sink, pa.ipc.new_file(sink, drawn[0].schema) as writer:
-                for rows in drawn:
-                    writer.write_table(rows)
-        return drawn
-    with pa.OSFile(str(kept)) as source:
-        reader = pa.ipc.open_file(source)
-        return [pa.Table.from_batches([reader.get_batch(i)]) for i in range(reader.num_record_batches)]
-
-
-def write(library: Any, folder: Path, kind: str) -> dict[str, Any]:
-    """Ten commits of these rows into a table with a key."""
-    return _write(library, folder, kind, {})
+    `kind` is a kind of rows, as in `merge_engines.ROWS`.
+    """
+    return _write_commits(library, folder, kind, {})
 
 
 def write_engine(library: Any, folder: Path, engine: str) -> dict[str, Any]:
-    """Ten commits into a table of this merge engine."""
-    return _write(library, folder, engines.ROWS[engine], engines.ENGINES[engine])
+    """Measure ten commits into a table with a merge engine.
+
+    `engine` is a name in `merge_engines.ENGINES`.
+    """
+    return _write_commits(library, folder, merge_engines.ROWS[engine], merge_engines.ENGINES[engine])
 
 
-def _write(library: Any, folder: Path, kind: str, options: dict[str, str]) -> dict[str, Any]:
-    tables = runs(kind)
+def _write_commits(library: Any, folder: Path, kind: str, options: dict[str, str]) -> dict[str, Any]:
+    tables = load_rows(kind)
     if library is None:
         folder.mkdir(parents=True, exist_ok=True)
-        return measured(lambda: limit.write_keyed(folder, tables))
+        return measure(lambda: plain_files.write_keyed(folder, tables))
     buckets = {"bucket": os.environ.get("BENCHMARK_BUCKETS", str(data.BUCKETS))}
-    table = library.make(folder, data.schema(kind), ["id"], [], KEYED | buckets | options)
-    return measured(lambda: [library.write(table, rows) for rows in tables] and None)
+    table = library.create_table(folder, data.make_schema(kind), ["id"], [], libraries.KEYED | buckets | options)
+    return measure(lambda: [library.write(table, rows) for rows in tables] and None)
 
 
-def drawn(_: Any, folder: Path, __: Any) -> dict[str, Any]:
-    """The rows of `pour`, in a process of their own: to draw them takes more memory than to write them."""
+def make_rows(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Make the rows of `write_large_commit` in a process of their own, because to draw them needs more memory."""
     folder.mkdir(parents=True, exist_ok=True)
     size, number = 0, 0
-    with pa.OSFile(str(folder / POURED), "wb") as sink, pa.ipc.new_file(sink, data.schema()) as writer:
-        while size < POURED_BYTES:
-            rows = data.run(number)
-            writer.write_table(rows, max_chunksize=POURED_ROWS)
+    with pa.OSFile(str(folder / LARGE_FILE), "wb") as sink, pa.ipc.new_file(sink, data.make_schema()) as writer:
+        while size < LARGE_BYTES:
+            rows = data.draw_rows(number)
+            writer.write_table(rows, max_chunksize=BATCH_ROWS)
             size, number = size + rows.nbytes, number + 1
-    return measured(lambda: size)
+    return measure(lambda: size)
 
 
-def pour(library: Any, folder: Path, _: Any) -> dict[str, Any]:
-    """One commit of many rows, which come batch by batch, into a table with a key."""
+def write_large_commit(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Measure one large commit, whose rows arrive in batches, into a primary-key table."""
     buffer = os.environ["BENCHMARK_BUFFER"]
-    table = library.make(folder / buffer, data.schema(), ["id"], [], KEYED | {"write-buffer-size": buffer})
-    return measured(lambda: library.write(table, _poured(folder / POURED)))
+    options = libraries.KEYED | {"write-buffer-size": buffer}
+    table = library.create_table(folder / buffer, data.make_schema(), ["id"], [], options)
+    return measure(lambda: library.write(table, _read_batches(folder / LARGE_FILE)))
 
 
-def _poured(file: Path) -> Iterator[pa.RecordBatch]:
+def _read_batches(file: Path) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(str(file)) as source:
         reader = pa.ipc.open_file(source)
         for index in range(reader.num_record_batches):
             yield reader.get_batch(index)
 
 
-def append(library: Any, folder: Path, _: Any) -> dict[str, Any]:
-    """Ten commits into a table without a key."""
-    tables = runs("int")
+def append_rows(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Measure ten commits into an append table."""
+    tables = load_rows("int")
     if library is None:
         folder.mkdir(parents=True, exist_ok=True)
-        return measured(lambda: limit.write_plain(folder, tables))
-    table = library.make(folder, data.schema(), [], [], {"write-only": "true"})
-    return measured(lambda: [library.write(table, rows) for rows in tables] and None)
+        return measure(lambda: plain_files.write_plain(folder, tables))
+    table = library.create_table(folder, data.make_schema(), [], [], {"write-only": "true"})
+    return measure(lambda: [library.write(table, rows) for rows in tables] and None)
 
 
-def changelog(library: Any, folder: Path, engine: str) -> dict[str, Any]:
-    """Ten commits with the lookup changelog, which compact what they write."""
-    tables = runs(engines.ROWS[engine])
+def write_changelog(library: Any, folder: Path, engine: str) -> dict[str, Any]:
+    """Measure ten commits with a lookup changelog and compaction.
+
+    `engine` is a name in `merge_engines.ENGINES`.
+    """
+    tables = load_rows(merge_engines.ROWS[engine])
     if library is None:
         folder.mkdir(parents=True, exist_ok=True)
-        return measured(lambda: limit.write_changelog(folder, tables))
-    options = {"bucket": str(data.BUCKETS), "changelog-producer": "lookup", **engines.ENGINES[engine]}
-    table = library.make(folder, data.schema(), ["id"], [], options)
-    return measured(lambda: [library.write(table, rows) for rows in tables] and None)
+        return measure(lambda: plain_files.write_changelog(folder, tables))
+    options = {"bucket": str(data.BUCKETS), "changelog-producer": "lookup", **merge_engines.ENGINES[engine]}
+    table = library.create_table(folder, data.make_schema(), ["id"], [], options)
+    return measure(lambda: [library.write(table, rows) for rows in tables] and None)
 
 
-def compact(library: Any, folder: Path, _: Any) -> dict[str, Any]:
-    """A full compaction; the folder holds a copy of a table that nobody else needs."""
+def compact_table(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Measure a full compaction; the directory is a copy of a table."""
     if library is None:
-        return measured(lambda: limit.rewrite(folder))
-    table = library.open(folder)
-    return measured(lambda: library.compact(table))
+        return measure(lambda: plain_files.rewrite_newest(folder))
+    table = library.open_table(folder)
+    return measure(lambda: library.compact(table))
 
 
-def scan(library: Any, folder: Path, columns: list[str] | None) -> dict[str, Any]:
-    """Read a table whole, or two columns of it."""
+def rescale_table(library: Any, folder: Path, factor: float) -> dict[str, Any]:
+    """Measure a rescale; the directory is a copy of a table.
+
+    Parameters
+    ----------
+    library : Ours, Peer or None
+        The library, or None for the limit.
+    folder : Path
+        Directory of the table.
+    factor : float
+        The new number of buckets as a multiple of the old one.
+
+    Returns
+    -------
+    dict
+        The figures of `measure`.
+    """
+    buckets = max(1, round(data.BUCKETS * factor))
+    if library is None:
+        return measure(lambda: plain_files.rescale_newest(folder, buckets))
+    return measure(lambda: library.rescale(folder, buckets))
+
+
+def scan_table(library: Any, folder: Path, columns: list[str] | None) -> dict[str, Any]:
+    """Measure a scan of a table.
+
+    `columns` is a list of names, or None for all columns.
+    """
     if library is None:
         files = sorted(folder.glob("b.db/t/bucket-*/*.parquet"))
-        named = columns or data.schema().names
-        return measured(lambda: limit.read(files, named))
-    table = library.open(folder)
-    return measured(lambda: library.scan(table, columns))
+        named = columns or data.make_schema().names
+        return measure(lambda: plain_files.read_files(files, named))
+    table = library.open_table(folder)
+    return measure(lambda: library.scan(table, columns))
 
 
-def stream(library: Any, folder: Path, _: Any) -> dict[str, Any]:
-    """Read a table whole, keeping nothing."""
-    table = library.open(folder)
-    return measured(lambda: library.stream(table))
+def stream_table(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Measure a scan that keeps no batch."""
+    table = library.open_table(folder)
+    return measure(lambda: library.stream(table))
 
 
-def lookup(library: Any, folder: Path, _: Any) -> dict[str, Any]:
-    """One row by its key."""
-    table = library.open(folder)
-    return measured(lambda: library.scan(table, where=("id", 123_456)))
+def look_up_key(library: Any, folder: Path, _: Any) -> dict[str, Any]:
+    """Measure a scan for one key."""
+    table = library.open_table(folder)
+    return measure(lambda: library.scan(table, where=("id", 123_456)))
 
 
-def plan(library: Any, folder: Path, where: tuple[str, Any] | None) -> dict[str, Any]:
-    """Plan a table of many files."""
-    table = library.open(folder)
-    return measured(lambda: library.plan(table, where))
+def plan_scan(library: Any, folder: Path, where: tuple[str, Any] | None) -> dict[str, Any]:
+    """Measure the plan of a scan of many files.
+
+    `where` is a column and the value that it must have, or None.
+    """
+    table = library.open_table(folder)
+    return measure(lambda: library.plan(table, where))
 
 
-def latency(library: Any, folder: Path, commits: int) -> dict[str, Any]:
-    """Wall and CPU milliseconds of each of many one-row commits, and whether it merged manifests."""
-    table = library.make(folder, pa.schema([("a", pa.int64())]), [], [], {"write-only": "true"})
+def measure_latency(library: Any, folder: Path, commits: int) -> dict[str, Any]:
+    """Measure each of many one-row commits: wall and CPU milliseconds, and whether it merged manifests.
+
+    `commits` is the number of commits.
+    """
+    table = library.create_table(folder, pa.schema([("a", pa.int64())]), [], [], {"write-only": "true"})
     times = []
     known = _manifests(folder)
     for i in range(commits):
@@ -290,11 +235,11 @@ def latency(library: Any, folder: Path, commits: int) -> dict[str, Any]:
         found = _manifests(folder)
         times.append((took, worked, found - known > 1))
         known = found
-    return {"cpu": 0.0, "wall": sum(took for took, _, _ in times) / 1000, "answer": times}
+    return {"cpu": 0.0, "wall": sum(took for took, _, _ in times) / 1000, "result": times}
 
 
 def _manifests(folder: Path) -> int:
-    """How many manifests (no lists) there are: a commit that adds more than its own has merged old ones."""
+    """Count manifests without manifest lists; a commit that adds more than one has merged older manifests."""
     with contextlib.suppress(FileNotFoundError):
         files = (folder / "b.db" / "t" / "manifest").iterdir()
         return sum(file.name.startswith("manifest-") and "-list-" not in file.name for file in files)
@@ -302,29 +247,48 @@ def _manifests(folder: Path) -> int:
 
 
 WORKLOADS: dict[str, tuple[Callable[..., dict[str, Any]], Any]] = {
-    "write-int": (write, "int"),
-    "write-string": (write, "string"),
-    **{f"write-{engine}": (write_engine, engine) for engine in engines.ENGINES},
-    **{f"changelog-{engine}": (changelog, engine) for engine in engines.ENGINES},
-    "write-append": (append, None),
-    "drawn": (drawn, None),
-    "pour": (pour, None),
-    "compact": (compact, None),
-    "scan-all": (scan, None),
-    "stream": (stream, None),
-    "scan-2": (scan, COLUMNS_2),
-    "lookup": (lookup, None),
-    "plan-all": (plan, None),
-    "plan-partition": (plan, ("p", 7)),
-    "plan-value": (plan, ("v", 12_345)),
-    "latency": (latency, 2000),
-    "latency-short": (latency, 200),
-    **{name: (work, measured) for name, work in keeping.WORKLOADS.items()},
+    "write-int": (write_rows, "int"),
+    "write-string": (write_rows, "string"),
+    **{f"write-{engine}": (write_engine, engine) for engine in merge_engines.ENGINES},
+    **{f"changelog-{engine}": (write_changelog, engine) for engine in merge_engines.ENGINES},
+    "write-append": (append_rows, None),
+    "make-rows": (make_rows, None),
+    "large-commit": (write_large_commit, None),
+    "compact": (compact_table, None),
+    "rescale-double": (rescale_table, 2),
+    "rescale-half": (rescale_table, 0.5),
+    "scan-all": (scan_table, None),
+    "stream": (stream_table, None),
+    "scan-2": (scan_table, libraries.COLUMNS_2),
+    "lookup": (look_up_key, None),
+    "plan-all": (plan_scan, None),
+    "plan-partition": (plan_scan, ("p", 7)),
+    "plan-value": (plan_scan, ("v", 12_345)),
+    "latency": (measure_latency, 2000),
+    "latency-short": (measure_latency, 200),
+    **{name: (work, measure) for name, work in maintenance.WORKLOADS.items()},
+    **{name: (work, (measure, argument)) for name, (work, argument) in bucket_modes.WORKLOADS.items()},
 }
 
 
 def main(library: str, workload: str, folder: str) -> None:
-    chosen = {"ours": Ours, "peer": lambda: Peer(False), "peer-native": lambda: Peer(True), "limit": lambda: None}
+    """Run a workload, and print its figures.
+
+    Parameters
+    ----------
+    library : str
+        ``ours``, ``peer``, ``peer-native`` or ``limit``.
+    workload : str
+        A name in `WORKLOADS`.
+    folder : str
+        Directory of the table.
+    """
+    chosen: dict[str, Callable[[], Any]] = {
+        "ours": libraries.Ours,
+        "peer": lambda: libraries.Peer(False),
+        "peer-native": lambda: libraries.Peer(True),
+        "limit": lambda: None,
+    }
     function, argument = WORKLOADS[workload]
     result = function(chosen[library](), Path(folder), argument)
     result["peak_mib"] = _peak_mib()

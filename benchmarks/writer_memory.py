@@ -1,7 +1,7 @@
 """Measure the memory of one process that commits one row after the other: `writer_memory.py --commits 20000`.
 
-A table of fifty keys with ten snapshots retained holds the same however often it was written, and so should its writer.
-Prints one line of a Markdown table after every 1,000 commits.
+A table of fifty keys with ten snapshots has the same size after any number of writes, and so its writer needs the same
+memory. The script prints one line of a Markdown table after every 1,000 commits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import keeping
+import maintenance
 import pyarrow as pa
 
 import paimon
@@ -23,30 +23,43 @@ COLUMNS = ("commits", "resident MiB", "cached files", "cached MiB", "Arrow MiB",
 
 
 def measure_writer(
-    folder: Path, commits: int, interval: int, retained: int = keeping.KEPT
+    folder: Path, commits: int, interval: int, retained: int = maintenance.RETAINED
 ) -> Iterator[tuple[float, ...]]:
     """Commit rows to a new table, and measure the process after every `interval` commits.
+
+    Parameters
+    ----------
+    folder : Path
+        Directory of the warehouse.
+    commits, interval : int
+        Number of commits, and of commits between two measurements.
+    retained : int
+        Number of snapshots that expiry keeps.
 
     Yields
     ------
     tuple of float
         The values of `COLUMNS`.
     """
-    catalog = paimon.connect(folder)
-    catalog.create_database("b", exist_ok=True)
-    kept = {"snapshot.num-retained.min": str(retained), "snapshot.num-retained.max": str(retained)}
-    table = catalog.create_table("b.t", keeping.SCHEMA, primary_keys=["k"], options={"bucket": "1", **kept})
+    table = _create_table(folder, retained)
     cache = table.engine.cache
     assert isinstance(cache, LruCache)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for number in range(1, commits + 1):
-        table.write(keeping.row(number))
+        table.write(maintenance.make_row(number))
         if number % interval == 0:
             now = time.perf_counter()
             sizes = (resident_bytes(), cache.size_bytes, pa.total_allocated_bytes())
             resident, cached, arrow = (size / MIB for size in sizes)
-            yield number, resident, len(cache.paths()), cached, arrow, 1000 * (now - begun) / interval
-            begun = time.perf_counter()
+            yield number, resident, len(cache.paths()), cached, arrow, 1000 * (now - started) / interval
+            started = time.perf_counter()
+
+
+def _create_table(folder: Path, retained: int) -> paimon.Table:
+    catalog = paimon.connect(folder)
+    catalog.create_database("b", exist_ok=True)
+    limits = {"snapshot.num-retained.min": str(retained), "snapshot.num-retained.max": str(retained)}
+    return catalog.create_table("b.t", maintenance.SCHEMA, primary_keys=["k"], options={"bucket": "1", **limits})
 
 
 def resident_bytes() -> int:
@@ -60,8 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--commits", type=int, default=20_000)
     parser.add_argument("--interval", type=int, default=1_000, help="commits between two measurements")
-    parser.add_argument("--retained", type=int, default=keeping.KEPT, help="snapshots that expiry leaves")
-    parser.add_argument("--folder", type=Path, help="where the table is made (default: a temporary directory)")
+    parser.add_argument(
+        "--retained", type=int, default=maintenance.RETAINED, help="number of snapshots that expiry keeps"
+    )
+    parser.add_argument("--folder", type=Path, help="directory for the table (default: a temporary directory)")
     given = parser.parse_args(arguments)
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     with TemporaryDirectory(dir=given.folder) as folder:

@@ -1,4 +1,7 @@
-"""Makes an append table of one-row files in 100 partitions, 20,000 by 200 commits: `many_files.py FOLDER [COMMITS]`."""
+"""Create an append table of one-row files in 100 partitions: `make_files.py FOLDER [COMMITS]`.
+
+By default it has 20,000 files in 200 commits.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ PARTITIONS = 100
 
 
 def main(folder: str, commits: int = COMMITS) -> None:
+    """Create the table in a folder, with one commit of 100 files after the other."""
     catalog = paimon.connect(Path(folder))
     catalog.create_database("b", exist_ok=True)
     columns = pa.schema([("p", pa.int32()), ("v", pa.int64()), ("text", pa.string())])

@@ -1,7 +1,7 @@
-"""Makes, or goes on with, a table of a long history: `history.py FOLDER SNAPSHOTS`.
+"""Create or extend a table with a long history: `make_history.py FOLDER SNAPSHOTS`.
 
-Fifty keys in one bucket, updated one row a commit and compacted on the way: the table holds the same however many
-snapshots lie behind it. As it stands it is `write-only`, so that all libraries commit to it alike.
+Each commit updates one of fifty keys in one bucket, and commits compact. So the table has the same rows after any
+number of snapshots. Its stored option is `write-only`, so that all libraries commit to it in the same way.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import keeping
+import maintenance
 
 import paimon
 
@@ -17,16 +17,16 @@ OPTIONS = {"bucket": "1", "write-only": "true", "snapshot.time-retained": "3650 
 
 
 def main(folder: str, snapshots: int) -> None:
-    """Commit until there are so many."""
+    """Commit to the table in a folder until it has the given number of snapshots."""
     catalog = paimon.connect(Path(folder))
     catalog.create_database("b", exist_ok=True)
-    catalog.create_table("b.t", keeping.SCHEMA, primary_keys=["k"], options=OPTIONS, exist_ok=True)
+    catalog.create_table("b.t", maintenance.SCHEMA, primary_keys=["k"], options=OPTIONS, exist_ok=True)
     table = catalog.table("b.t", options={"write-only": "false"})
     newest = table.snapshot()
     number = newest.id if newest else 0
     while number < snapshots:
-        done = table.write(keeping.row(number))
-        number = done.snapshot_ids[-1]
+        result = table.write(maintenance.make_row(number))
+        number = result.snapshot_ids[-1]
         if sys.stderr.isatty():
             print(f"\r{number} of {snapshots} snapshots", end="", file=sys.stderr)
 

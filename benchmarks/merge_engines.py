@@ -1,4 +1,4 @@
-"""The merge engines that are measured: their options, and which rows are written to them."""
+"""Options of the measured merge engines, and the rows that are written to each."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ENGINES: dict[str, dict[str, str]] = {
 }
 
 ROWS = {"deduplicate": "int", "aggregation": "int", "partial-update": "half", "sequence-groups": "half"}
-"""Kinds of rows: ``int``, ``string`` (the key) or ``half`` (an int64 key, every other value null)."""
+"""Kind of rows for each engine: ``int``, ``string`` (type of the key) or ``half`` (every other value is null)."""
 
 
-def draw(kind: str, number: int) -> pa.Table:
-    """One commit's rows of a kind."""
-    return data.run(number, key="string" if kind == "string" else "int", nulls=0.5 if kind == "half" else 0)
+def draw_rows(kind: str, number: int) -> pa.Table:
+    """Draw the rows of one commit, by their kind and the number of the commit."""
+    return data.draw_rows(number, key="string" if kind == "string" else "int", nulls=0.5 if kind == "half" else 0)
