@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reference_generator import command_line, errors, options, python_interface, system_tables
+from reference_generator import command_line, errors, options, python_interface, sql_statements, system_tables
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 
@@ -22,6 +22,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "errors.md": errors.generate_page,
     "options.md": options.generate_page,
     "python.md": python_interface.generate_page,
+    "sql.md": sql_statements.generate_page,
     "system-tables.md": system_tables.generate_page,
 }
 """The function that generates each page."""

@@ -44,13 +44,11 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of `paimon`, as it is where no environment variable sets a default."""
     unset = {key: value for key, value in os.environ.items() if not key.startswith("PAIMON_")}
     with patch.dict(os.environ, unset, clear=True):
-        parser: argparse.ArgumentParser = import_module("paimon.cli.main")._parser()
+        parser: argparse.ArgumentParser = import_module("paimon.cli.main").build_parser()
         return parser
 
 
-def iterate_commands(
-    parser: argparse.ArgumentParser, depth: int = 0
-) -> Iterator[tuple[argparse.ArgumentParser, int]]:
+def iterate_commands(parser: argparse.ArgumentParser, depth: int = 0) -> Iterator[tuple[argparse.ArgumentParser, int]]:
     """Yield the parser of each command, and of each verb of a command after it, with its depth."""
     for action in _subcommands(parser):
         for child in action.choices.values():
@@ -122,7 +120,8 @@ def _meaning(command: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def _describe_exclusion(group: argparse._MutuallyExclusiveGroup) -> str:
-    names = [code(action.option_strings[-1] if action.option_strings else _usage(action))
-             for action in group._group_actions]
+    names = [
+        code(action.option_strings[-1] if action.option_strings else _usage(action)) for action in group._group_actions
+    ]
     amount = "Give exactly one" if group.required else "Give at most one"
     return f"{amount} of {', '.join(names)}." if len(names) > 1 else ""

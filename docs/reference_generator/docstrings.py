@@ -38,12 +38,16 @@ def _describe_body(text: str) -> str:
 
 def _describe_section(name: str, body: str) -> str:
     if name in ("Parameters", "Attributes", "Other Parameters"):
-        rows = [[", ".join(code(n.strip()) for n in entry.split(",")), code(kind) if kind else "", prose(text)]
-                for entry, kind, text in _entries(body)]
+        rows = [
+            [", ".join(code(n.strip()) for n in entry.split(",")), code(kind) if kind else "", prose(text)]
+            for entry, kind, text in _entries(body)
+        ]
         return f"{name}:\n\n{table(('Name', 'Type', 'Meaning'), rows)}"
     if name in ("Returns", "Yields", "Raises", "Warns"):
-        rows = [[", ".join(code(n.strip()) for n in _split_types(f"{entry} : {kind}" if kind else entry)), prose(text)]
-                for entry, kind, text in _entries(body)]
+        rows = [
+            [", ".join(code(n.strip()) for n in _split_types(f"{entry} : {kind}" if kind else entry)), prose(text)]
+            for entry, kind, text in _entries(body)
+        ]
         return f"{name}:\n\n{table(('Type', 'Meaning'), rows)}"
     return f"{name}:\n\n{_describe_body(body)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from paimon.domain.options import registry
+from paimon.domain.options import known_options as registry
 from paimon.domain.options.option import Kind, Option
 from reference_generator.markdown import code, page, prose, sentence, table
 
@@ -102,8 +102,15 @@ def _effect_of(option: object) -> str:
     if effect is None:
         return ""
     kind = getattr(effect, "kind", effect)
-    reason = next((r for owner in (effect, option) for name in ("reason", "effect_reason")
-                   if isinstance(r := getattr(owner, name, None), str) and r), "")
+    reason = next(
+        (
+            r
+            for owner in (effect, option)
+            for name in ("reason", "effect_reason")
+            if isinstance(r := getattr(owner, name, None), str) and r
+        ),
+        "",
+    )
     text = prose(str(kind.value if isinstance(kind, Enum) else kind))
     return f"{text}: {prose(reason)}" if reason else text
 
@@ -121,7 +128,5 @@ def _describe_families() -> list[str]:
 
 def _list_prefixes() -> list[list[str]]:
     formats = [[code(f"{prefix}…"), "A setting of the file format's writer."] for prefix in registry.FORMAT_PREFIXES]
-    calls = [[code(f"{prefix}<name>.param"), "A parameter of a callback; the callback reads it."]
-             for prefix in registry.CALLBACK_PREFIXES]
     default = [code(f"{registry.TABLE_DEFAULT_PREFIX}<option>"), "A catalog option: a table option for new tables."]
-    return [*formats, *calls, default]
+    return [*formats, default]

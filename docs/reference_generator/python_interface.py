@@ -10,8 +10,10 @@ from typing import get_args
 import attrs
 
 import paimon
+from paimon.sql.result import SqlResult
+from paimon.sql.run import SqlSession
 from reference_generator.docstrings import describe, signature
-from reference_generator.markdown import block, code, page, table
+from reference_generator.markdown import block, code, page, paragraph, table
 from reference_generator.sample import open_sample
 
 _INTRODUCTION = """The names of the module `paimon` are the public interface, with the classes that its functions and
@@ -21,7 +23,7 @@ Each class lists its properties, then its methods, in alphabetical order. [Error
 [options](options.md) have pages of their own."""
 
 _FUNCTIONS = ("connect", "open_table", "open_system_table")
-_VALUES = ("WriteResult", "Snapshot", "CommitEvent")
+_VALUES = ("WriteResult", "MergeResult", "Snapshot", "CommitEvent")
 
 
 def generate_page() -> str:
@@ -62,8 +64,11 @@ def error_names() -> list[str]:
 def list_classes() -> dict[str, type]:
     """Return the classes with methods, by name, from the catalog down to a commit."""
     with open_sample() as table:
-        reading, batch, stream = (table.new_read_builder(), table.new_batch_write_builder(),
-                                  table.new_stream_write_builder())
+        reading, batch, stream = (
+            table.new_read_builder(),
+            table.new_batch_write_builder(),
+            table.new_stream_write_builder(),
+        )
         planning = reading.new_scan()
         with batch.new_write() as writer:
             values: list[object] = [
@@ -71,7 +76,8 @@ def list_classes() -> dict[str, type]:
                 reading, planning, planning.plan(), reading.new_read(),
                 batch, stream, writer, batch.new_commit(), stream.new_commit(),
             ]  # fmt: skip
-    classes = [paimon.Catalog, paimon.Table, paimon.Scan, paimon.SystemTable, *map(type, values)]
+    opened = [paimon.Catalog, SqlSession, SqlResult, paimon.Table, paimon.Scan, paimon.SystemTable, paimon.MergeBuilder]
+    classes = [*opened, *map(type, values)]
     return {kind.__name__: kind for kind in classes}
 
 
@@ -87,8 +93,11 @@ def _describe_class(name: str, kind: type) -> str:
 def _describe_value(name: str, kind: type) -> str:
     parts = [f"### paimon.{name}", block(signature(f"paimon.{name}", kind), "py"), describe(kind)]
     if attrs.has(kind):
-        parts += [f"`{name}.{member}`: {describe(value, _find_doc(kind, member))}"
-                  for member, value in iterate_members(kind) if isinstance(value, property)]
+        parts += [
+            paragraph(f"`{name}.{member}`: {describe(value, _find_doc(kind, member))}")
+            for member, value in iterate_members(kind)
+            if isinstance(value, property)
+        ]
     return "\n\n".join(parts)
 
 

@@ -1,0 +1,101 @@
+"""The page of SQL statements, and of the procedures from their registry."""
+
+from __future__ import annotations
+
+from paimon.procedures.registry import PROCEDURES, TABLE
+from reference_generator.markdown import code, page, paragraph, sentence, table
+
+_INTRODUCTION = """`Catalog.sql`, `SqlSession.sql` and `paimon sql` run these statements. Words may be in any case.
+Names may stand in back quotes or in double quotes, texts in single quotes. `--` and `/* */` are comments. A name has
+one to three parts: `table`, `database.table`, `catalog.database.table`. [Use SQL](../how-to/sql.md) shows examples."""
+
+STATEMENTS: dict[str, list[tuple[str, str]]] = {
+    "Catalogs, databases and settings": [
+        ("CREATE CATALOG [IF NOT EXISTS] name WITH ('type' = 'paimon', 'warehouse' = 'path', …)",
+         "Open a warehouse under a name, for this session. Options are those of `paimon.connect`; `storage.X` is the "
+         "storage option X. The database `default` is created."),
+        ("DROP CATALOG [IF EXISTS] name", "Remove the name from the session. No table changes."),
+        ("USE CATALOG name · USE [DATABASE] name · USE catalog.database", "Set what names with fewer parts mean."),
+        ("SHOW CATALOGS · SHOW CURRENT CATALOG · SHOW CURRENT DATABASE", ""),
+        ("CREATE DATABASE [IF NOT EXISTS] name · DROP DATABASE [IF EXISTS] name [CASCADE]", "`SCHEMA` is the same."),
+        ("SHOW DATABASES [LIKE 'pattern'] · SHOW SCHEMAS", "In a pattern, `*` means the same as `%`."),
+        ("SET 'paimon.option' = 'value' · SET · RESET ['key']",
+         "A dynamic option of all tables of the session. Flink's settings of a cluster are accepted without effect, "
+         "and the result says so. Other settings are refused."),
+    ],
+    "Tables": [
+        ("CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [DEFAULT value] [COMMENT 'text'], …, "
+         "PRIMARY KEY (columns) NOT ENFORCED) [COMMENT 'text'] [PARTITIONED BY (columns)] [WITH ('key' = 'value', …)]",
+         "Spark's words are the same: `TBLPROPERTIES`, `OPTIONS`, `USING paimon`, and columns with a type in "
+         "`PARTITIONED BY`. A single key column may say `PRIMARY KEY NOT ENFORCED`."),
+        ("CREATE TABLE name [clauses] AS query", "A statement that fails leaves no table."),
+        ("CREATE TABLE name LIKE name [WITH (…)]", "Copies columns, keys, options and the comment."),
+        ("ALTER TABLE [IF EXISTS] name clause",
+         "`ADD`, `RENAME`, `DROP`, `MODIFY`, `ALTER COLUMN`, `SET`, `RESET`, `COMMENT`, as in `Table.alter`."),
+        ("ALTER TABLE name RENAME TO name · ALTER TABLE name DROP PARTITION (column = value, …), …", ""),
+        ("DROP TABLE [IF EXISTS] name · TRUNCATE TABLE name [PARTITION (…)]", ""),
+        ("DESCRIBE [EXTENDED] name · DESC · SHOW COLUMNS FROM name", ""),
+        ("SHOW TABLES [IN database] [LIKE 'pattern'] · SHOW CREATE TABLE name", ""),
+        ("SHOW PARTITIONS name [PARTITION (…)] · SHOW TBLPROPERTIES name [('key')]", ""),
+        ("CREATE [OR REPLACE] [TEMPORARY] VIEW [IF NOT EXISTS] name [(columns)] AS query · DROP VIEW · SHOW VIEWS",
+         "A query with a name, for this session."),
+    ],
+    "Rows": [
+        ("INSERT INTO name [PARTITION (…)] [(columns)] query", "Each column is cast to the type of the table."),
+        ("INSERT OVERWRITE name [PARTITION (…)] [(columns)] query",
+         "Replaces the partition of the clause, else the partitions of the rows, else the table."),
+        ("UPDATE name SET column = expression, … [WHERE condition]",
+         "As `Table.update`; a value may be a subquery of one row and one column."),
+        ("DELETE FROM name [WHERE condition]", "As `Table.delete`."),
+        ("MERGE INTO name [AS alias] USING source [AS alias] ON condition WHEN …",
+         "As `Table.merge`. The source is a table, a data frame or a query in parentheses. Clauses, each with "
+         "`[AND condition]`: `WHEN MATCHED THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE`, "
+         "`WHEN NOT MATCHED [BY TARGET] THEN INSERT * | INSERT (columns) VALUES (expressions)`, "
+         "`WHEN NOT MATCHED BY SOURCE THEN UPDATE SET … | DELETE`."),
+        ("EXPLAIN [PLAN FOR] statement", "The scans with their columns, conditions and limits, and DuckDB's plan."),
+    ],
+    "Queries": [
+        ("SELECT … · VALUES … · WITH … · FROM …", "DuckDB's dialect and functions."),
+        ("name VERSION AS OF n · name VERSION AS OF 'tag' · FOR VERSION AS OF",
+         "A snapshot or a tag. An alias follows after it."),
+        ("name TIMESTAMP AS OF 'time' · name FOR SYSTEM_TIME AS OF TIMESTAMP 'time'",
+         "The last snapshot at that time."),
+        ("name /*+ OPTIONS('key' = 'value', …) */", "Dynamic options of one table."),
+        ("name$snapshots · name$branch_b", "System tables and branches."),
+        ("paimon_incremental_query('table', 'start', 'end')", "The rows between two snapshots or tags."),
+        ("paimon_incremental_between_timestamp('table', 'start', 'end') · "
+         "paimon_incremental_to_auto_tag('table', 'tag')",
+         "The rows between two times, or since the tag before an automatic tag."),
+    ],
+    "Procedures": [
+        ("CALL sys.name(value, …) · CALL sys.name(parameter => value, …)", "`Table.call` does the same."),
+        ("CALL sys.help() · CALL sys.help('name') · SHOW PROCEDURES", "The procedures, and the parameters of one."),
+        ("CALL sys.repair('table')", "Register a table whose files exist, as `Catalog.repair_table`."),
+    ],
+}  # fmt: skip
+"""Statements and their notes by section."""
+
+
+def generate_page() -> str:
+    """Return the page."""
+    parts = []
+    for title, rows in STATEMENTS.items():
+        cells = [[" ".join(code(part) for part in text.split(" · ")), note] for text, note in rows]
+        parts += [f"## {title}", table(("Statement", "Notes"), cells)]
+    listed = [_describe_procedure(name) for name in sorted(PROCEDURES)]
+    parts += [
+        "Optional parameters are in brackets. A time is a timestamp, or an age such as `'7 d'`.",
+        table(("Procedure", "Parameters", "Effect"), listed),
+        "## Not supported",
+        paragraph(
+            "`CREATE OR REPLACE TABLE`, `CREATE TEMPORARY TABLE`, `ANALYZE`, grants and transactions are "
+            "refused by name."
+        ),
+    ]
+    return page("SQL statements", _INTRODUCTION, *parts)
+
+
+def _describe_procedure(name: str) -> list[str]:
+    procedure = PROCEDURES[name]
+    names = [code(p.name) if p.required else f"[{code(p.name)}]" for p in (TABLE, *procedure.parameters)]
+    return [code(f"sys.{name}"), ", ".join(names), sentence(procedure.help)]
