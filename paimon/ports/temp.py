@@ -19,6 +19,13 @@ class StoredTable(NamedTuple):
     bytes: int
 
 
+class JoinedBatch(NamedTuple):
+    """The result of `TempStore.store_joined`: the handle, and the rows as memory-mapped arrays."""
+
+    handle: str
+    batch: pa.RecordBatch
+
+
 class TempStore(Protocol):
     """Arrow data on local disk.
 
@@ -112,11 +119,30 @@ class TempStore(Protocol):
             The file cannot be read.
         """
 
+    def store_joined(self, batches: Sequence[pa.RecordBatch]) -> JoinedBatch:
+        """Write batches as one batch, and map it.
+
+        Parameters
+        ----------
+        batches : sequence of pyarrow.RecordBatch
+            At least one; all have the same schema.
+
+        Returns
+        -------
+        JoinedBatch
+            The handle, and all rows in their order. The rows stay valid after `drop`.
+
+        Raises
+        ------
+        StorageError
+            The disk is full, or cannot be written or read. No file remains.
+        """
+
     def drop(self, handle: str) -> None:
         """Delete the file of a handle. The call is idempotent.
 
         Parameters
         ----------
         handle : str
-            The result of `spill`, or the handle of a `StoredTable`.
+            The result of `spill`, or the handle of a `StoredTable` or a `JoinedBatch`.
         """

@@ -7,6 +7,7 @@ the process ends. The next process that creates its own directory removes those 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import uuid
 import weakref
@@ -14,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from paimon.adapters.temp.joined_columns import can_join_columns, map_joined_columns, write_joined_columns
 from paimon.adapters.temp.process_directories import ProcessDirectory
 from paimon.domain.errors import StorageError
-from paimon.ports.temp import StoredTable
+from paimon.ports.temp import JoinedBatch, StoredTable
 
 _CHUNK_BYTES = 256 * 1024
 """The size of a stored batch. Many spilled tables are read concurrently, with one batch of each in memory."""
@@ -133,6 +135,37 @@ class LocalTempStore:
                 return [reader.get_batch(index) for index in range(reader.num_record_batches)]
         except (OSError, pa.ArrowInvalid) as error:
             raise StorageError(handle, f"the lookup file cannot be read: {error}") from error
+
+    def store_joined(self, batches: Sequence[pa.RecordBatch]) -> JoinedBatch:
+        """Write batches as one batch, without a copy in memory where the columns allow it.
+
+        Parameters
+        ----------
+        batches : sequence of pyarrow.RecordBatch
+            At least one; all have the same schema.
+
+        Returns
+        -------
+        JoinedBatch
+            The handle and the rows.
+
+        Raises
+        ------
+        StorageError
+            The disk is full, or cannot be written or read.
+        """
+        if not can_join_columns(batches):
+            stored = self.store([pa.concat_batches(batches)], batches[0].schema, sys.maxsize)
+            assert stored is not None
+            return JoinedBatch(stored.handle, self.map_batches(stored.handle)[0])
+        handle = self._new_handle("joined")
+        try:
+            with pa.OSFile(handle, "wb") as sink:
+                joined = write_joined_columns(sink, batches)
+            return JoinedBatch(handle, map_joined_columns(handle, joined))
+        except OSError as error:
+            self.drop(handle)
+            raise StorageError(handle, f"rows cannot be stored: {error}", hint="free disk space") from error
 
     def drop(self, handle: str) -> None:
         """Delete the file, if it exists."""

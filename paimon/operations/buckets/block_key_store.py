@@ -15,10 +15,8 @@ import numpy as np
 import pyarrow as pa
 from attrs import define, field
 
-from paimon.domain.errors import StorageError
 from paimon.domain.lsm.key_index import KEY_INDEX_FIELD, Rows
 from paimon.domain.lsm.ordered_keys import is_ordered_block
-from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX
@@ -177,32 +175,31 @@ class BlockKeyStore:
             yield Piece(part, places[start : start + size], is_ordered_block(part, self._keys))
 
     def _append(self, pieces: Sequence[Piece], put_millis: int) -> None:
-        keys = pa.concat_batches([piece.keys for piece in pieces])
         places = BlockPlaces.of([piece.places for piece in pieces])
-        stored = _StoredBlock(KeyBlock(self._keys, keys, places, find_run_ends(pieces, self._keys)), put_millis)
+        run_ends = find_run_ends(pieces, self._keys)
+        rows = [piece.keys for piece in pieces]
         if places.ends is None:
-            keys = keys.append_column(_PLACE, pa.array(places.values))
-        keys = self._store(stored, keys)
+            rows = [piece.keys.append_column(_PLACE, pa.array(piece.places)) for piece in pieces]
+        handles, joined = self._join(rows, sum(count_bytes(piece.keys) for piece in pieces))
         if places.ends is None:
-            places = BlockPlaces(None, np.asarray(keys.column(_PLACE.name)))
-        stored.block.keys, stored.block.places = keys.select(self._schema.names), places
-        self._blocks.append(stored)
+            places = BlockPlaces(None, np.asarray(joined.column(_PLACE.name)))
+        block = KeyBlock(self._keys, joined.select(self._schema.names), places, run_ends)
+        self._blocks.append(_StoredBlock(block, put_millis, handles))
 
-    def _store(self, stored: _StoredBlock, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of a block as they are, or mapped from a file that belongs to the block."""
-        if stored.block.nbytes < min(_FILE_BYTES, self._block_bytes // 4):
-            return rows
-        file = self._temp.store([rows], rows.schema, LARGEST_LONG)
-        if file is None:
-            raise StorageError("key store", "a block of the key store cannot be written")
-        stored.handles.append(file.handle)
-        return self._temp.map_batches(file.handle)[0]
+    def _join(self, batches: Sequence[pa.RecordBatch], block_bytes: int) -> tuple[list[str], pa.RecordBatch]:
+        """Return the handles of the file of a large block, and the rows of the block as one batch."""
+        if block_bytes < min(_FILE_BYTES, self._block_bytes // 4):
+            return [], pa.concat_batches(batches)
+        stored = self._temp.store_joined(batches)
+        return [stored.handle], stored.batch
 
     def _find_in(self, stored: _StoredBlock, wanted: pa.RecordBatch) -> tuple[Rows, Rows]:
         """Return the rows of `wanted` that a block has, and its rows."""
         if stored.block.needs_index(wanted.num_rows):
             index = pa.record_batch([stored.block.build_index()], schema=pa.schema([KEY_INDEX_FIELD]))
-            stored.block.index = self._store(stored, index).column(0)
+            handles, mapped = self._join([index], stored.block.nbytes)
+            stored.handles += handles
+            stored.block.index = mapped.column(0)
         return stored.block.find(wanted)
 
     def _merge_last_blocks(self) -> None:

@@ -58,7 +58,7 @@ class BlockPlaces:
     @classmethod
     def of(cls, parts: Sequence[Places]) -> BlockPlaces:
         """Return the places of successive rows."""
-        if not all(len(part) and bool((part == part[0]).all()) for part in parts):
+        if not all(map(_is_constant, parts)):
             return cls(None, np.concatenate(parts))
         return cls(np.cumsum([len(part) for part in parts]), np.array([part[0] for part in parts], np.int64))
 
@@ -66,6 +66,11 @@ class BlockPlaces:
         """Return the places of some rows."""
         numbers = rows if self.ends is None else np.searchsorted(self.ends, rows, side="right")
         return self.values[numbers]
+
+
+def _is_constant(places: Places) -> bool:
+    """Return whether all places are equal, which the layout of a broadcast value shows."""
+    return len(places) > 0 and (places.strides == (0,) or bool((places == places[0]).all()))
 
 
 def find_run_ends(pieces: Sequence[Piece], fields: Sequence[DataField]) -> npt.NDArray[np.int64] | None:

@@ -61,6 +61,17 @@ class TempStoreContract:
         for batch, expected in zip(mapped, batches, strict=True):
             assert batch.equals(expected)
 
+    def test_joined_batches_are_mapped_as_one(self) -> None:
+        """All rows are the same, also those of slices, and after the file is dropped."""
+        store = self.make_store()
+        for table in (_table(100), _table(100).drop_null(), _table(100).drop_null().drop_columns(["list"]), _table(0)):
+            for batches in (table.to_batches(max_chunksize=30), table.slice(7, 40).to_batches(max_chunksize=9)):
+                stored = store.store_joined(batches or [_empty_batch(table.schema)])
+                store.drop(stored.handle)
+                assert stored.batch.schema.equals(table.schema)
+                assert stored.batch.equals(pa.concat_batches(batches or [_empty_batch(table.schema)]))
+                stored.batch.validate(full=True)
+
     def test_batches_above_the_limit_are_not_stored(self) -> None:
         """The adapter stops to read batches once they exceed the limit."""
         store = self.make_store()
@@ -126,6 +137,11 @@ class TempStoreContract:
 
         with ThreadPoolExecutor(_THREADS) as pool:
             assert all(list(pool.map(spill_and_load, range(1, 40))))
+
+
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without rows."""
+    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def _table(rows: int) -> pa.Table:

@@ -243,8 +243,8 @@ def test_a_full_disk_leaves_the_table_readable(catalog: paimon.Catalog, monkeypa
     table = make(catalog)
     table.write(rows(("a", k, k) for k in range(1_000)))
     small = with_memory(table, 64 * 1024)
-    monkeypatch.setattr(type(table.context.engine.temp), "store", raise_full_disk)
-    with pytest.raises(StorageError, match="stored-1"):
+    monkeypatch.setattr(type(table.context.engine.temp), "store_joined", raise_full_disk)
+    with pytest.raises(StorageError, match="joined-1"):
         small.write(rows([("b", 1, 2)]))
     monkeypatch.undo()
     assert len(state(table)) == 1_000
@@ -253,7 +253,7 @@ def test_a_full_disk_leaves_the_table_readable(catalog: paimon.Catalog, monkeypa
 
 
 def raise_full_disk(*args: Any) -> None:
-    raise StorageError("stored-1", "no space left on device")
+    raise StorageError("joined-1", "no space left on device")
 
 
 def with_memory(table: paimon.Table, size_bytes: int) -> paimon.Table:
