@@ -8,7 +8,6 @@ import math
 import os
 import subprocess
 import sys
-import time
 from datetime import date
 from datetime import time as day_time
 from decimal import Decimal
@@ -144,21 +143,22 @@ def large_table(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_many_rows_take_little_time_and_memory(large_table: str, output: str) -> None:
     code = (
         "import resource, sys; from paimon.cli.main import main; main(sys.argv[1:]);"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+        "used = resource.getrusage(resource.RUSAGE_SELF);"
+        "print(used.ru_maxrss, used.ru_utime + used.ru_stime, file=sys.stderr)"
     )
 
     def peak(*words: str) -> tuple[int, float, int]:
-        started = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-c", code, "cat", large_table, "--output", output, *words],
             env=os.environ | {"PYTHONPATH": HOME}, capture_output=True, check=True,
         )  # fmt: skip
-        return int(done.stderr), time.monotonic() - started, done.stdout.count(b"\n")
+        kibibytes, seconds = done.stderr.split()
+        return int(kibibytes), float(seconds), done.stdout.count(b"\n")
 
     few, _, _ = peak("--limit", "1")
     kibibytes, seconds, lines = peak()
     assert lines >= MANY
-    assert seconds < 20, "a loop over rows takes minutes"
+    assert seconds < 30, "a loop over rows takes minutes"
     assert kibibytes - few < 128 * 1024, "rows stay in memory"
 
 

@@ -1,6 +1,7 @@
 """Reads of large valid metadata take time proportional to its size, and so do reads of metadata that only looks large.
 
-The tests measure the CPU time of this process, so that a busy machine does not count.
+The tests measure the CPU time of this process, so that a busy machine counts little. Each limit is several times the
+usual time: it finds work that grows with the square of the size, not a slow machine.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ def wide_schema(columns: int) -> bytes:
 def test_a_schema_of_100_000_columns(root: Path) -> None:
     data = wide_schema(COLUMNS)
     (root / "schema" / "schema-0").write_bytes(data.replace(b" NOT NULL", b""))
-    with within(8):
+    with within(24):
         schema = schema_from_json(data, "f")
     assert len(schema.names) == COLUMNS
-    with within(13):
+    with within(40):
         table = paimon.open_table(root)
         found = table.scan().to_arrow()
     assert (found.num_rows, found.num_columns) == (3, COLUMNS)
-    with within(3):
+    with within(9):
         assert table.scan(columns=["k", "column_99999"]).to_arrow().num_columns == 2
 
 
@@ -75,7 +76,7 @@ def test_work_on_columns_grows_with_their_number() -> None:
         "conformed": lambda fields, names: conform_to_fields(_one_row(fields), fields, "t"),
     }
     for name, work in works.items():
-        small, large = (_seconds(work, columns) for columns in (5_000, 40_000))
+        small, large = (min(_seconds(work, columns) for _ in range(3)) for columns in (5_000, 40_000))
         assert large < 30 * max(small, 0.02), name
 
 
@@ -105,10 +106,10 @@ def test_a_manifest_of_100_000_entries(root: Path) -> None:
     schema, (meta,) = avro_records(list_path.read_bytes())
     list_path.write_bytes(avro_file(schema, [{**meta, "_NUM_ADDED_FILES": ENTRIES}]))
     update_recorded_sizes(root)
-    with within(5):
+    with within(15):
         plan = paimon.open_table(root).scan().plan()
     assert sum(len(split.files) for split in plan.splits) == ENTRIES
-    with within(2):
+    with within(8):
         assert not paimon.open_table(root).scan(where="k = 77").plan().splits
 
 
@@ -118,6 +119,6 @@ def test_a_list_that_names_one_manifest_100_000_times(root: Path) -> None:
     schema, records = avro_records(path.read_bytes())
     path.write_bytes(avro_file(schema, records * 100_000))
     update_recorded_sizes(root)
-    with within(6), pytest.raises(CorruptTable, match=r"names the manifest 'manifest-.*' twice") as caught:
+    with within(12), pytest.raises(CorruptTable, match=r"names the manifest 'manifest-.*' twice") as caught:
         paimon.open_table(root).scan().to_arrow()
     assert caught.value.path == str(path)

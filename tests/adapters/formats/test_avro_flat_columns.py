@@ -290,10 +290,10 @@ def test_a_damaged_count_in_a_column_that_is_not_read_ends_with_the_data(nodes: 
     names = [f"f{i}" for i in range(len(nodes))]
     schema = json.dumps(record_of(names, [(node, "never") for node in nodes]))
     plan = decode_plan(schema, (DataField(9, "absent", dt.IntType()),), "f")
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(CorruptTable):
         decode_one(plan, Block(1, data), "f")
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("rows", [1, 500])
