@@ -204,7 +204,7 @@ def test_a_limit_beyond_all_rows_is_no_limit(table: paimon.Table) -> None:
     assert table.scan(limit=2**70).to_arrow().num_rows == 1
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     way=st.sampled_from([*PATHS.items(), *NAMES.items(), *TEXTS.items()]),
     text=st.text(st.characters(codec=None, categories=None), max_size=4),

@@ -23,6 +23,8 @@ from paimon.domain.errors import CommitConflict, CommitUncertain, NotFound
 from paimon.testing.stress_test import get_process_context
 
 KILL_EVERY = 2
+SLOW_SECONDS = 180
+"""How much longer the test waits for the first written row and the first killed writer."""
 ROLES = ("write", "write", "compact", "expire", "tag", "clean")
 OPTIONS = {
     "bucket": "1", "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "6", "changelog-producer": "input",
@@ -36,20 +38,20 @@ def open_table(root: str) -> paimon.Table:
     return table
 
 
-def run_process(role: str, root: str, number: int, until: float) -> None:
+def run_process(role: str, root: str, number: int) -> None:
     """Run one process, and keep the traceback of an error for the report of the test."""
     try:
-        work(role, root, number, until)
+        work(role, root, number)
     except Exception:
         Path(f"{root}.{number}.error").write_text(f"{role}: {traceback.format_exc()}")
         raise
 
 
-def work(role: str, root: str, number: int, until: float) -> None:
-    """Run one process in its role. The result of each write goes to a file."""
-    table, chance, step = open_table(root), random.Random(number), 0
+def work(role: str, root: str, number: int) -> None:
+    """Run one process in its role until the test creates the stop file. The result of each write goes to a file."""
+    table, chance, step, stop = open_table(root), random.Random(number), 0, find_stop_file(root)
     with open(f"{root}.{number}.log", "a", buffering=1) as log:
-        while time.time() < until:
+        while not stop.exists():
             step += 1
             if role == "write":
                 key = number * 1_000_000 + step
@@ -66,6 +68,16 @@ def work(role: str, root: str, number: int, until: float) -> None:
             else:
                 tag_and_branch(table, f"{number}-{step}", step)
                 time.sleep(0.2)  # each tag is checked at the end
+
+
+def find_stop_file(root: str) -> Path:
+    return Path(f"{root}.stop")
+
+
+def read_events(root: str) -> list[list[str]]:
+    """Return what the writers logged: a key, what happened, and details."""
+    logs = Path(root).parent.glob(f"{Path(root).name}.*.log")
+    return [line.split(" ", 2) for file in logs for line in file.read_text().splitlines()]
 
 
 def write_row(table: paimon.Table, key: int) -> str:
@@ -100,27 +112,29 @@ def test_killed_processes_lose_no_rows(tmp_path: Path, progress: Path, seconds: 
     table.write(pa.table({"k": [0], "times": [1]}))
     context, root, numbers = get_process_context(), table.location, iter(range(1, 10_000))
 
-    def start_process(role: str, until: float) -> BaseProcess:
-        process = context.Process(target=run_process, args=(role, root, next(numbers), until))  # type: ignore[attr-defined]
+    def start_process(role: str) -> BaseProcess:
+        process = context.Process(target=run_process, args=(role, root, next(numbers)))  # type: ignore[attr-defined]
         process.start()
         return process
 
-    start_process("write", time.time()).join()  # with the start method fork, the imports are done now
-    until = time.time() + seconds
-    running = [start_process(role, until) for role in ROLES]
+    running = [start_process(role) for role in ROLES]
     killed: Counter[str] = Counter()
-    while time.time() < until - KILL_EVERY:
+    until = time.time() + seconds
+    while time.time() < until or (not killed["write"] and time.time() < until + SLOW_SECONDS):
         time.sleep(KILL_EVERY)
+        if not any(what == "acknowledged" for _, what, *_ in read_events(root)) and time.time() < until + SLOW_SECONDS:
+            continue  # a slow machine: no process has written yet
         place = random.randrange(len(ROLES))
         running[place].kill()
         running[place].join()
-        running[place] = start_process(ROLES[place], until)
+        running[place] = start_process(ROLES[place])
         killed[ROLES[place]] += 1
+    find_stop_file(root).touch()
     for process in running:
         process.join()
     assert [file.read_text() for file in tmp_path.glob("db.db/t.*.error")] == []
     assert {process.exitcode for process in running} == {0}
-    events = [line.split(" ", 2) for file in tmp_path.glob("db.db/t.*.log") for line in file.read_text().splitlines()]
+    events = read_events(root)
     started, acknowledged = (
         {int(key) for key, what, *_ in events if what == event} for event in ("started", "acknowledged")
     )

@@ -164,7 +164,7 @@ def test_hints_are_only_hints(table: Path, hint: bytes) -> None:
     assert rows(table).num_rows == 51
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_mutated_files_give_a_result_or_a_typed_error(
     sound: dict[str, Path], tmp_path: Path, data: st.DataObject
