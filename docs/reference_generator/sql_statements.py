@@ -44,9 +44,9 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         ("INSERT INTO name [PARTITION (…)] [(columns)] query", "Each column is cast to the type of the table."),
         ("INSERT OVERWRITE name [PARTITION (…)] [(columns)] query",
          "Replaces the partition of the clause, else the partitions of the rows, else the table."),
-        ("UPDATE name SET column = expression, … [WHERE condition]",
+        ("UPDATE name [AS alias] SET column = expression, … [WHERE condition]",
          "As `Table.update`; a value may be a subquery of one row and one column."),
-        ("DELETE FROM name [WHERE condition]", "As `Table.delete`."),
+        ("DELETE FROM name [AS alias] [WHERE condition]", "As `Table.delete`."),
         ("MERGE INTO name [AS alias] USING source [AS alias] ON condition WHEN …",
          "As `Table.merge`. The source is a table, a data frame or a query in parentheses. Clauses, each with "
          "`[AND condition]`: `WHEN MATCHED THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE`, "

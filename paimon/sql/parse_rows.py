@@ -48,10 +48,10 @@ def _begins_query(reader: StatementReader) -> bool:
 
 def _update(reader: StatementReader) -> Statement:
     name = read_table_name(reader)
-    _refuse_alias(reader, "UPDATE", ("SET",))
+    alias = _read_alias(reader, "SET")
     reader.expect("SET")
-    assignments = read_assignments(reader, name.parts, ("WHERE",))
-    return Update(name, assignments, _read_where(reader))
+    assignments = read_assignments(reader, (alias,) if alias else name.parts, ("WHERE",))
+    return Update(name, assignments, _read_where(reader), alias)
 
 
 def read_assignments(reader: StatementReader, table: tuple[str, ...], ends: tuple[str, ...]) -> dict[str, str]:
@@ -90,14 +90,17 @@ def read_assignments(reader: StatementReader, table: tuple[str, ...], ends: tupl
 
 def _delete(reader: StatementReader) -> Statement:
     name = read_table_name(reader)
-    _refuse_alias(reader, "DELETE", ("WHERE",))
-    return Delete(name, _read_where(reader))
+    alias = _read_alias(reader, "WHERE")
+    return Delete(name, _read_where(reader), alias)
 
 
-def _refuse_alias(reader: StatementReader, statement: str, words: tuple[str, ...]) -> None:
+def _read_alias(reader: StatementReader, next_word: str) -> str | None:
+    """Read the alias of a table, if there is one before the word that follows."""
+    if reader.read_if_next("AS"):
+        return reader.name()
     token = reader.current
-    if token.kind in ("word", "quoted") and token.text.upper() not in words:
-        raise Unsupported(f"an alias in {statement}", hint="leave out the alias, and name columns without it")
+    is_alias = token.kind == "quoted" or (token.kind == "word" and token.text.upper() != next_word)
+    return reader.name() if is_alias else None
 
 
 def _read_where(reader: StatementReader) -> str | None:

@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import fields, frozen
 
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.sql.parse import ParsedStatement, parse_script
 from paimon.sql.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
 from paimon.sql.result import SqlResult
 from paimon.sql.run_catalogs import CATALOG_RUNNERS
-from paimon.sql.run_rows import ROW_RUNNERS
+from paimon.sql.run_rows import ROW_RUNNERS, find_changed_rows
 from paimon.sql.run_show import SHOW_RUNNERS
 from paimon.sql.run_tables import TABLE_RUNNERS
 from paimon.sql.session import DEFAULT_CATALOG, Connect, Session, SqlCatalog
 from paimon.sql.statement_run import StatementRun, report
-from paimon.sql.statements import CreateView, Delete, Explain, Query, Update
-from paimon.sql.subqueries import read_condition
+from paimon.sql.statements import CreateView, Delete, Explain, Query, Statement, TableName, Update
 
 
 @frozen(eq=False)
@@ -161,7 +160,7 @@ def _create_view(run: StatementRun, statement: CreateView) -> SqlResult:
 
 def _explain(run: StatementRun, statement: Explain) -> SqlResult:
     inner = statement.statement
-    lines = [f"statement: {type(inner).__name__}"]
+    lines = [f"statement: {type(inner).__name__}", *_describe_parts(inner)]
     query = inner if isinstance(inner, Query) else getattr(inner, "query", None)
     if isinstance(query, Query):
         planned = plan_query(run.session, query, run.frames)
@@ -169,11 +168,20 @@ def _explain(run: StatementRun, statement: Explain) -> SqlResult:
         lines += [*"\n".join(planned.notes).splitlines(), f"query: {planned.sql}", *plan.splitlines()]
     elif isinstance(inner, Update | Delete):
         table = run.session.open_table(inner.name)
-        where = None if inner.where is None else read_condition(run, inner.where)
-        lines += table.scan(where=where).explain().splitlines()
-    else:
-        raise Unsupported(f"EXPLAIN of {type(inner).__name__}", hint="explain a query, an INSERT, UPDATE or DELETE")
+        lines += table.scan(where=find_changed_rows(run, table, inner)).explain().splitlines()
     return run.to_result({"plan": lines})
+
+
+def _describe_parts(statement: Statement) -> list[str]:
+    """Return a line for each part of a statement that the user wrote, without its query."""
+    if isinstance(statement, Query):
+        return []
+    parts = {column.name: getattr(statement, column.name) for column in fields(type(statement))}
+    return [
+        f"{name}: {part.text if isinstance(part, TableName) else part}"
+        for name, part in parts.items()
+        if part not in (None, (), {}, False) and not isinstance(part, Query)
+    ]
 
 
 _RUNNERS: Mapping[type, Any] = {

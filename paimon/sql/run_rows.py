@@ -12,9 +12,11 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
 from paimon.sql.engine_types import to_engine_type
 from paimon.sql.plan_query import PlannedQuery, describe_query, plan_query, query_engine
+from paimon.sql.qualified_names import remove_table_name
 from paimon.sql.result import SqlResult
 from paimon.sql.statement_run import StatementRun
 from paimon.sql.statements import Delete, Insert, Merge, Update
@@ -159,15 +161,46 @@ def _to_report(run: StatementRun, done: WriteResult) -> SqlResult:
 
 def _update(run: StatementRun, statement: Update) -> SqlResult:
     table = run.session.open_table(statement.name)
-    values = {column: read_assignment(run, text) for column, text in statement.assignments.items()}
-    where = _EVERY_ROW if statement.where is None else read_condition(run, statement.where)
-    return _to_report(run, table.update(values, where))
+    texts = {column: _remove_name(table, statement, text) for column, text in statement.assignments.items()}
+    values = {column: read_assignment(run, text) for column, text in texts.items()}
+    return _to_report(run, table.update(values, find_changed_rows(run, table, statement)))
 
 
 def _delete(run: StatementRun, statement: Delete) -> SqlResult:
     table = run.session.open_table(statement.name)
-    where = _EVERY_ROW if statement.where is None else read_condition(run, statement.where)
-    return _to_report(run, table.delete(where))
+    return _to_report(run, table.delete(find_changed_rows(run, table, statement)))
+
+
+def find_changed_rows(run: StatementRun, table: Table, statement: Update | Delete) -> str | Predicate:
+    """Return the condition of the rows that a statement changes.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    table : Table
+        The table that changes.
+    statement : Update or Delete
+        The statement.
+
+    Returns
+    -------
+    str or Predicate
+        True for every row where there is no WHERE.
+
+    Raises
+    ------
+    InvalidRequest
+        The condition cannot be read, or a subquery fails.
+    """
+    if statement.where is None:
+        return _EVERY_ROW
+    return read_condition(run, _remove_name(table, statement, statement.where))
+
+
+def _remove_name(table: Table, statement: Update | Delete, text: str) -> str:
+    names = (statement.alias,) if statement.alias else statement.name.parts
+    return remove_table_name(text, names, [column.name for column in table.table_schema.fields])
 
 
 def _merge(run: StatementRun, statement: Merge) -> SqlResult:

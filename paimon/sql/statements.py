@@ -231,19 +231,21 @@ class Insert:
 
 @frozen
 class Update:
-    """UPDATE name SET column = expression, … WHERE condition; expressions and condition are texts."""
+    """UPDATE name [AS alias] SET column = expression, … WHERE condition; expressions and condition are texts."""
 
     name: TableName
     assignments: Mapping[str, str]
     where: str | None = None
+    alias: str | None = None
 
 
 @frozen
 class Delete:
-    """DELETE FROM name WHERE condition."""
+    """DELETE FROM name [AS alias] WHERE condition; the condition is a text."""
 
     name: TableName
     where: str | None = None
+    alias: str | None = None
 
 
 @frozen
