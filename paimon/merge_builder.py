@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.errors import CommitConflict, PaimonError
 from paimon.domain.predicate.expression import Predicate
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.row_level.merge import MergeChange, merge_source
 from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause
 from paimon.operations.row_level.merge_source import read_source
@@ -163,11 +164,13 @@ class MergeBuilder:
         CommitConflict
             Other users changed rows each time. Nothing was changed.
         """
-        source = read_source(self.context, self.source)
+        source = None if callable(self.source) else read_source(self.context, self.source)
         user = commit_user_of(self.context, None)
 
         def merge() -> MergeChange:
-            return merge_source(self.context, source, self.request, user, properties)
+            snapshot = latest_snapshot(self.context)  # before the source, which may be computed from this table
+            rows = read_source(self.context, self.source()) if source is None else source
+            return merge_source(self.context, snapshot, rows, self.request, user, properties)
 
         done = _retry_conflicts(merge)
         run_after_commit(self.context, done.commit.snapshot_ids)

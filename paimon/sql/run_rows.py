@@ -15,12 +15,13 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
 from paimon.sql.engine_types import to_engine_type
+from paimon.sql.keyed_changes import change_by_query
 from paimon.sql.plan_query import PlannedQuery, describe_query, plan_query, query_engine
 from paimon.sql.qualified_names import remove_table_name
 from paimon.sql.result import SqlResult
 from paimon.sql.statement_run import StatementRun
 from paimon.sql.statements import Delete, Insert, Merge, Update
-from paimon.sql.subqueries import read_assignment, read_condition
+from paimon.sql.subqueries import SubqueryError, read_assignment, read_condition
 
 if TYPE_CHECKING:
     from paimon.table import Table
@@ -162,13 +163,31 @@ def _to_report(run: StatementRun, done: WriteResult) -> SqlResult:
 def _update(run: StatementRun, statement: Update) -> SqlResult:
     table = run.session.open_table(statement.name)
     texts = {column: _remove_name(table, statement, text) for column, text in statement.assignments.items()}
-    values = {column: read_assignment(run, text) for column, text in texts.items()}
-    return _to_report(run, table.update(values, find_changed_rows(run, table, statement)))
+    try:
+        values = {column: read_assignment(run, text) for column, text in texts.items()}
+        where = find_changed_rows(run, table, statement)
+    except SubqueryError:
+        if not table.primary_keys:
+            raise
+        return _change_by_query(run, table, statement)
+    return _to_report(run, table.update(values, where))
 
 
 def _delete(run: StatementRun, statement: Delete) -> SqlResult:
     table = run.session.open_table(statement.name)
-    return _to_report(run, table.delete(find_changed_rows(run, table, statement)))
+    try:
+        where = find_changed_rows(run, table, statement)
+    except SubqueryError:
+        if not table.primary_keys:
+            raise
+        return _change_by_query(run, table, statement)
+    return _to_report(run, table.delete(where))
+
+
+def _change_by_query(run: StatementRun, table: Table, statement: Update | Delete) -> SqlResult:
+    done = change_by_query(run, table, statement)
+    snapshots = list(done.snapshot_ids[:1] or [None])
+    return run.to_result({"rows": [done.updated + done.deleted], "snapshot": snapshots}, _REPORT)
 
 
 def find_changed_rows(run: StatementRun, table: Table, statement: Update | Delete) -> str | Predicate:
@@ -205,15 +224,21 @@ def _remove_name(table: Table, statement: Update | Delete, text: str) -> str:
 
 def _merge(run: StatementRun, statement: Merge) -> SqlResult:
     table, engine = run.session.open_table(statement.name), query_engine(run.session)
-    planned = plan_query(run.session, statement.query, run.frames)
-    source = engine.run(planned.sql, planned.sources)
+
+    def read_source() -> pa.RecordBatchReader:
+        """Run the query, which may read the table that is merged, on the newest snapshots."""
+        planned = plan_query(run.session, statement.query, run.frames)
+        return engine.run(planned.sql, planned.sources)
+
     aliases = {"source_alias": statement.source_alias, "target_alias": statement.target_alias}
-    merge = table.merge(source, statement.on, **aliases)
+    merge = table.merge(read_source, statement.on, **aliases)
     for clause in statement.clauses:
-        given = () if clause.values is None else (clause.values,)
+        values = {column: read_assignment(run, text) for column, text in (clause.values or {}).items()}
+        given = () if clause.values is None else (values,)
+        condition = None if clause.condition is None else read_condition(run, clause.condition)
         method = f"when_{clause.rows} {clause.action}".lower().replace(" ", "_")
         is_all = clause.values is None and clause.action != "DELETE"
-        merge = getattr(merge, f"{method}_all" if is_all else method)(*given, condition=clause.condition)
+        merge = getattr(merge, f"{method}_all" if is_all else method)(*given, condition=condition)
     done = merge.execute()
     counts = {"inserted": [done.inserted], "updated": [done.updated], "deleted": [done.deleted]}
     return run.to_result({**counts, "snapshot": list(done.snapshot_ids[:1] or [None])}, _MERGE_REPORT)

@@ -21,8 +21,13 @@ from paimon.sql.plan_query import plan_query, query_engine
 from paimon.sql.pushdown_predicates import OPERATORS
 from paimon.sql.statement_run import StatementRun
 
+_KEYED_HINT = "UPDATE and DELETE of a table with a primary key take any subquery"
 _MOST_VALUES = 100_000
 """Values of one subquery at most, because each is compared with each row."""
+
+
+class SubqueryError(InvalidRequest):
+    """A subquery that cannot run before the statement: it names columns of the changed row, or is inside an expression."""
 
 
 def read_condition(run: StatementRun, text: str) -> str | Predicate:
@@ -42,8 +47,10 @@ def read_condition(run: StatementRun, text: str) -> str | Predicate:
 
     Raises
     ------
+    SubqueryError
+        A subquery names columns of the table that changes, or is a part of an expression.
     InvalidRequest
-        The text is not a condition, or a subquery names columns of the table that changes.
+        The text is not a condition, or a subquery has too many rows or columns.
     """
     if not _has_subquery(text):
         return text
@@ -55,8 +62,10 @@ def read_assignment(run: StatementRun, text: str) -> Any:
 
     Raises
     ------
+    SubqueryError
+        A subquery names columns of the table that changes, or is a part of an expression.
     InvalidRequest
-        A subquery is a part of a longer expression, or has more than one row or column.
+        A subquery has more than one row or column.
     """
     if not _has_subquery(text):
         return text
@@ -65,9 +74,8 @@ def read_assignment(run: StatementRun, text: str) -> Any:
         return Constant(_read_single_value(run, node.this))
     if isinstance(node, exp.Query):
         return Constant(_read_single_value(run, node))
-    raise InvalidRequest(
-        f"{text!r} contains a subquery in an expression.", subject=text, hint="SET column = (SELECT …) takes it alone"
-    )
+    message = f"{text!r} contains a subquery in an expression."
+    raise SubqueryError(message, subject=text, hint=f"SET column = (SELECT …) takes it alone; {_KEYED_HINT}")
 
 
 def _has_subquery(text: str) -> bool:
@@ -91,7 +99,7 @@ def _convert(run: StatementRun, node: exp.Expression) -> Predicate:
             return Not(_convert(run, node.this))
         case exp.In() if node.args.get("query") is not None:
             query = node.args["query"]
-            return In(column_path(node.this), tuple(_read_values(run, query.unnest())))
+            return In(_to_path(node.this), tuple(_read_values(run, query.unnest())))
         case exp.Exists():
             return Literal(bool(_read_rows(run, exp.select("1").from_(node.this.unnest().subquery("q")).limit(1))))
     if not node.find(exp.Query):
@@ -99,10 +107,24 @@ def _convert(run: StatementRun, node: exp.Expression) -> Predicate:
     operator = OPERATORS.get(type(node))
     if operator is None or not isinstance(node.expression.unnest(), exp.Query):
         text = node.sql(dialect=PredicateDialect)
-        hint = "write column IN (SELECT …), EXISTS (SELECT …), or column = (SELECT …)"
-        raise InvalidRequest(f"{text!r} contains a subquery that is not supported here.", subject=text, hint=hint)
+        hint = f"write column IN (SELECT …), EXISTS (SELECT …), or column = (SELECT …); {_KEYED_HINT}"
+        raise SubqueryError(f"{text!r} contains a subquery that is not supported here.", subject=text, hint=hint)
     value = _read_single_value(run, node.expression.unnest())
-    return Literal(None) if value is None else Compare(column_path(node.this), operator, value)
+    return Literal(None) if value is None else Compare(_to_path(node.this), operator, value)
+
+
+def _to_path(node: exp.Expression) -> str:
+    """Return the column that is compared with a subquery.
+
+    Raises
+    ------
+    SubqueryError
+        It is a longer expression.
+    """
+    try:
+        return column_path(node)
+    except InvalidRequest as error:
+        raise SubqueryError(error.message, subject=error.subject, hint=_KEYED_HINT) from error
 
 
 def _read_single_value(run: StatementRun, query: exp.Expression) -> Any:
@@ -128,8 +150,8 @@ def _read_rows(run: StatementRun, query: exp.Expression) -> list[tuple[Any, ...]
         planned = plan_query(run.session, parse_query(StatementReader(text)), run.frames)
         found = query_engine(run.session).run(planned.sql, planned.sources).read_all()
     except InvalidRequest as error:
-        hint = "a subquery of UPDATE or DELETE cannot name columns of the table that changes"
-        raise InvalidRequest(error.message, subject=text, hint=error.hint or hint) from error
+        hint = f"a subquery cannot name columns of the changed row here; {_KEYED_HINT}"
+        raise SubqueryError(error.message, subject=text, hint=error.hint or hint) from error
     if found.num_rows > _MOST_VALUES:
         message = f"Subquery {text!r} has {found.num_rows:,} rows."
         raise InvalidRequest(message, subject=text, hint=f"the limit is {_MOST_VALUES:,}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -200,3 +202,46 @@ def test_deep_nesting_runs_or_is_refused(catalog: paimon.Catalog, text: str) -> 
 def test_a_statement_that_is_too_long_is_refused(catalog: paimon.Catalog) -> None:
     with pytest.raises(paimon.InvalidRequest, match="The limit is"):
         catalog.sql("SELECT '" + "x" * 10_000_001 + "'")
+
+
+CORRELATED = [
+    "DELETE FROM orders AS o WHERE EXISTS (SELECT 1 FROM rates r WHERE r.id = o.rate AND r.limit_ < o.amount)",
+    "DELETE FROM orders WHERE NOT EXISTS (SELECT 1 FROM rates r WHERE r.id = orders.rate)",
+    "DELETE FROM orders WHERE amount > (SELECT avg(p.amount) FROM orders p WHERE p.day = orders.day)",
+    "DELETE FROM orders WHERE amount + 1 IN (SELECT limit_ FROM rates)",
+    "UPDATE orders SET amount = (SELECT max(r.limit_) FROM rates r WHERE r.id = orders.rate), word = word || '!' "
+    "WHERE rate IS NOT NULL",
+    "UPDATE orders AS o SET amount = amount + (SELECT count(*) FROM orders p WHERE p.day = o.day AND p.id < o.id)",
+    "UPDATE orders SET word = (SELECT max(day) FROM orders) || word WHERE id % 3 = 0",
+]
+
+
+@pytest.mark.parametrize("statement", CORRELATED)
+def test_subqueries_that_name_the_changed_row_equal_those_of_duckdb(tmp_path: Path, statement: str) -> None:
+    chance = random.Random(7)
+    days = [f"2026-01-0{n}" for n in range(1, 4)]
+    orders = pa.Table.from_pylist(
+        [
+            {"day": chance.choice(days), "id": n, "rate": chance.choice([1, 2, 3, 4, None]),
+             "amount": chance.choice([None, *range(20)]), "word": chance.choice(["a", None])}
+            for n in range(60)
+        ]
+    )  # fmt: skip
+    rates = pa.table({"id": [1, 2, 3], "limit_": [5, 10, None]})
+    catalog = paimon.connect(tmp_path)
+    catalog.sql(
+        "CREATE TABLE orders (`day` STRING, id BIGINT, rate BIGINT, amount BIGINT, word STRING, PRIMARY KEY (`day`, id)"
+        " NOT ENFORCED) PARTITIONED BY (`day`) WITH ('bucket' = '2');"
+        "CREATE TABLE rates (id BIGINT, limit_ BIGINT); INSERT INTO rates SELECT * FROM new_rates;"
+        "INSERT INTO orders SELECT * FROM new_orders",
+        new_rates=rates, new_orders=orders,
+    )  # fmt: skip
+    with duckdb.connect() as peer:
+        peer.sql("CREATE TABLE orders AS SELECT * FROM orders")
+        peer.sql("CREATE TABLE rates AS SELECT * FROM rates")
+        ((changed,),) = peer.execute(statement).fetchall()
+        expected = peer.sql("SELECT * FROM orders ORDER BY day, id").fetchall()
+    assert changed
+    assert catalog.sql(statement).to_arrow()["rows"].to_pylist() == [changed]
+    found = catalog.sql("SELECT * FROM orders ORDER BY `day`, id").to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in found] == expected

@@ -12,10 +12,10 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.assignment.merge_clauses import MergeAction
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.request import CommitRequest, CommitResult
-from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.row_level.merge_plan import MergeRequest, bind_merge
 from paimon.operations.row_level.merge_rows import write_merge
 from paimon.operations.row_level.merge_source import find_target_condition, index_source
@@ -43,6 +43,7 @@ class MergeChange:
 
 def merge_source(
     context: TableContext,
+    snapshot: Snapshot | None,
     source: tuple[Sequence[DataField], pa.RecordBatch],
     request: MergeRequest,
     commit_user: str,
@@ -54,6 +55,8 @@ def merge_source(
     ----------
     context : TableContext
         Engine and table.
+    snapshot : Snapshot, optional
+        The snapshot whose rows are merged; the source was read at this time or later. None for an empty table.
     source : tuple of (sequence of DataField, pyarrow.RecordBatch)
         The columns and rows that `read_source` returned.
     request : MergeRequest
@@ -78,7 +81,6 @@ def merge_source(
     fields, rows = source
     merge = bind_merge(context, fields, request)
     matching = index_source(context, merge, rows)
-    snapshot = latest_snapshot(context)
     written = write_merge(context, snapshot, matching, find_target_condition(context, merge, matching), commit_user)
     commit = CommitRequest(
         written.messages,

@@ -369,6 +369,18 @@ def test_rows_of_other_writers_are_seen(tmp_path: Path, monkeypatch: pytest.Monk
     assert orphans.num_rows == 0, "refused attempts delete their files"
 
 
+@pytest.mark.parametrize("layout", ["append", "fixed"])
+def test_a_source_that_is_computed_from_the_table_is_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    table = make(tmp_path, layout)
+    table.write([row(1, v=1), row(2, v=2)])
+    conflicts(table, monkeypatch, iter([lambda: table.update({"v": "v + 1000"}, "id = 2")]))
+    merge = table.merge(lambda: table.scan(columns=["id", "v"]), "id").when_matched_update({"v": "source.v + 1"})
+    assert run(merge) == (0, 2, 0)
+    assert [(r["id"], r["v"]) for r in read(table)] == [(1, 2), (2, 1003)]
+
+
 def test_a_merge_that_always_conflicts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_builder, "_ATTEMPTS", 3)
     table = make(tmp_path)
