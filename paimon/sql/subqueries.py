@@ -27,7 +27,7 @@ _MOST_VALUES = 100_000
 
 
 class SubqueryError(InvalidRequest):
-    """A subquery that cannot run before the statement: it names columns of the changed row, or is inside an expression."""
+    """A subquery that cannot run first: it names columns of the changed row, or is within an expression."""
 
 
 def read_condition(run: StatementRun, text: str) -> str | Predicate:
