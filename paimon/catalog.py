@@ -493,7 +493,9 @@ def _check_database(name: str) -> None:
     check_segment(name, "database name")
     _check_not_hidden(name, "database")
     if name == SYSTEM_DATABASE:
-        raise InvalidRequest(f"Database name {name!r} is reserved for system tables.", subject=name)
+        raise InvalidRequest(
+            f"Database name {name!r} is reserved for system tables.", subject=name, hint="choose another name"
+        )
 
 
 def _to_option_texts(options: Mapping[str, object] | None) -> dict[str, str]:

@@ -269,7 +269,11 @@ def find_frame(frames: Frames, name: TableName) -> str | None:
     if len(name.parts) > 1 or name.parts[0] not in frames or name.function is not None:
         return None
     if name.options:
-        raise InvalidRequest(f"Frame {name.text!r} has no snapshots and no options.", subject=name.text)
+        raise InvalidRequest(
+            f"Data frame {name.text!r} cannot be read with time travel or options.",
+            subject=name.text,
+            hint="only tables have snapshots and options: leave out the clause",
+        )
     return name.parts[0]
 
 
@@ -300,7 +304,11 @@ def expand_views(
         Views are nested too deep, or one is read with time travel.
     """
     if depth > _DEEPEST_VIEWS:
-        raise InvalidRequest(f"Views are nested deeper than {_DEEPEST_VIEWS} levels.", subject="view")
+        raise InvalidRequest(
+            f"Views are nested deeper than {_DEEPEST_VIEWS} levels.",
+            subject="view",
+            hint="write the query of an inner view in place of its name",
+        )
     tree, names = query.tree.copy(), dict(query.tables)
     holder = exp.Subquery(this=tree)
     numbers = count()
@@ -310,7 +318,11 @@ def expand_views(
         if name is None or view is None or name.function is not None:
             continue
         if name.options:
-            raise InvalidRequest(f"View {name.text!r} has no snapshots and no options.", subject=name.text)
+            raise InvalidRequest(
+                f"View {name.text!r} cannot be read with time travel or options.",
+                subject=name.text,
+                hint="write the clause after the tables in the query of the view",
+            )
         inner, inner_names = expand_views(session, view.query, {}, depth + 1)
         prefix = f"{node.name}_{next(numbers)}"
         for table in inner.find_all(exp.Table):

@@ -5,6 +5,7 @@ Invariant: a statement has the effect of the verb that it names, and reports wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -152,7 +153,9 @@ def _create_view(run: StatementRun, statement: CreateView) -> SqlResult:
         )
     query = qualify_query(run.session, statement.query)
     if any(name.text.lower() == key for name in query.tables.values()):
-        raise InvalidRequest(f"View {statement.name!r} reads itself.", subject=statement.name)
+        raise InvalidRequest(
+            f"View {statement.name!r} reads itself.", subject=statement.name, hint="give the view another name"
+        )
     plan_query(run.session, query, {})  # an unknown name is refused now
     run.session.views[key] = View(query, statement.columns)
     return report(run, f"View {statement.name!r} is created for this session.")

@@ -142,7 +142,9 @@ def _apply_operation(operation: Operation, left: pa.Array, right: pa.Array) -> p
     kinds = (left.type, right.type)
     exact = any(pa.types.is_decimal(k) for k in kinds)
     if operation is Operation.DIVIDE and exact:
-        raise InvalidRequest("DECIMAL values cannot be divided", hint="multiply by a decimal fraction")
+        raise InvalidRequest(
+            "DECIMAL values cannot be divided", hint="multiply by a decimal fraction: x * 0.5 instead of x / 2"
+        )
     if operation is Operation.DIVIDE or any(pa.types.is_floating(k) for k in kinds):
         left, right = (v.cast(pa.float64(), safe=False) for v in (left, right))
     elif exact:

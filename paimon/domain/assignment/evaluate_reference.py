@@ -83,7 +83,9 @@ def _apply_operation(operation: Operation, left: Any, right: Any) -> int | Decim
         return None
     if operation is Operation.DIVIDE:
         if isinstance(left, Decimal) or isinstance(right, Decimal):
-            raise InvalidRequest("DECIMAL values cannot be divided", hint="multiply by a decimal fraction")
+            raise InvalidRequest(
+                "DECIMAL values cannot be divided", hint="multiply by a decimal fraction: x * 0.5 instead of x / 2"
+            )
         if right == 0:
             raise InvalidRequest("The divisor is zero")
         return float(left) / float(right)

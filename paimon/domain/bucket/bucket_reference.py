@@ -17,6 +17,7 @@ from paimon.domain.row.binary_row import encode
 from paimon.domain.row.row_hash_reference import hash_bytes
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
+from paimon.domain.types.type_text import format_type
 
 FUNCTIONS = ("default", "mod", "hive")
 
@@ -112,7 +113,10 @@ def check_hive_type(data_type: DataType) -> None:
         There is none.
     """
     if isinstance(data_type, (*dt.TIMESTAMP_TYPES, *dt.NESTED_TYPES, dt.VariantType, dt.BlobType)):
-        raise Unsupported(f"the hive bucket function for {type(data_type).__name__.removesuffix('Type')}")
+        raise Unsupported(
+            f"the hive bucket function for type {format_type(data_type.with_nullable(True))}",
+            hint="choose another 'bucket-key', or set 'bucket-function.type' to 'default'",
+        )
 
 
 def _fold_bits(bits: int) -> int:

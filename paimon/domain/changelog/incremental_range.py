@@ -103,6 +103,7 @@ def parse_snapshot_range(wanted: IncrementalOptions) -> tuple[int, int]:
             f"Option {wanted.bounds.value!r} names neither two tags nor two snapshot ids: "
             f"{wanted.start!r} and {wanted.end!r}",
             subject=wanted.bounds.value,
+            hint="give two ids or two tags, such as '2,6'",
         ) from error
     if start > end:
         raise InvalidRequest(

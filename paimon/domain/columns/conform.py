@@ -54,7 +54,11 @@ def conform_to_fields(table: pa.Table, fields: Sequence[DataField], what: str) -
 def _check_names(names: Sequence[str], what: str) -> None:
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise InvalidRequest(f"The data for {what} has column {repeated[0]!r} more than once", subject=repeated[0])
+        raise InvalidRequest(
+            f"The data for {what} has column {repeated[0]!r} more than once",
+            subject=repeated[0],
+            hint="rename or drop one of them",
+        )
 
 
 def _fits(schema: pa.Schema, fields: Sequence[DataField]) -> bool:

@@ -66,10 +66,16 @@ def _combine_by_name(
     entries_left = {e.file_name: e for e in live}
     for entry in changes:
         if entry.kind is FileKind.DELETE and entries_left.pop(entry.file_name, None) is None:
-            raise CommitConflict("An index file to replace is no longer in the table", files=[entry.file_name])
+            raise CommitConflict(
+                f"Index file {entry.file_name!r}, which this commit replaces, is no longer in the table",
+                files=[entry.file_name],
+            )
     for entry in changes:
         if entry.kind is FileKind.ADD and entries_left.setdefault(entry.file_name, entry) is not entry:
-            raise CommitConflict("An index file to add is already in the table", files=[entry.file_name])
+            raise CommitConflict(
+                f"Index file {entry.file_name!r}, which this commit adds, is already in the table",
+                files=[entry.file_name],
+            )
     _check_one_vector(entries_left.values())
     return entries_left.values()
 

@@ -73,7 +73,10 @@ def check_rescalable(table: TableDefinition, buckets: int) -> None:
         )
     stored = TableOptions.of(table.schema.options).bucket
     if stored == POSTPONED:
-        raise Unsupported(f"a rescale of table {table.table_name!r}, which has postponed buckets")
+        raise Unsupported(
+            f"a rescale of table {table.table_name!r}, which has postponed buckets",
+            hint="set 'postpone.default-bucket-num' for new partitions; the other partitions keep their number",
+        )
     if stored < 1:
         reason = (
             "assigns keys to buckets dynamically (option 'bucket' is -1)"

@@ -38,6 +38,7 @@ from paimon.domain.types.data_types import (
     VariantType,
     VectorType,
 )
+from paimon.domain.types.type_text import format_type
 
 
 def row_values(data: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
@@ -115,7 +116,9 @@ def _read_nested(data: bytes, data_type: DataType) -> Any:
             split = 4 + _int(data, 0)
             return _part(data, 4, split - 4), data[split:]
         case _:
-            raise Unsupported(f"binary rows of {data_type}")
+            raise Unsupported(
+                f"keys, partitions and statistics of type {format_type(data_type)}", hint="use an atomic type"
+            )
 
 
 def to_decimal(number: int, scale: int) -> Decimal:

@@ -43,6 +43,7 @@ from paimon.domain.types.data_types import (
     VariantType,
     VectorType,
 )
+from paimon.domain.types.type_text import format_type
 
 
 def row_bytes(values: Sequence[Any], types: Sequence[DataType], row_kind: int) -> bytes:
@@ -139,7 +140,9 @@ def _nested_bytes(value: Any, data_type: DataType) -> bytes:
         case VariantType():
             return b"".join((struct.pack("<i", len(value[0])), *value))
         case _:
-            raise Unsupported(f"binary rows of {data_type}")
+            raise Unsupported(
+                f"keys, partitions and statistics of type {format_type(data_type)}", hint="use an atomic type"
+            )
 
 
 def _put_text(out: bytearray, at: int, data: bytes) -> None:

@@ -53,7 +53,11 @@ def set_option(options: Mapping[str, str], key: str, value: str) -> dict[str, st
         The new table type is not supported.
     """
     if key in _KEYS_OF_SCHEMA:
-        raise InvalidRequest(f"Option {key!r} is fixed when a table is created", subject=key)
+        raise InvalidRequest(
+            f"Option {key!r} cannot change after a table is created",
+            subject=key,
+            hint="create a new table with the keys, and write the rows to it",
+        )
     changed = TableOptions.of({**options, key: value})
     if key == "type" and changed.table_type != TableOptions.of(options).table_type:
         check_new_table_type(changed)

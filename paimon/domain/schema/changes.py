@@ -228,7 +228,11 @@ def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snap
     for change in changes:
         apply = _APPLY.get(type(change))
         if apply is None:
-            raise InvalidRequest(f"Value {change!r} is not a schema change", subject=repr(change))
+            raise InvalidRequest(
+                f"Value {change!r} is not a schema change",
+                subject=repr(change),
+                hint="pass SQL text such as 'ADD COLUMN x INT', or paimon.AddColumn('x', 'INT')",
+            )
         changed = apply(changed, change)
     if changed == schema:
         return schema
@@ -237,7 +241,9 @@ def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snap
         check_option_changes(schema.options, changed.options, touched)
         if schema.primary_keys and not changed.primary_keys:
             raise InvalidRequest(
-                "The primary key cannot be dropped once the table has a snapshot", subject="primary-key"
+                "The primary key cannot be dropped once the table has a snapshot",
+                subject="primary-key",
+                hint="create a table without a primary key, and write the rows to it",
             )
     changed = evolve(changed, version=NEWEST_VERSION)
     check_schema(changed)

@@ -119,4 +119,4 @@ def _check_key(schema: TableSchema, kind: str, keys: Sequence[str]) -> None:
             )
     twice = find_duplicates(keys)
     if twice:
-        raise InvalidRequest(f"Column {twice[0]!r} is twice in the {kind}", subject=twice[0])
+        raise InvalidRequest(f"Column {twice[0]!r} is twice in the {kind}", subject=twice[0], hint="name it once")

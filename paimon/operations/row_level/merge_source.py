@@ -65,7 +65,11 @@ def read_source(context: TableContext, data: Any) -> tuple[tuple[DataField, ...]
     whole = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
     repeated = [name for i, name in enumerate(whole.column_names) if name in whole.column_names[:i]]
     if repeated:
-        raise InvalidRequest(f"The source has column {repeated[0]!r} more than once", subject=repeated[0])
+        raise InvalidRequest(
+            f"The source has column {repeated[0]!r} more than once",
+            subject=repeated[0],
+            hint="rename or drop one of them",
+        )
     whole = pa.table(dict(_type_nulls(whole, context.schema.fields)))
     fields = fields_from_arrow(whole.schema)
     columns = [

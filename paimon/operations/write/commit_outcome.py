@@ -119,7 +119,11 @@ def resolve_commit(context: TableContext, error: CommitUncertain | CommitOverwri
     """
     request = error.request
     if not isinstance(request, CommitRequest):
-        raise InvalidRequest("The error does not contain the request of the commit", subject="error")
+        raise InvalidRequest(
+            "The error does not contain the files of the commit, so the commit cannot be repeated",
+            subject="error",
+            hint="pass the error object that the commit raised",
+        )
     if isinstance(error, CommitUncertain):
         outcome = find_outcome(context, error.commit_user, error.identifier, error.snapshot_id, error.identity)
         if outcome.status is CommitStatus.COMMITTED:

@@ -99,5 +99,7 @@ def _check_keys(table: TableDefinition, rows: pa.Table) -> None:
     for name in table.schema.primary_keys:
         if rows[name].null_count:
             raise InvalidRequest(
-                f"Primary key column {name!r} of table {table.table_name!r} contains nulls", subject=name
+                f"Primary key column {name!r} of table {table.table_name!r} contains nulls",
+                subject=name,
+                hint="give each row a key, or drop the rows without one",
             )

@@ -255,7 +255,11 @@ def select_columns(rows: pa.Table, fields: Sequence[DataField], table_name: str)
     named = {f.name: f for f in fields}
     missing = [name for name in named if name not in rows.column_names]
     if missing:
-        raise InvalidRequest(f"Column {missing[0]!r} is missing in the rows", subject=missing[0])
+        raise InvalidRequest(
+            f"Column {missing[0]!r} of table {table_name!r} is missing in the rows",
+            subject=missing[0],
+            hint="add the column: it decides the partition or the bucket of a row",
+        )
     return conform_to_fields(rows.select(list(named)), tuple(named.values()), table_name)
 
 

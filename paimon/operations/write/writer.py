@@ -203,7 +203,10 @@ class TableWriter:
             The table is no cross-partition table.
         """
         if self._key_index is None:
-            raise InvalidRequest(f"Table {self._table.table_name!r} has no key index, so its writers route rows")
+            raise InvalidRequest(
+                f"Table {self._table.table_name!r} is not a cross-partition table, so it takes no routed rows",
+                hint="pass the rows to 'write'",
+            )
         self._key_index.base = base
         self._add(rows, addresses, codes)
 

@@ -54,11 +54,13 @@ def stored_type(node: Any) -> pa.DataType:
     if isinstance(node, list):
         branches = [branch for branch in node if branch != "null"]
         if len(branches) > 1:
-            raise Unsupported("an Avro union of several types")
+            raise Unsupported("an Avro union of several types", hint="write the file without unions, except with null")
         return stored_type(branches[0]) if branches else pa.null()
     if isinstance(node, str):
         if node not in _PRIMITIVES:
-            raise Unsupported(f"a reference to the Avro type {node!r}")
+            raise Unsupported(
+                f"a reference to the Avro type {node!r}", hint="write the file with each type in its place"
+            )
         return _PRIMITIVES[node]
     logical = str(node.get("logicalType", ""))
     if logical in _LOGICAL:

@@ -85,7 +85,7 @@ def decompress(codec: str, block: bytes, limit: int) -> bytes:
         return unbzip2(block, limit)
     if codec == "xz":
         return unxz(block, limit)
-    raise Unsupported(f"Avro codec {codec!r}")
+    raise Unsupported(f"Avro codec {codec!r}", hint="write the file with zstandard, snappy, deflate, bzip2, xz or null")
 
 
 def compress(codec: str, block: bytes, level: int) -> bytes:

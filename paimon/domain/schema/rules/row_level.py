@@ -62,7 +62,9 @@ def check_mergeable(table: TableDefinition) -> None:
         ("row-tracking.enabled", options.row_tracking_enabled),
     ):
         if used:
-            raise Unsupported(f"merging into a table with option {key!r}", hint="use Java's Paimon")
+            raise Unsupported(
+                f"merging into table {table.table_name!r} with option {key!r}", hint="merge with Java's Paimon"
+            )
     if options.bucket == POSTPONED:
         raise Unsupported(
             f"merging into table {table.table_name!r} with postponed buckets, whose rows cannot be read before a "
@@ -73,7 +75,7 @@ def check_mergeable(table: TableDefinition) -> None:
     if shown:
         name = next(iter(shown))
         raise Unsupported(
-            f"merging into a table with option 'fields.{name}.default-value'",
+            f"merging into table {table.table_name!r} with option 'fields.{name}.default-value'",
             hint="use Table.alter_column_default instead",
         )
 
@@ -147,7 +149,10 @@ def _check_rows_stay_whole(table: TableDefinition, keeps_files: bool) -> None:
         ("row-tracking.enabled", options.row_tracking_enabled and not keeps_files),
     ):
         if used:
-            raise Unsupported(f"deleting or updating rows of a table with option {key!r}", hint="use Java's Paimon")
+            raise Unsupported(
+                f"deleting or updating rows of table {table.table_name!r} with option {key!r}",
+                hint="change the rows with Java's Paimon",
+            )
 
 
 def _delete_hint(options: TableOptions) -> str | None:

@@ -191,7 +191,11 @@ def _check_range(first: int, last: int, after: int | None, latest: int) -> None:
 
 def _empty_history(after: int | None, through: int | None) -> tuple[Snapshot, ...]:
     if (after or 0) > 0 or (through or 0) > 0:
-        raise InvalidRequest("The table has no snapshot yet", subject="after" if after else "through")
+        raise InvalidRequest(
+            "The table has no snapshot yet, so a range of changes cannot be read",
+            subject="after" if after else "through",
+            hint="leave out 'after' and 'through', or write to the table first",
+        )
     return ()
 
 

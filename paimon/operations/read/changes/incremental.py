@@ -115,7 +115,11 @@ def _between_tags(context: TableContext, wanted: IncrementalOptions) -> Between:
 def _between_times(context: TableContext, wanted: IncrementalOptions) -> Between:
     start, end = (to_epoch_millis(context.engine, text) for text in (wanted.start, wanted.end))
     if start > end:
-        raise InvalidRequest(f"Option {wanted.bounds.value!r} ends before its start", subject=wanted.bounds.value)
+        raise InvalidRequest(
+            f"Option {wanted.bounds.value!r} ends at {wanted.end!r}, before its start {wanted.start!r}",
+            subject=wanted.bounds.value,
+            hint="swap the two times",
+        )
     last = snapshot_before(context, end)
     if last is None:
         return Between()
@@ -126,7 +130,11 @@ def _between_times(context: TableContext, wanted: IncrementalOptions) -> Between
 def _up_to_auto_tag(context: TableContext, name: str) -> Between:
     time = parse_auto_tag_time(name, context.options)
     if time is None:
-        raise InvalidRequest(f"Tag {name!r} is not the name of an automatic tag", subject=Bounds.AUTO_TAG.value)
+        raise InvalidRequest(
+            f"Tag {name!r} is not the name of an automatic tag",
+            subject=Bounds.AUTO_TAG.value,
+            hint="give a tag that 'tag.automatic-creation' created, such as '2026-01-31'",
+        )
     end = load_tag(context, name).snapshot
     times = {other: parse_auto_tag_time(other, context.options) for other in tag_names(context)}
     earlier = {other: tag_time for other, tag_time in times.items() if tag_time is not None and tag_time < time}
