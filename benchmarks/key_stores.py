@@ -63,7 +63,7 @@ def to_place_bytes(places: Places) -> list[bytes]:
 
 
 class Blocks:
-    """The store of this library: Arrow blocks with key indexes."""
+    """The store of this library: Arrow blocks with lookup hashes."""
 
     def __init__(self, folder: str, kind: str) -> None:
         field = DataField(0, _NAME, BigIntType() if kind == "int64" else VarCharType(2147483647))

@@ -1,1 +1,1 @@
-"""LSM trees: sorted runs, their keys, key indexes, the expiry of records, and what compaction picks."""
+"""LSM trees: sorted runs, their keys, lookup hashes, the expiry of records, and what compaction picks."""

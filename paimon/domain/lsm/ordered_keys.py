@@ -2,7 +2,7 @@
 
 Data files are in key order, so a block of their rows needs no hashes and no sort.
 
-Invariant: `find_ordered_keys` returns the same pairs as `find_equal_keys` of `key_index`, its reference.
+Invariant: `find_ordered_keys` returns the same pairs as `find_equal_keys` of `lookup_hashes`, its reference.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.lsm.key_index import Rows
+from paimon.domain.lsm.lookup_hashes import Rows
 from paimon.domain.types.data_types import DataField
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import define, field
 
-from paimon.domain.lsm.key_index import KEY_INDEX_FIELD, Rows
+from paimon.domain.lsm.lookup_hashes import LOOKUP_HASHES_FIELD, Rows
 from paimon.domain.lsm.ordered_keys import is_ordered_block
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
@@ -195,11 +195,11 @@ class BlockKeyStore:
 
     def _find_in(self, stored: _StoredBlock, wanted: pa.RecordBatch) -> tuple[Rows, Rows]:
         """Return the rows of `wanted` that a block has, and its rows."""
-        if stored.block.needs_index(wanted.num_rows):
-            index = pa.record_batch([stored.block.build_index()], schema=pa.schema([KEY_INDEX_FIELD]))
-            handles, mapped = self._join([index], stored.block.nbytes)
+        if stored.block.needs_hashes(wanted.num_rows):
+            hashes = pa.record_batch([stored.block.build_hashes()], schema=pa.schema([LOOKUP_HASHES_FIELD]))
+            handles, mapped = self._join([hashes], stored.block.nbytes)
             stored.handles += handles
-            stored.block.index = mapped.column(0)
+            stored.block.hashes = mapped.column(0)
         return stored.block.find(wanted)
 
     def _merge_last_blocks(self) -> None:

@@ -1,8 +1,8 @@
 """Blocks of a key store: keys in a few sorted runs, or in any order, with the place of each.
 
-Sorted runs are searched as they are, and their places, which are mostly equal, are stored once for each run of equal
-ones. Other blocks have a key index. Sorted runs receive one, too, after so many searches that the index would have paid
-for itself.
+A place is the partition and the bucket of a key, as a number. Sorted runs are searched as they are, and their places,
+which are mostly equal, are stored once for each run of equal ones. Other blocks have lookup hashes. Sorted runs receive
+them, too, once their searches have cost as much as the hashes cost.
 
 Invariant: `find` returns exactly the pairs of rows with equal keys. A block holds a key once.
 """
@@ -18,18 +18,18 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.lsm.key_index import KEY_INDEX_FIELD, Rows, add_key_index, find_equal_keys
+from paimon.domain.lsm.lookup_hashes import LOOKUP_HASHES_FIELD, Rows, add_lookup_hashes, find_equal_keys
 from paimon.domain.lsm.ordered_keys import find_ordered_keys, is_ordered_block
 from paimon.domain.types.data_types import DataField
 from paimon.ports.key_stores import Places
 
-_INDEX_BYTES = 8
-"""The bytes of a key index for each row."""
+_HASH_BYTES = 8
+"""The bytes of the lookup hashes for each row."""
 _PLACE_BYTES = 8
 _TEXT_COST = 8
-"""A binary search of a text takes so many times as long as an index needs for a row; that of a number as long."""
-_INDEX_COST = 3
-"""The search of an index takes so many times as long as it needs for a row."""
+"""A binary search of a text takes so many times as long as the hash of a row; that of a number as long."""
+_HASH_COST = 3
+"""The search of lookup hashes takes so many times as long as the hash of a row."""
 
 
 class Piece(NamedTuple):
@@ -87,8 +87,8 @@ def find_run_ends(pieces: Sequence[Piece], fields: Sequence[DataField]) -> npt.N
 
 
 def count_bytes(keys: pa.RecordBatch) -> int:
-    """Return the size of keys with a place and a number of a key index for each."""
-    size: int = keys.nbytes + (_INDEX_BYTES + _PLACE_BYTES) * keys.num_rows
+    """Return the size of keys with a place and a lookup hash for each."""
+    size: int = keys.nbytes + (_HASH_BYTES + _PLACE_BYTES) * keys.num_rows
     return size
 
 
@@ -119,32 +119,32 @@ class KeyBlock:
         self._spent = 0
         self.keys = keys
         self.places = places
-        self.index: pa.Array | None = None
+        self.hashes: pa.Array | None = None
 
     @property
     def nbytes(self) -> int:
-        """The size with one place and one number of a key index for each row, whether the block has them or not."""
+        """The size with one place and one lookup hash for each row, whether the block has them or not."""
         return count_bytes(self.keys)
 
-    def needs_index(self, wanted_rows: int) -> bool:
-        """Count a search of so many keys, and return whether a key index has to be built before it."""
-        if self.index is not None:
+    def needs_hashes(self, wanted_rows: int) -> bool:
+        """Count a search of so many keys, and return whether the lookup hashes have to be built before it."""
+        if self.hashes is not None:
             return False
         if self._run_ends is None:
             return True
         cost = 1 if pa.types.is_integer(self.keys.column(0).type) else _TEXT_COST
-        self._spent += wanted_rows * max(0, cost * len(self._run_ends) - _INDEX_COST)
+        self._spent += wanted_rows * max(0, cost * len(self._run_ends) - _HASH_COST)
         rows: int = self.keys.num_rows
         return self._spent > rows
 
-    def build_index(self) -> pa.Array:
-        """Return the key index."""
-        return add_key_index(self.keys, self._fields).column(KEY_INDEX_FIELD.name)
+    def build_hashes(self) -> pa.Array:
+        """Return the lookup hashes."""
+        return add_lookup_hashes(self.keys, self._fields).column(LOOKUP_HASHES_FIELD.name)
 
     def find(self, wanted: pa.RecordBatch) -> tuple[Rows, Rows]:
         """Return the rows of `wanted` that the block has, ascending, and its row for each."""
-        if self.index is not None:
-            return find_equal_keys(wanted, self.keys.append_column(KEY_INDEX_FIELD, self.index), self._fields)
+        if self.hashes is not None:
+            return find_equal_keys(wanted, self.keys.append_column(LOOKUP_HASHES_FIELD, self.hashes), self._fields)
         assert self._run_ends is not None
         row_of = np.full(wanted.num_rows, -1, np.int64)
         for start, end in itertools.pairwise([0, *self._run_ends.tolist()]):

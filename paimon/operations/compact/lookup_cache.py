@@ -16,7 +16,7 @@ import pyarrow as pa
 from attrs import define, frozen
 
 from paimon.domain.errors import StorageError
-from paimon.domain.lsm.key_index import KEY_INDEX_FIELD, add_key_index
+from paimon.domain.lsm.lookup_hashes import LOOKUP_HASHES_FIELD, add_lookup_hashes
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.options.table_options import TableOptions
@@ -192,7 +192,7 @@ class BucketLookupFiles:
         Returns
         -------
         sequence of pa.RecordBatch or None
-            Blocks of rows in the order of the file, each with its key index.
+            Blocks of rows in the order of the file, each with its lookup hashes.
         """
         name, stored_columns = file.file_name, tuple(f for f in columns if f.name != LEVEL.name)
         stored_file = self._files.get(name)
@@ -257,10 +257,10 @@ class BucketLookupFiles:
         for batch in read_data_file(bucket, file, columns):
             batches.append(batch)
             if sum(b.nbytes for b in batches) >= self._block_bytes:
-                yield add_key_index(pa.concat_batches(batches), keys)
+                yield add_lookup_hashes(pa.concat_batches(batches), keys)
                 batches = []
         if any(b.num_rows for b in batches):
-            yield add_key_index(pa.concat_batches(batches), keys)
+            yield add_lookup_hashes(pa.concat_batches(batches), keys)
 
     def _remove_files(self, names: Collection[str]) -> None:
         for name in names:
@@ -268,4 +268,4 @@ class BucketLookupFiles:
 
 
 def _schema(columns: Sequence[DataField]) -> pa.Schema:
-    return arrow_schema(columns).append(KEY_INDEX_FIELD)
+    return arrow_schema(columns).append(LOOKUP_HASHES_FIELD)

@@ -1,4 +1,4 @@
-"""Files in which keys are looked up: read forward as stored, or searched by the key index of a lookup file.
+"""Files in which keys are looked up: read forward as stored, or searched by the lookup hashes of a lookup file.
 
 Invariant: both return the rows of ascending keys, unless a deletion vector marks them; a later call requests greater
 keys only. Memory holds one batch of the file, and the rows that were found.
@@ -17,8 +17,8 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.lsm.key_index import KEY_INDEX, find_equal_keys
 from paimon.domain.lsm.keys import Comparable
+from paimon.domain.lsm.lookup_hashes import LOOKUP_HASHES, find_equal_keys
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import Rows, group_rows_by_key
@@ -182,7 +182,7 @@ class _ForwardFile:
 
 
 class _CachedFile:
-    """A memory-mapped lookup file: blocks of rows in order, each with its key index."""
+    """A memory-mapped lookup file: blocks of rows in order, each with its lookup hashes."""
 
     def __init__(self, above: UpperLevels, file: DataFileMeta, blocks: Sequence[pa.RecordBatch]) -> None:
         self._above = above
@@ -217,7 +217,7 @@ class _CachedFile:
         return requested_rows[~deleted], file_rows[~deleted]
 
     def _gather_rows(self, block: pa.RecordBatch, rows: Rows) -> pa.RecordBatch:
-        gathered = block.drop_columns([KEY_INDEX]).take(pa.array(rows))
+        gathered = block.drop_columns([LOOKUP_HASHES]).take(pa.array(rows))
         level = to_array([self._file.level], LEVEL.type)[0]
         columns = self._above.columns
         return pa.RecordBatch.from_arrays(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.lsm.key_index import add_key_index, find_equal_keys
+from paimon.domain.lsm.lookup_hashes import add_lookup_hashes, find_equal_keys
 from paimon.domain.lsm.ordered_keys import find_ordered_keys, is_ordered_block
 from paimon.domain.types.data_types import (
     BigIntType,
@@ -31,12 +31,14 @@ def check_search(kind: DataType, block: list[Any], asked: list[Any], arrow: pa.D
     ordered, wanted = (pa.record_batch({"k": pa.array(values, arrow)}) for values in (block, asked))
     assert is_ordered_block(ordered, [key])
     found = find_ordered_keys(wanted, ordered, key)
-    expected = find_equal_keys(wanted, add_key_index(ordered, [key]), [key])
+    expected = find_equal_keys(wanted, add_lookup_hashes(ordered, [key]), [key])
     assert [np.asarray(part).tolist() for part in found] == [part.tolist() for part in expected]
 
 
 @given(data=st.data(), kind=st.sampled_from(NUMBERS))
-def test_the_pairs_are_those_of_the_key_index(data: st.DataObject, kind: tuple[BigIntType, pa.DataType, int]) -> None:
+def test_the_pairs_are_those_of_the_lookup_hashes(
+    data: st.DataObject, kind: tuple[BigIntType, pa.DataType, int]
+) -> None:
     least, most = -(2 ** (kind[2] - 1)), 2 ** (kind[2] - 1) - 1
     values = st.one_of(st.integers(-5, 5), st.sampled_from([least, most]))
     asked = data.draw(st.lists(st.none() | values))
@@ -44,7 +46,7 @@ def test_the_pairs_are_those_of_the_key_index(data: st.DataObject, kind: tuple[B
 
 
 @given(block=st.sets(TEXTS, max_size=20), asked=st.lists(st.none() | TEXTS))
-def test_the_pairs_of_texts_are_those_of_the_key_index(block: set[str], asked: list[str | None]) -> None:
+def test_the_pairs_of_texts_are_those_of_the_lookup_hashes(block: set[str], asked: list[str | None]) -> None:
     ordered = sorted(block, key=str.encode)
     check_search(VarCharType(2147483647), ordered, asked, pa.string())
     encoded = [None if text is None else text.encode() for text in asked]

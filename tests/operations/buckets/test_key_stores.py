@@ -111,7 +111,7 @@ def test_sorted_runs_receive_an_index_after_many_searches(kind: str) -> None:
                 expected = np.where((wanted >= 0) & (wanted < 12_000), wanted % 6, -1)
                 assert store.find(to_keys(wanted)).tolist() == expected.tolist()
             is_indexed = kind == "text" or memory_bytes == 1 << 24  # a search of few runs of numbers needs no index
-            assert {stored.block.index is not None for stored in store._blocks} == {is_indexed}
+            assert {stored.block.hashes is not None for stored in store._blocks} == {is_indexed}
             assert len(stored_files(parent)) == files * (1 + is_indexed)
             store.close()
             assert not stored_files(parent)
@@ -123,5 +123,5 @@ def test_one_key_is_found_in_sorted_runs_without_an_index() -> None:
     store.load(((part, np.full(1_000, number // 5)) for number, part in enumerate(parts)), 0)
     assert store.find(texts(np.array([4_999, 5_000, 10_000]))).tolist() == [0, 1, -1]
     (stored,) = store._blocks
-    assert stored.block.index is None
+    assert stored.block.hashes is None
     assert stored.block.places.values.tolist() == [0] * 5 + [1] * 5

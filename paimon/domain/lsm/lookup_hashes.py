@@ -1,7 +1,7 @@
 """Find the rows of a block by their keys, without reading the other rows.
 
-A block has a key index: one number a row, the hash of its key in the high 32 bits and its row number in the low 32
-bits, in ascending order. Lookup files store it as a column.
+Lookup files and the key store of cross-partition tables consist of blocks. The lookup hashes of a block are one number
+for each row, in ascending order: the hash of its key in the high 32 bits, its row number in the low 32 bits.
 
 Invariant: `find_equal_keys` returns exactly the pairs of rows with equal keys. Null equals null, all NaN are equal,
 -0.0 does not equal 0.0. A block holds a key once.
@@ -26,15 +26,15 @@ from paimon.domain.types.system_columns import KEY_PREFIX
 Rows = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-KEY_INDEX = f"{KEY_PREFIX}#places"
-"""The column with the key index. No column of a table has such a name."""
-KEY_INDEX_FIELD = pa.field(KEY_INDEX, pa.uint64())
+LOOKUP_HASHES = f"{KEY_PREFIX}#hashes"
+"""The column with the lookup hashes. No column of a table has such a name."""
+LOOKUP_HASHES_FIELD = pa.field(LOOKUP_HASHES, pa.uint64())
 _ROW_BITS = np.uint64(32)
 _ROW_MASK = np.uint64((1 << 32) - 1)
 
 
-def add_key_index(block: pa.RecordBatch, keys: Sequence[DataField]) -> pa.RecordBatch:
-    """Return the block with its key index as the last column.
+def add_lookup_hashes(block: pa.RecordBatch, keys: Sequence[DataField]) -> pa.RecordBatch:
+    """Return the block with its lookup hashes as the last column.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def add_key_index(block: pa.RecordBatch, keys: Sequence[DataField]) -> pa.Record
     keys : sequence of DataField
         The key columns.
     """
-    places = _places(block, keys)
-    places.sort()
-    return block.append_column(KEY_INDEX_FIELD, pa.array(places))
+    hashes = _number_rows(block, keys)
+    hashes.sort()
+    return block.append_column(LOOKUP_HASHES_FIELD, pa.array(hashes))
 
 
 def find_equal_keys(asked: pa.RecordBatch, block: pa.RecordBatch, keys: Sequence[DataField]) -> tuple[Rows, Rows]:
@@ -56,7 +56,7 @@ def find_equal_keys(asked: pa.RecordBatch, block: pa.RecordBatch, keys: Sequence
     asked : pa.RecordBatch
         The wanted keys; a key may occur several times.
     block : pa.RecordBatch
-        The rows to search, with their key index.
+        The rows to search, with their lookup hashes.
     keys : sequence of DataField
         The key columns, which both batches have.
 
@@ -65,16 +65,16 @@ def find_equal_keys(asked: pa.RecordBatch, block: pa.RecordBatch, keys: Sequence
     tuple of two arrays of int64
         Row numbers of `asked`, ascending, and the row number of `block` for each.
     """
-    places = np.asarray(block.column(KEY_INDEX))
+    hashes = np.asarray(block.column(LOOKUP_HASHES))
     # Sorted numbers are searched from front to back, which the processor's cache serves; others cost ten times more.
-    wanted = _places(asked, keys)
+    wanted = _number_rows(asked, keys)
     wanted.sort()
     lows = wanted & ~_ROW_MASK
-    firsts = np.searchsorted(places, lows)
-    counts = np.searchsorted(places, lows | _ROW_MASK, side="right") - firsts
+    firsts = np.searchsorted(hashes, lows)
+    counts = np.searchsorted(hashes, lows | _ROW_MASK, side="right") - firsts
     mine = np.repeat((wanted & _ROW_MASK).astype(np.int64), counts)
     within = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
-    theirs = (places[np.repeat(firsts, counts) + within] & _ROW_MASK).astype(np.int64)
+    theirs = (hashes[np.repeat(firsts, counts) + within] & _ROW_MASK).astype(np.int64)
     same = _same(asked.select(_names(keys)).take(pa.array(mine)), block.select(_names(keys)).take(pa.array(theirs)))
     row_of = np.full(asked.num_rows, -1, np.int64)  # a key is in the block once
     row_of[mine[same]] = theirs[same]
@@ -82,8 +82,8 @@ def find_equal_keys(asked: pa.RecordBatch, block: pa.RecordBatch, keys: Sequence
     return found, row_of[found]
 
 
-def _places(rows: pa.RecordBatch, keys: Sequence[DataField]) -> Words:
-    """Return the unsorted key index of rows."""
+def _number_rows(rows: pa.RecordBatch, keys: Sequence[DataField]) -> Words:
+    """Return the lookup hashes of rows, not sorted."""
     return _hashes(rows, keys) << _ROW_BITS | np.arange(rows.num_rows, dtype=np.uint64)
 
 

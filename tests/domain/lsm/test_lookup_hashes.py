@@ -1,4 +1,4 @@
-"""The key index of a block finds the rows that a search of all rows finds."""
+"""The lookup hashes of a block find the rows that a search of all rows finds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.lsm import key_index as key_places
-from paimon.domain.lsm.key_index import KEY_INDEX, add_key_index, find_equal_keys
+from paimon.domain.lsm import lookup_hashes
 from paimon.domain.lsm.keys import to_comparable_values
+from paimon.domain.lsm.lookup_hashes import LOOKUP_HASHES, add_lookup_hashes, find_equal_keys
 from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema
@@ -52,7 +52,7 @@ def test_the_pairs_are_those_of_equal_keys(block: list[Key], asked: list[Key], w
         for place, key in enumerate(asked)
         if to_comparable_values(key[:width]) in by_key
     ]
-    mine, theirs = find_equal_keys(batch(asked), add_key_index(batch(block), FIELDS[:width]), FIELDS[:width])
+    mine, theirs = find_equal_keys(batch(asked), add_lookup_hashes(batch(block), FIELDS[:width]), FIELDS[:width])
     assert list(zip(mine.tolist(), theirs.tolist(), strict=True)) == expected
 
 
@@ -60,9 +60,9 @@ def test_colliding_hashes_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> 
     def hash_to_two_values(columns: Any, types: Any) -> Any:
         return hash_rows(columns, types) & 1 | -(1 << 31)
 
-    monkeypatch.setattr(key_places, "hash_rows", hash_to_two_values)
+    monkeypatch.setattr(lookup_hashes, "hash_rows", hash_to_two_values)
     keys = [(None, None, None, i) for i in range(50)]
-    block = add_key_index(batch(keys[::2]), FIELDS)
-    assert block.schema.field(KEY_INDEX).type == pa.uint64()
+    block = add_lookup_hashes(batch(keys[::2]), FIELDS)
+    assert block.schema.field(LOOKUP_HASHES).type == pa.uint64()
     mine, theirs = find_equal_keys(batch(keys), block, FIELDS)
     assert mine.tolist() == list(range(0, 50, 2)) and theirs.tolist() == list(range(25))
