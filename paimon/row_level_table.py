@@ -1,4 +1,4 @@
-"""The verbs of a table that change single rows: delete, update and merge. `paimon.table.Table` has them all."""
+"""The methods of a table that change selected rows: delete, update and merge. `paimon.table.Table` has them all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Table: all verbs of one table, in one place.
+"""Table: all methods of one table, in one place.
 
-Each verb checks its arguments and delegates to an operation. A table is an immutable handle (engine and definition):
+Each method checks its arguments and delegates to an operation. A table is an immutable handle (engine and definition):
 picklable where its engine is, and safe to share between threads.
 """
 

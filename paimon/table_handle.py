@@ -1,6 +1,6 @@
 """What a handle of a table shows: its names, schema, options, snapshots, references and system tables.
 
-The verbs that read, write, change and maintain the table are in `paimon.table`.
+The methods that read, write, change and maintain the table are in `paimon.table`.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class TableHandle(NotebookDisplay):
         """
         from paimon.procedures.registry import call_procedure
 
-        table = cast("ProcedureTable", self)  # the verbs are those of the subclass
+        table = cast("ProcedureTable", self)  # the methods are those of the subclass
         return call_procedure(table, procedure, arguments, named)
 
     @property

@@ -1,4 +1,4 @@
-"""Run the maintenance verbs of `paimon.table`: each is one operation, and then what follows a commit."""
+"""Run the maintenance methods of `paimon.table`: each is one operation, and then what follows a commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small table, for what only a table can tell: the classes behind its methods, the columns of its system tables."""
+"""A small table, from which the generator reads the classes behind its methods and the columns of its system tables."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from paimon.procedures.registry import PROCEDURES, TABLE
 from reference_generator.markdown import code, page, paragraph, sentence, table
 
-_INTRODUCTION = """`Catalog.sql`, `SqlSession.sql` and `paimon sql` run these statements. Words may be in any case.
-Names may stand in back quotes or in double quotes, texts in single quotes. `--` and `/* */` are comments. A name has
+_INTRODUCTION = """`Catalog.sql`, `SqlSession.sql` and `paimon sql` run these statements. Keywords may be in upper or lower case.
+Names may be in back quotes or in double quotes, texts are in single quotes. `--` and `/* */` are comments. A name has
 one to three parts: `table`, `database.table`, `catalog.database.table`. [Use SQL](../how-to/sql.md) shows examples."""
 
 STATEMENTS: dict[str, list[tuple[str, str]]] = {

@@ -42,7 +42,7 @@ def set_environment(name: str, value: str) -> None:
     Parameters
     ----------
     name : str
-        The variable. It keeps its value if effects are turned off.
+        The variable. It keeps its value if effects are disabled.
     value : str
         The new value.
     """

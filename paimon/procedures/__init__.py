@@ -1,1 +1,1 @@
-"""Procedures: the maintenance verbs of tables by the names that ``CALL sys.…`` takes."""
+"""Procedures: the maintenance methods of tables by the names that ``CALL sys.…`` takes."""

@@ -1,4 +1,4 @@
-"""The procedures of tables: each calls one verb, and returns its result as rows.
+"""The procedures of tables: each calls one method, and returns its result as rows.
 
 Source: the names and the parameters are those of Java's procedures; a parameter without effect here does not exist.
 """
@@ -250,7 +250,7 @@ def _expire_consumers(table: ProcedureTable, arguments: Arguments) -> pa.Table:
 
 
 def parse_assignments(text: str, what: str) -> dict[str, str]:
-    """Parse ``k=v,k2=v2``; values may stand in single quotes.
+    """Parse ``k=v,k2=v2``; values may be in single quotes.
 
     Raises
     ------

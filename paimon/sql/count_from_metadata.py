@@ -1,4 +1,4 @@
-"""Answer aggregates of partition columns and COUNT(*) from the plan of a scan, without reading a data file.
+"""Compute aggregates of partition columns and COUNT(*) from the plan of a scan, without reading a data file.
 
 Invariant: the plan knows the rows of each split, so no file has to be merged; otherwise the rows are read.
 """

@@ -262,7 +262,7 @@ def read_option_value(reader: StatementReader) -> str:
 def _name_tables(
     tree: exp.Expression, marked: Mapping[str, tuple[tuple[str, ...], Options]]
 ) -> tuple[exp.Expression, dict[str, TableName]]:
-    """Give each table of a tree a name of its own, and return what the names stand for."""
+    """Give each table of a tree a name of its own, and return the table of each name."""
     tables: dict[str, TableName] = {}
     numbers = count()
     for node in list(tree.find_all(exp.Table)):

@@ -62,7 +62,7 @@ def read_assignments(reader: StatementReader, table: tuple[str, ...], ends: tupl
     reader : StatementReader
         After SET.
     table : tuple of str
-        The parts of a name, which may stand before a column.
+        The parts of a name, which may precede a column.
     ends : tuple of str
         The words that may follow.
 

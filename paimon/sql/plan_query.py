@@ -190,7 +190,7 @@ class _Resolver:
     converted: dict[str, pa.Table] = field(factory=dict)
 
     def resolve(self, name: TableName) -> _Relation:
-        """Open what a name stands for.
+        """Open the table, system table or data frame that a name means.
 
         Raises
         ------
@@ -310,7 +310,7 @@ def expand_views(
             hint="write the query of an inner view in place of its name",
         )
     tree, names = query.tree.copy(), dict(query.tables)
-    holder = exp.Subquery(this=tree)
+    wrapped = exp.Subquery(this=tree)
     numbers = count()
     for node in list(tree.find_all(exp.Table)):
         name = names.get(node.name)
@@ -333,7 +333,7 @@ def expand_views(
         columns = [exp.to_identifier(column, quoted=True) for column in view.columns]
         alias = exp.TableAlias(this=exp.to_identifier(node.alias, quoted=True), columns=columns)
         node.replace(exp.Subquery(this=inner, alias=alias))
-    return holder.this, names
+    return wrapped.this, names
 
 
 def qualify_query(session: Session, query: Query) -> Query:

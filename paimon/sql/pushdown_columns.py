@@ -49,7 +49,7 @@ def find_columns(tree: exp.Expression, columns: Mapping[str, Sequence[str]]) -> 
 
 
 def _find_starred_tables(tree: exp.Expression) -> set[str | None]:
-    """Return the tables whose columns a star lists; None stands for all of them."""
+    """Return the tables whose columns a star lists; None means all of them."""
     found: set[str | None] = set()
     for star in tree.find_all(exp.Star):
         parent = star.parent

@@ -1,6 +1,6 @@
-"""Run statements: each kind has one function, which calls the public verbs of catalogs and tables.
+"""Run statements: each kind has one function, which calls the public methods of catalogs and tables.
 
-Invariant: a statement has the effect of the verb that it names, and reports what it did as rows.
+Invariant: a statement has the effect of the method that it calls, and reports what it did as rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Translate storage options to the options of obstore's clients.
+"""Translate storage options to the options of obstore's clients, and read the limits of repeated requests.
 
 Invariant: the names of fsspec's clients, of Java's Paimon and of the stores' own tools mean the same. An unknown name
 is refused.

@@ -1,4 +1,4 @@
-"""The file formats by name, each loaded when it is first used.
+"""The formats of data files by name, and the codec of manifests, each loaded when it is first used.
 
 Importing the libraries behind the formats takes longer than most programs take to connect, and most programs use one
 format. Invariant: a format is the same object each time, also when threads request it concurrently.

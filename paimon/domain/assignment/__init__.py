@@ -1,1 +1,1 @@
-"""Expressions that an update assigns to columns."""
+"""Expressions that an update assigns to columns, and the clauses of a merge."""

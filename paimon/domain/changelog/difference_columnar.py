@@ -1,10 +1,10 @@
-"""Compute the difference of two states of the same keys.
+"""Compute the difference of two snapshots of a table, on columns, for incremental reads between tags or in diff mode.
 
-A retract is no row of the earlier state. In the later state it is returned, because the row that it removes may lie in
-a file that both states have.
+A -U or -D row of the earlier snapshot counts as no row. In the later snapshot it is returned, because the row that it
+removes may be in a file that both snapshots have, and such files may be skipped.
 
-Invariant: equals `paimon.domain.changelog.difference_reference`. A new or changed key has its later row, a key that no
-longer exists its earlier row as -D.
+Invariant: equals `paimon.domain.changelog.difference_reference`. A key that is new or changed has its later row in the
+result. A key that no longer exists has its earlier row, as -D.
 
 Source: `DiffReader`, `IncrementalDiffSplitRead`.
 """

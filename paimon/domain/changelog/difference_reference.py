@@ -1,7 +1,8 @@
-"""Compute the difference of two states of the same keys, row by row: the reference of `difference_columnar`.
+"""Compute the difference of two snapshots of a table, row by row: the reference of `difference_columnar`.
 
-Invariant: a new or changed key has its later row, a key that no longer exists its earlier row as -D. A retract of the
-earlier state is no row. Null equals null, NaN equals NaN, -0.0 does not equal 0.0.
+Invariant: a key that is new or changed has its later row in the result. A key that no longer exists has its earlier
+row, as -D. A -U or -D row of the earlier snapshot counts as no row. Null equals null, NaN equals NaN, -0.0 does not
+equal 0.0.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class ScalarSql:
         The expression in the SQL of DuckDB. Its columns are the quoted identifiers ``"c0"``, ``"c1"``, …, so that no
         name and no value of a table becomes SQL.
     columns : tuple of str
-        The columns, or the paths of nested fields, that these identifiers stand for.
+        The columns, or the paths of nested fields, that these identifiers mean.
     """
 
     text: str

@@ -1,7 +1,7 @@
-"""Columns as the 32-bit words that they contribute to binary rows.
+"""Compute the 32-bit words of binary rows column by column, so that hashes and buckets need no row as bytes.
 
-Invariant: a column contributes two words of the fixed part, and its share of the variable part: some words for every
-row, or text of each row's own length. These words equal those that `binary_writer` writes row by row.
+Invariant: the words equal those that `binary_writer` writes row by row. A column contributes two words of the fixed
+part. In the variable part it contributes the same number of words for each row, or a text whose length differs by row.
 Source: `BinaryRowWriter`.
 """
 

@@ -1,1 +1,1 @@
-"""Delete and update single rows of append tables and of primary-key tables."""
+"""Delete and update rows that a condition selects, and merge a source into a table."""

@@ -1,9 +1,11 @@
-"""Accept only writer's schemas of Avro files under which decoding takes time and memory in proportion to the bytes.
+"""Check the schema in the header of an Avro file before its blocks are decoded.
 
-Arrays of empty records, records of nulls, and records that double by reference would be gigabytes in a few bytes.
+A hostile schema makes a few bytes decode to gigabytes: an array of empty records, a record of many nulls, or records
+that each contain the former one twice. Such schemas are refused, so decoding takes time and memory in proportion to
+the bytes of the file.
 
-Invariant: an accepted schema has no recursion, limited nesting, and no value that has more than a few parts for each
-byte that it takes. Source: Avro specification, "Schema Declaration".
+Invariant: an accepted schema has no recursion and limited nesting. Each of its values has at most a few parts for each
+byte that the value takes. Source: Avro specification, "Schema Declaration".
 """
 
 from __future__ import annotations

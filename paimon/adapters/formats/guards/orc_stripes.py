@@ -1,9 +1,9 @@
 """Check the types and stripes of an ORC file before Arrow decodes them, and return what a stripe takes in memory.
 
-Arrow ends the process over types that do not exist or are nested without limit. It allocates dictionaries and columns
+Arrow crashes the process if a type does not exist or is nested without limit. It allocates dictionaries and columns
 of any size that a stripe states.
 
-Invariant: a damaged file is an error, never the end of the process nor minutes of work.
+Invariant: a damaged file raises an error. It never crashes the process, and never takes minutes.
 """
 
 from __future__ import annotations

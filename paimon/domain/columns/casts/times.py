@@ -1,9 +1,9 @@
 """Casts between dates, times of day, timestamps and seconds.
 
-Invariant: casts behave as Java's. Timestamps are milliseconds and the nanoseconds inside one. A cut to three digits or
-fewer goes towards 1970, a finer cut towards the past; the day of a TIMESTAMP before 1970 is cut towards 1970 too.
-Local time is UTC here. A time of day is never negative, where Java's would be. A value outside the range of the
-target's unit becomes null.
+Invariant: casts behave as Java's, which stores a timestamp as milliseconds and the nanoseconds within the millisecond.
+Digits are cut off as follows: to 3 digits or fewer, and for the day of a TIMESTAMP, towards 1970; to 4 digits or more,
+towards the past. Local time is UTC. A value outside the range of the target's unit becomes null. Unlike in Java, a time
+of day is never negative.
 Source: `TimestampToTimestampCastRule`, `TimestampToDateCastRule`, `DateTimeUtils`.
 """
 

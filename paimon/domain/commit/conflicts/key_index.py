@@ -1,4 +1,6 @@
-"""Check whether the keys of a cross-partition commit are still where its writer found them.
+"""Refuse a commit to a cross-partition table if another commit may have moved keys since its key index was built.
+
+The commit calls this check for each snapshot after that of the key index, before it publishes.
 
 Invariant: no key is in two partitions, whatever writers run concurrently. (Java's writers do not check this, so only
 one of them may write a table.)

@@ -1,4 +1,4 @@
-"""Number the distinct keys of some rows.
+"""Number the distinct keys of a batch of rows, for the key index of cross-partition tables.
 
 Invariant: rows have the same number if and only if all their key columns are equal: null equals null, all NaN are
 equal, and -0.0 does not equal 0.0.
