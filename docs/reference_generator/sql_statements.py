@@ -5,9 +5,10 @@ from __future__ import annotations
 from paimon.procedures.registry import PROCEDURES, TABLE
 from reference_generator.markdown import code, page, paragraph, sentence, table
 
-_INTRODUCTION = """`Catalog.sql`, `SqlSession.sql` and `paimon sql` run these statements. Keywords may be in upper or lower case.
-Names may be in back quotes or in double quotes, texts are in single quotes. `--` and `/* */` are comments. A name has
-one to three parts: `table`, `database.table`, `catalog.database.table`. [Use SQL](../how-to/sql.md) shows examples."""
+_INTRODUCTION = """`Catalog.sql`, `SqlSession.sql` and `paimon sql` run these statements. Keywords may be in upper or
+lower case. Names may be in back quotes or in double quotes, texts are in single quotes. `--` and `/* */` are comments.
+A name has one to three parts: `table`, `database.table`, `catalog.database.table`. [Use SQL](../how-to/sql.md) shows
+examples."""
 
 STATEMENTS: dict[str, list[tuple[str, str]]] = {
     "Catalogs, databases and settings": [
@@ -15,9 +16,11 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
          "Open a warehouse under a name, for this session. Options are those of `paimon.connect`; `storage.X` is the "
          "storage option X. The database `default` is created."),
         ("DROP CATALOG [IF EXISTS] name", "Remove the name from the session. No table changes."),
-        ("USE CATALOG name · USE [DATABASE] name · USE catalog.database", "Set what names with fewer parts mean."),
+        ("USE CATALOG name · USE [DATABASE] name · USE catalog.database",
+         "Set the current catalog and database. Names without these parts use them."),
         ("SHOW CATALOGS · SHOW CURRENT CATALOG · SHOW CURRENT DATABASE", ""),
-        ("CREATE DATABASE [IF NOT EXISTS] name · DROP DATABASE [IF EXISTS] name [CASCADE]", "`SCHEMA` is the same."),
+        ("CREATE DATABASE [IF NOT EXISTS] name · DROP DATABASE [IF EXISTS] name [CASCADE]",
+         "`SCHEMA` means the same as `DATABASE`."),
         ("SHOW DATABASES [LIKE 'pattern'] · SHOW SCHEMAS", "In a pattern, `*` means the same as `%`."),
         ("SET 'paimon.option' = 'value' · SET · RESET ['key']",
          "A dynamic option of all tables of the session. Flink's settings of a cluster are accepted without effect, "
@@ -26,7 +29,7 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
     "Tables": [
         ("CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [DEFAULT value] [COMMENT 'text'], …, "
          "PRIMARY KEY (columns) NOT ENFORCED) [COMMENT 'text'] [PARTITIONED BY (columns)] [WITH ('key' = 'value', …)]",
-         "Spark's words are the same: `TBLPROPERTIES`, `OPTIONS`, `USING paimon`, and columns with a type in "
+         "Spark's clauses are accepted, too: `TBLPROPERTIES`, `OPTIONS`, `USING paimon`, and columns with a type in "
          "`PARTITIONED BY`. A single key column may say `PRIMARY KEY NOT ENFORCED`."),
         ("CREATE TABLE name [clauses] AS query", "A statement that fails leaves no table."),
         ("CREATE TABLE name LIKE name [WITH (…)]", "Copies columns, keys, options and the comment."),
@@ -65,7 +68,7 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         ("paimon_incremental_query('table', 'start', 'end')", "The rows between two snapshots or tags."),
         ("paimon_incremental_between_timestamp('table', 'start', 'end') · "
          "paimon_incremental_to_auto_tag('table', 'tag')",
-         "The rows between two times, or since the tag before an automatic tag."),
+         "The rows between two times, or between an automatic tag and the one before it."),
     ],
     "Procedures": [
         ("CALL sys.name(value, …) · CALL sys.name(parameter => value, …)", "`Table.call` does the same."),

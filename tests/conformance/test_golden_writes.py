@@ -1,7 +1,7 @@
 """Tables written by us have the files that Java wrote: buckets, keys, sequence numbers, statistics, byte for byte.
 
-Names, sizes and times of files differ, of course. Of the cases that Java compacted while it wrote, the files that
-stand at the end are compared by their levels, keys and numbers.
+Names, sizes and times of files differ, of course. Where Java compacted while it wrote, the files of the
+last snapshot are compared by their levels, keys and numbers.
 """
 
 from __future__ import annotations

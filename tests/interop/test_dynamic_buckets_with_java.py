@@ -125,7 +125,7 @@ def test_an_overwrite_and_deletes_are_continued(java: JavaPaimon, tmp_path: Path
 
 @pytest.mark.parametrize("case", ["v07_dynamic", "v09_dynamic"])
 def test_tables_of_earlier_releases_are_continued(java: JavaPaimon, tmp_path: Path, case: str) -> None:
-    """Old keys keep their bucket, new ones get the next, whoever writes them."""
+    """Old keys keep their bucket, and new keys get the next one, also if another client writes them."""
     directory = tmp_path / "t"
     shutil.copytree(golden_directory() / case / "table", directory)
     table = paimon.open_table(directory)

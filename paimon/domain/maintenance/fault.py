@@ -28,7 +28,7 @@ class FaultKind(Enum):
     LAYOUT = "run a full compaction of the bucket; if the fault remains, copy the rows into a new table"
     BEHIND = "reset the consumer to an existing snapshot, or delete it"
     PLACE = "lookups by key can miss rows: copy the rows into a new table"
-    BOUNDS = "reads can miss rows: compact the manifests, or copy all rows into a new table"
+    BOUNDS = "reads can miss rows: copy all rows into a new table, or run CALL sys.compact_manifest with Java"
     OUTSIDE = "pass allowed_roots=[…] if the location is trusted; otherwise restore the metadata from a backup"
     UNCHECKED = "no action possible: this library does not read such files"
     CONTENT = "the content differs from the metadata: restore the file from a backup, or compact without trusting it"
