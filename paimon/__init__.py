@@ -1,7 +1,7 @@
 """The Apache Paimon table format in Python.
 
 Read and write tables that are compatible with Java Paimon: append tables, and primary-key tables with one LSM tree per
-bucket. Their snapshots lie on a file system or an object store.
+bucket. Their files are on a file system or an object store.
 
 >>> import paimon
 >>> catalog = paimon.connect("lake")                                                       # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Make the cards that notebooks show of tables, scans, catalogs and arguments.
+"""Make the cards that notebooks show of tables, scans, catalogs, results and builders.
 
 Invariant: a card is made of values that were read before; nothing here reads files.
 """

@@ -1,6 +1,7 @@
 """SnapshotCommit: the port that publishes a snapshot.
 
-It is apart from FileIO because a catalog may own the commit. Suite: `paimon.testing.contracts.snapshots`.
+It is separate from FileIO, because a catalog can publish snapshots in its own way. Suite:
+`paimon.testing.contracts.snapshots`.
 
 Invariant: of all writers that publish the same snapshot id at most one succeeds. Source: `SnapshotCommit`.
 """

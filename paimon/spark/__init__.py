@@ -2,7 +2,7 @@
 
     import paimon.spark
     spark = paimon.spark.session()                                # local, with a Java runtime if none is found
-    paimon.spark.register(spark)                                  # or: with a session of yours
+    paimon.spark.register(spark)                                  # or: with your own session
     df = paimon.spark.read(spark, "lake/shop.db/orders", columns=["id"], where="amount > 5")
     paimon.spark.write(df, "lake/shop.db/orders")                 # rows are routed to their bucket; one atomic commit
     paimon.spark.compact("lake/shop.db/orders", full=True)        # one task per bucket; one atomic commit
@@ -10,7 +10,8 @@
 
 `spark.read.format("paimon")` and `df.write.format("paimon")` work too.
 
-Invariant: Spark distributes, it never reimplements. A task reads or writes with the functions that run embedded.
+Invariant: Spark distributes the work and implements no rule again. A task reads or writes with the functions that run
+embedded.
 """
 
 from importlib.util import find_spec

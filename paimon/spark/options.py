@@ -106,7 +106,11 @@ class SourceOptions:
         """
         opened = self.open_source()
         if not isinstance(opened, Table):
-            raise InvalidRequest(f"Table {opened.name!r} is a system table, which is read-only.", subject=opened.name)
+            raise InvalidRequest(
+                f"Table {opened.name!r} is a system table, which is read-only.",
+                subject=opened.name,
+                hint="leave out the $ part",
+            )
         return opened
 
 
@@ -247,7 +251,9 @@ def _parse_json(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:  # the message of the ValueError quotes the text, which may be a secret
-        raise InvalidRequest(f"Option {name!r} must be JSON.", subject=name) from None
+        raise InvalidRequest(
+            f"Option {name!r} must be JSON.", subject=name, hint="write a JSON object or list, as json.dumps returns it"
+        ) from None
 
 
 def _to_json(name: str, value: object) -> str:

@@ -1,4 +1,4 @@
-"""Parse CREATE, ALTER, DROP and TRUNCATE TABLE in the words of Flink and of Spark."""
+"""Parse CREATE, ALTER, DROP and TRUNCATE TABLE, as Flink SQL and Spark SQL write them."""
 
 from __future__ import annotations
 

@@ -60,7 +60,9 @@ class SqlSession:
         for _, latest in self.run_script(text, frames):
             result = latest
         if result is None:
-            raise InvalidRequest("The text contains no statement.", subject="text", hint="write SHOW TABLES")
+            raise InvalidRequest(
+                "The text contains no statement.", subject="text", hint="write one, such as SHOW TABLES"
+            )
         return result
 
     def run_script(self, text: str, frames: Frames | None = None) -> Iterator[tuple[ParsedStatement, SqlResult]]:

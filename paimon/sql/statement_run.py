@@ -1,4 +1,4 @@
-"""What the run of one statement needs, and the forms of its report."""
+"""The context that the function of each statement gets, and the result that it returns."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Commands that maintain a table: compact, expire, tag, branch, consumer, orphans, rollback, fsck."""
+"""Commands that maintain a table: compact, rescale, expire, tag, branch, consumer, orphans, rollback, fsck."""

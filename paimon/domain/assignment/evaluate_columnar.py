@@ -135,7 +135,11 @@ def _to_number_array(values: pa.Array, name: str) -> pa.Array:
         return values.cast(pa.float64())
     if pa.types.is_decimal(kind):
         return values.cast(pa.decimal256(kind.precision, kind.scale))
-    raise InvalidRequest(f"Column {name!r} is not numeric but {kind}", subject=name)
+    raise InvalidRequest(
+        f"Column {name!r} has the type {kind}, and arithmetic needs numbers",
+        subject=name,
+        hint="write CAST(column AS BIGINT), or use a numeric column",
+    )
 
 
 def _apply_operation(operation: Operation, left: pa.Array, right: pa.Array) -> pa.Array:

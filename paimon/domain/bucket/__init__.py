@@ -1,1 +1,1 @@
-"""Bucket functions: which bucket of its partition a row belongs to."""
+"""Buckets: bucket functions, dynamic buckets and their hash index, cross-partition keys, and postponed buckets."""

@@ -1,6 +1,6 @@
 """The buckets of many rows at once.
 
-Invariant: `buckets_of(columns)[i]` is `bucket_reference.bucket_of(row i)`.
+Invariant: `compute_buckets` returns for row i what `bucket_reference.compute_bucket` returns for that row.
 Source: `FixedBucketRowKeyExtractor`.
 """
 

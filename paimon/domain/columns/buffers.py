@@ -1,7 +1,7 @@
 """Columns as Arrow stores them: numbers, and bits that mark which of them are not null.
 
 Invariant: nothing is computed or copied but bits; the number under a null can be anything.
-`from_stored(stored_numbers(column), column.type, validity(column))` equals the column.
+`from_stored_numbers(to_stored_numbers(column), column.type, read_validity(column))` equals the column.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def conform_to_fields(table: pa.Table, fields: Sequence[DataField], what: str) -
     Parameters
     ----------
     table : pyarrow.Table
-        Columns by name, in any order, of any type that `accept.accepts`.
+        Columns by name, in any order, of any type that `can_accept` accepts.
     fields : sequence of DataField
         The columns of the table.
     what : str

@@ -26,7 +26,7 @@ def convert_array(array: pa.Array, data_type: DataType, name: str) -> pa.Array:
     Parameters
     ----------
     array : pyarrow.Array
-        Values of a type that `accept.accepts`.
+        Values of a type that `can_accept` accepts.
     data_type : DataType
         The type of the column.
     name : str

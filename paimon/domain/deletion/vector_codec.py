@@ -99,7 +99,10 @@ def decode_vector(data: bytes, length: int, path: str) -> DeletionVector:
     if size < INT_BYTES or len(data) < end + INT_BYTES:
         raise CorruptTable(path, f"is truncated inside a deletion vector of {size} bytes")
     if magic not in (MAGIC_32, MAGIC_64):
-        raise Unsupported(f"deletion vectors with the magic bytes {magic.hex()} in {path}")
+        raise Unsupported(
+            f"deletion vectors with the magic bytes {magic.hex()} in {path}",
+            hint="use a newer release, or read the table with the client that wrote it",
+        )
     if length != (size if magic == MAGIC_32 else size + 2 * INT_BYTES):
         raise CorruptTable(path, f"contains a deletion vector of {size} bytes, but the index manifest records {length}")
     if zlib.crc32(data[INT_BYTES:end]) != int.from_bytes(data[end : end + INT_BYTES], "big"):

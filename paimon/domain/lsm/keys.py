@@ -1,6 +1,6 @@
 """Keys as Python values that compare as the format sorts keys.
 
-Invariant: `comparable(a) < comparable(b)` exactly if key a precedes key b. Keys compare column by column: null first,
+Invariant: the values of `to_comparable_key` compare as the keys do. Keys compare column by column: null first,
 text and bytes by unsigned bytes, floats in the total order of Java (`paimon.domain.columns.java_float_order`).
 
 Source: `KeyComparatorSupplier`, `RecordComparator`.

@@ -1,1 +1,1 @@
-"""Plans of maintenance: small-file compaction, expiry of snapshots, tags and partitions, and table checks."""
+"""Plans of maintenance: small files, rescale, expiry of snapshots, tags and partitions, and table checks."""

@@ -1,6 +1,6 @@
 """Row kinds: insert, the two sides of an update, delete.
 
-Invariant: files hold the numbers, people write the short texts.
+Invariant: files hold the numbers, users write the short texts.
 Source: `RowKind`.
 """
 
@@ -56,7 +56,11 @@ def parse_row_kinds(texts: pa.ChunkedArray, column: str) -> pa.Int8Array:
         The column is not text, or a value is missing or unknown.
     """
     if not _is_text(texts.type):
-        raise InvalidRequest(f"Row kind column {column!r} has the type {texts.type}, not text", subject=column)
+        raise InvalidRequest(
+            f"Row kind column {column!r} has the type {texts.type}, not text",
+            subject=column,
+            hint=f"cast it to text, with the values {', '.join(KIND_TEXTS)}",
+        )
     found = pc.index_in(texts, pa.array(KIND_TEXTS, texts.type))
     if found.null_count:
         raise _unknown_kind_error(column, texts.filter(pc.is_null(found))[0].as_py())

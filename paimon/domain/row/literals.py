@@ -1,4 +1,4 @@
-"""Literals of people, Python values or SQL text, as internal values of a column.
+"""Literals that users write, as Python values or SQL text, converted to internal values of a column.
 
 Invariant: a literal fits or is refused; nothing is rounded, cut or wrapped silently. Text is read in each type's own
 form, so that partition specs and predicates can be given as text.

@@ -3,7 +3,7 @@
 Times are local wall-clock times in milliseconds, encoded as if they were UTC. A tag is named after the start of its
 period.
 
-Invariant: `time_of(name_of(t))` equals `t` for the start of a period.
+Invariant: `parse_name(format_name(t))` is `t` if `t` is the start of a period.
 Source: `TagPeriodHandler`.
 """
 

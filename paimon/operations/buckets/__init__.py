@@ -1,1 +1,1 @@
-"""Dynamic buckets: which bucket holds which keys."""
+"""Dynamic buckets: the hash index of each bucket, and the key index of cross-partition tables."""

@@ -70,7 +70,7 @@ class BucketPlacement:
 class FileContent:
     """Read a file and compare it with its metadata; a state machine.
 
-    After `find_faults`, `rows` is the number of rows, and `misplaced` the number of rows that belong in another bucket.
+    After `faults`, `rows` is the number of rows, and `misplaced` the number of rows that belong in another bucket.
 
     Parameters
     ----------

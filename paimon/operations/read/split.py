@@ -63,7 +63,7 @@ def read_split(context: TableContext, split: DataSplit, read: ReadPlan) -> Itera
     Yields
     ------
     RecordBatch
-        Batches with the schema `output_schema(table, read)`, none of them empty.
+        Batches with the schema `build_output_schema(table, read)`, none of them empty.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Write primary-key tables: buffered rows are merged by key and become level-0 files.
 
-Invariant: all rows between two flushes are merged together, also spilled ones; the bucket is the first key column of
-that merge. Each row keeps the sequence number of its arrival, so gaps are normal. Source: `MergeTreeWriter`,
+Invariant: all rows between two flushes are merged together, also spilled ones. They are sorted by bucket, then
+by key. Each row keeps the sequence number of its arrival, so gaps are normal. Source: `MergeTreeWriter`,
 `SortBufferWriteBuffer`.
 """
 

@@ -35,6 +35,7 @@ def _make_union_folding(unite: Callable[[bytes, bytes], bytes]) -> Folding:
             raise InvalidRequest(
                 f"Column {name!r} holds bytes that aggregate function {aggregate.function!r} cannot read: {error}",
                 subject=name,
+                hint="write serialized values of this kind, or set another 'fields.<column>.aggregate-function'",
             ) from error
 
     return Folding(_add, add_older=_add)

@@ -1,4 +1,4 @@
-"""Which tables can delete and update single rows, and which columns an update may set.
+"""Which tables accept deletes, updates and merges, and which columns an update may set.
 
 Invariant: what a table's merge engine would drop or refuse is refused before anything is read, with what to change.
 Source: `PrimaryKeyTableUtils.validatePKUpsertDeletable`, `RowLevelOp`, `RowLevelHelper`.

@@ -1,6 +1,7 @@
-"""Which types of tables (option `type`) this library creates, opens and writes: the others are not stored as LSM trees.
+"""Which types of tables (option `type`) this library creates, opens and writes.
 
-Invariant: a type that is not listed here, a newer one included, is refused; it is never treated as an ordinary table.
+Invariant: a type that is not listed here, also a newer one, is refused, because its rows may be stored in another
+form. It is never treated as an ordinary table.
 Source: `TableType`, `CatalogUtils.loadTable`.
 """
 
