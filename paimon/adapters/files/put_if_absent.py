@@ -64,7 +64,7 @@ def prove_exclusive(
 
 
 def judge_trial(first: PutOutcome, second: PutOutcome, stored: bytes | None) -> bool | None:
-    """Judge the result of one trial.
+    """Evaluate the result of one trial.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ class KeyIndex:
         self.base: KeyIndexBase | None = None
 
     def route(self, keys: pa.RecordBatch, partitions: Sequence[bytes], codes: npt.NDArray[np.int64]) -> RoutedRows:
-        """Place the rows of a batch, and remember the new places of their keys.
+        """Place the rows of a batch, and record the new places of their keys.
 
         Parameters
         ----------

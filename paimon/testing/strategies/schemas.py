@@ -34,7 +34,7 @@ def append_schemas(
     file_format : str, optional
         Draws only types that this format can store, and sets the option `file.format`.
     max_columns : int
-        The number of columns at most, besides partition and bucket keys.
+        The largest number of columns, without partition and bucket keys.
     max_depth : int
         The depth of nested types at most.
     partitioned, bucketed : bool, optional
@@ -75,7 +75,7 @@ def primary_key_schemas(
     file_format : str, optional
         Draws only types that this format can store, and sets the option `file.format`.
     max_columns : int
-        The number of columns at most, besides the primary key.
+        The largest number of columns, without the primary key.
     max_depth : int
         The depth of nested types at most.
     partitioned : bool, optional

@@ -1,7 +1,7 @@
 """Check the lengths of strings, lists and maps in an ORC stripe before Arrow's decoder uses them.
 
-ORC's decoders check negative lengths of dictionaries only. Runs are judged by their headers, which bound their values.
-Only a run whose bound is too large is decoded.
+ORC's decoders check negative lengths of dictionaries only. This module checks runs by their headers, which limit their
+values. Only a run whose bound is too large is decoded.
 
 Invariant: no accepted length is negative, and the sum of the lengths is at most what the caller allows. With accepted
 lengths, ORC's decoders do not read outside of their buffers. Source: ORC specification v1, "Run Length Encoding".

@@ -27,7 +27,7 @@ from paimon.domain.types.data_types import DataType
 
 
 class Merging(Enum):
-    """What rewriting files needs besides their own records.
+    """What rewriting files needs in addition to their own records.
 
     PLAIN: nothing. LOOKUP: the newest older record of each key, from the levels above the output where the files hold
     none; the difference from it is the changelog of producer `lookup`. TOP: the records of the top level; the
