@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 
 import paimon
@@ -64,8 +65,14 @@ def _draw_tree(root: type, kinds: list[type[Exception]], depth: int = 0) -> str:
 
 
 def _describe_error(kind: type[Exception]) -> str:
-    fields = table(("Field", "Type"), ([code(name), code(text) if text else ""] for name, text in list_fields(kind)))
-    return "\n\n".join([f"### {kind.__name__}", describe(kind), fields])
+    fields = [field for field in list_fields(kind) if not _is_described(kind, field[0])]
+    rows = ([code(name), code(text) if text else ""] for name, text in fields)
+    return "\n\n".join([f"### {kind.__name__}", describe(kind), *([table(("Field", "Type"), rows)] if fields else [])])
+
+
+def _is_described(kind: type[Exception], name: str) -> bool:
+    """Return whether the docstring of a class describes a field, alone or in a list of names."""
+    return re.search(rf"^(\w+, )*{name}(, \w+)* : ", inspect.getdoc(kind) or "", re.M) is not None
 
 
 def list_fields(kind: type) -> list[tuple[str, str]]:
