@@ -63,7 +63,12 @@ def _subcommands(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAc
 def _top_level(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
     for action in _subcommands(parser):
         for child in action.choices.values():
-            yield child, child.description or ""
+            yield child, _paragraphs(child)[0]
+
+
+def _paragraphs(command: argparse.ArgumentParser) -> list[str]:
+    """Return the paragraphs of a description; the first one says what the command does."""
+    return (command.description or "").strip().split("\n\n")
 
 
 def _link(command: argparse.ArgumentParser) -> str:
@@ -80,7 +85,7 @@ def _describe_command(command: argparse.ArgumentParser, depth: int) -> str:
     usage += [_usage(action) for action in options if action.required]
     parts = [
         f"{'#' * (3 + depth)} {command.prog}",
-        paragraph(sentence(command.description or "")),
+        *(paragraph(sentence(text)) for text in _paragraphs(command)),
         block(" ".join(usage)),
         table(("Argument", "Meaning"), ([code(_usage(a)), _meaning(command, a)] for a in positional)),
         table(("Option", "Meaning"), ([_spelling(a), _meaning(command, a)] for a in options)),

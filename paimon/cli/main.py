@@ -28,7 +28,7 @@ a first tour:
   paimon cat lake/default.db/orders --where "amount > 5"   print rows
   paimon show lake/default.db/orders                       print schema, options, files by bucket and level
   paimon cat 'lake/default.db/orders$snapshots'            print a system table
-  paimon sql lake -e "SELECT count(*) FROM orders"          run SQL; without -e an interactive shell
+  paimon sql lake -e "SELECT count(*) FROM orders"         run SQL; without -e an interactive shell
   paimon tag create lake/default.db/orders first           keep this state; paimon rollback restores it
 
 A table is named by its path, or as database.table with --warehouse (or PAIMON_WAREHOUSE).

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """
 The rows of the files are the source; they are held in memory. --on says which rows match: SQL over the columns
 target.x and source.x, or names of columns that both sides have, separated by commas.
-Each clause applies to the rows that no clause of its kind before it took. --if gives a condition to the clause
-before it.
+If several clauses are for the same kind of rows, the first one whose condition is true applies. --if gives a
+condition to the clause before it.
 """
 _CLAUSES: dict[str, tuple[str, bool, str]] = {
     "--update-all": ("when_matched_update_all", False, "set all columns of rows that match"),
