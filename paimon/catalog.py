@@ -403,7 +403,7 @@ class Catalog(NotebookDisplay):
     def sql(self, text: str, **frames: Any) -> SqlResult:
         """Run SQL statements in the session of this catalog; `docs/reference/sql.md` lists them.
 
-        ``USE``, ``SET`` and temporary views hold for the next call. Other threads use their own `sql_session`.
+        ``USE``, ``SET`` and temporary views stay in effect for later calls. Other threads use their own `sql_session`.
 
         Parameters
         ----------

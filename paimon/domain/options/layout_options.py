@@ -261,7 +261,7 @@ STATISTICS = (
         reason="reads do not use file indexes; filters are applied to the rows",
     ),
     Option("deletion-vectors.enabled", Kind.BOOL, "false", "mark deleted rows in deletion vectors"),
-    Option("deletion-vectors.modifiable", Kind.BOOL, "false", "allow to switch deletion vectors"),
+    Option("deletion-vectors.modifiable", Kind.BOOL, "false", "allow to change deletion-vectors.enabled"),
     Option("deletion-vectors.bitmap64", Kind.BOOL, "false", "write 64-bit vectors"),
     Option("deletion-vectors.merge-on-read", Kind.BOOL, "false", "read level 0 of tables with deletion vectors"),
     Option(
