@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
+from paimon.domain.merge.aggregate.aggregate_functions import AGGREGATE_FUNCTIONS
 from paimon.domain.options import known_options as registry
 from paimon.domain.options.option import Kind, Option
 from reference_generator.markdown import code, page, prose, sentence, table
@@ -29,6 +30,55 @@ _TYPES = {
     Kind.STATS_MODE: "`none`, `counts`, `truncate(N)` or `full`.",
     Kind.STATS_MODE_LEVELS: "A statistics mode for each level: `0:none,5:full`.",
 }
+
+
+_COLUMN_OPTIONS = {
+    "aggregate-function": "The [aggregate function](#aggregate-functions) of the column.",
+    "count-limit": "`nested_update`: the largest number of rows in the array.",
+    "default-value": "Reads return this value in place of null.",
+    "distinct": "`listagg`, `collect`: keep each element once.",
+    "ignore-retract": "-U and -D rows do not change the column.",
+    "kind": "Without effect: Flink's generator of test data reads it.",
+    "length": "Without effect, as `kind`.",
+    "list-agg-delimiter": "`listagg`: the text between two elements; by default a comma.",
+    "max": "Without effect, as `kind`.",
+    "min": "Without effect, as `kind`.",
+    "nested-key": "`nested_update`, `nested_partial_update`: the fields that identify a row of the array.",
+    "nested-key-null-strategy": "What happens to rows with a null in `nested-key`: `merge` (default), `ignore` or "
+    "`error`.",
+    "nested-sequence-field": "The fields that decide which of two rows with the same `nested-key` is newer.",
+    "sequence-group": "`partial-update`: the columns that the sequence fields in the key order.",
+    "stats-mode": "The statistics of the column in manifests.",
+    "ts-field": "`merge_map_with_keytime`: the field with the time of a value; by default the last one.",
+}
+_AGGREGATE_FUNCTIONS = {
+    "bool_and": ("BOOLEAN", "Whether all values are true."),
+    "bool_or": ("BOOLEAN", "Whether a value is true."),
+    "collect": ("ARRAY", "An array with the elements of all arrays."),
+    "count": ("INT, BIGINT", "The number of values that are not null."),
+    "first_non_null_value": ("any", "The oldest value that is not null."),
+    "first_value": ("any", "The oldest value, also null."),
+    "hll_sketch": ("VARBINARY", "The union of HLL sketches; needs the extra `sketches`."),
+    "last_non_null_value": ("any", "The newest value that is not null."),
+    "last_value": ("any", "The newest value, also null."),
+    "listagg": ("STRING", "All texts, joined by a delimiter."),
+    "max": ("numbers, texts, times", "The largest value."),
+    "merge_map": ("MAP", "A map with the entries of all maps. The newest value of a key wins."),
+    "merge_map_with_keytime": (
+        "MAP",
+        "The same, but the value with the newest time wins. A null value removes its key.",
+    ),
+    "min": ("numbers, texts, times", "The smallest value."),
+    "nested_partial_update": ("`ARRAY<ROW>`", "The rows of all arrays by `nested-key`, merged field by field."),
+    "nested_update": ("`ARRAY<ROW>`", "The rows of all arrays. With `nested-key`, the newest row of each key."),
+    "primary-key": ("any", "The newest value, also that of a -U or -D row: for columns of the key."),
+    "product": ("numbers", "The product of all values."),
+    "rbm32": ("VARBINARY", "The union of Roaring bitmaps of 32-bit numbers."),
+    "rbm64": ("VARBINARY", "The union of Roaring bitmaps of 64-bit numbers."),
+    "sum": ("numbers", "The sum of all values."),
+    "theta_sketch": ("VARBINARY", "The union of theta sketches; needs the extra `sketches`."),
+}
+"""The column types and the result of each function, in words."""
 
 
 _EFFECTS = """The *Effect* of an option is one of these:
@@ -58,7 +108,15 @@ def generate_page() -> str:
         "## Options of one column",
         "Write these keys as `fields.<column>.<name>`. `fields.<column>,<column>.sequence-group` takes several "
         "columns.",
-        _list_names(registry.FIELD_OPTIONS.items()),
+        table(
+            ("Name", "Type", "Meaning"),
+            ([code(n), prose(k.value), _COLUMN_OPTIONS[n]] for n, k in sorted(registry.FIELD_OPTIONS.items())),
+        ),
+        "## Aggregate functions",
+        "The merge engine `aggregation` applies a function to each column; the default is `last_non_null_value`.\n"
+        "Nulls are skipped, unless the table says otherwise. *Retracts* says whether the function accepts -U and -D\n"
+        "rows. With `ignore-retract`, each function skips them.",
+        table(("Function", "Column types", "Result", "Retracts"), map(_describe_function, sorted(AGGREGATE_FUNCTIONS))),
         "## Options of file indexes",
         "Write these keys as `file-index.<type>.<column>.<name>`. The type is one of\n"
         f"{', '.join(map(code, registry.FILE_INDEX_TYPES))}.\n`file-index.<type>.columns` lists the columns of that "
@@ -117,6 +175,11 @@ def _effect_of(option: object) -> str:
 
 def _list_names(names: Iterable[tuple[str, Kind]]) -> str:
     return table(("Name", "Type"), ([code(name), prose(kind.value)] for name, kind in sorted(names)))
+
+
+def _describe_function(name: str) -> list[str]:
+    types, result = _AGGREGATE_FUNCTIONS[name]
+    return [code(name), types, result, "no" if AGGREGATE_FUNCTIONS[name].reference.retract is None else "yes"]
 
 
 def _describe_families() -> list[str]:

@@ -32,7 +32,9 @@ def test_the_environment_does_not_change_the_page(monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_option_has_a_row() -> None:
-    lines = options.generate_page().splitlines()
+    before, functions, after = options.generate_page().partition("## Aggregate functions")
+    assert functions  # `primary-key` is the name of an option and of a function
+    lines = [*before.splitlines(), *after.partition("\n## ")[2].splitlines()]
     for key in (*OPTIONS, *(family.key for family in FAMILIES)):
         assert sum(line.startswith(f"| `{key}` ") for line in lines) == 1, key
 
