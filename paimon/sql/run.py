@@ -5,7 +5,6 @@ Invariant: a statement has the effect of the method that it calls, and reports w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
