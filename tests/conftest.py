@@ -1,11 +1,16 @@
-"""Options of all tests: the Hypothesis profile, and `--long` for the tests that take hours."""
+"""Options of all tests: the Hypothesis profile, `--long` for the tests that take hours, and one Spark session."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from support.example_profiles import load_profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 load_profile()
 
@@ -22,6 +27,18 @@ def progress(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     folder = tmp_path if option is None else Path(option).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local Spark session with the source registered; tasks may be attempted four times."""
+    import paimon.spark  # loaded where a test uses Spark
+
+    config = {"spark.sql.shuffle.partitions": "2", "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+    session = paimon.spark.session("local[2,4]", "paimon tests", config)
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

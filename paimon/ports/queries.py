@@ -6,7 +6,7 @@ The statement layer of `paimon.sql` plans scans of tables, and gives them to the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 from attrs import frozen
@@ -22,17 +22,38 @@ class QuerySource:
         The columns.
     open : callable
         Returns a new reader of all rows; an engine may call it more than once, and from any thread.
+    origin : object, optional
+        What the rows are read from. An engine that knows its kind may read it itself instead of calling `open`, for
+        instance with many workers.
     """
 
     schema: pa.Schema
     open: Callable[[], pa.RecordBatchReader]
+    origin: Any = None
 
 
 class QueryEngine(Protocol):
     """Runs queries in DuckDB's dialect of SQL; the query is the text of a user, and data never becomes a part of it.
 
+    An engine with another dialect translates the query.
+
     Invariant: a query reads only its sources. It neither reads files nor changes anything.
     """
+
+    def adopt(self, data: Any) -> QuerySource | None:
+        """Return a source for rows that the engine holds itself, such as its own kind of data frame.
+
+        Parameters
+        ----------
+        data : object
+            Tabular data that the caller of a statement gave.
+
+        Returns
+        -------
+        QuerySource or None
+            None where the engine reads the data as Arrow batches, like any other engine. No row is read.
+        """
+        ...
 
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
         """Run one query.

@@ -22,6 +22,7 @@ try:
     if find_spec("pandas") is None:  # Spark needs it as soon as it exchanges rows
         raise missing_extra("paimon.spark", "pandas", "spark")
     from paimon.spark.compact import compact
+    from paimon.spark.connect import SparkCatalog, connect
     from paimon.spark.read import read
     from paimon.spark.rescale import rescale
     from paimon.spark.session import register, session
@@ -31,4 +32,4 @@ except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoun
         raise
     raise missing_extra("paimon.spark", missing.name, "spark") from missing
 
-__all__ = ["compact", "read", "register", "rescale", "session", "write"]
+__all__ = ["SparkCatalog", "compact", "connect", "read", "register", "rescale", "session", "write"]

@@ -73,15 +73,40 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     needed = None if columns is None else list(columns)
     travel = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
     scan = opened.scan(needed if where is None else None, **travel)  # type: ignore[arg-type]
-    schema = scan.arrow_schema
-    _check_columns(opened.name, needed or (), schema.names)
-    source_options = to_source_options(opened) | _to_state_options(opened, scan, travel)
-    source = spark.read.format("paimon").schema(to_spark_schema(schema)).options(**source_options)
-    frame = source.load(_path(opened))
+    _check_columns(opened.name, needed or (), scan.arrow_schema.names)
+    frame = _load(spark, opened, scan, _to_state_options(opened, scan, travel))
     if where is not None:
         frame = frame.where(where)
         return frame if needed is None else frame.select(*needed)
     return frame
+
+
+def read_scan(spark: SparkSession, table: Table | SystemTable, scan: Scan) -> DataFrame:
+    """Create a Spark data frame of the columns of a scan, at its snapshot.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A session with the data source.
+    table : Table or SystemTable
+        The table of the scan, with its dynamic options.
+    scan : Scan
+        The columns and the snapshot. Conditions and limits are those of the data frame's user.
+
+    Returns
+    -------
+    DataFrame
+        Spark reads each split with one task.
+    """
+    return _load(spark, table, scan, _to_state_options(table, scan, {}))
+
+
+def _load(
+    spark: SparkSession, table: Table | SystemTable, scan: Scan | SystemScan, state: Mapping[str, str]
+) -> DataFrame:
+    options = {**to_source_options(table), **state}
+    source = spark.read.format("paimon").schema(to_spark_schema(scan.arrow_schema)).options(**options)
+    return source.load(_path(table))
 
 
 def _with_options(table: Table | SystemTable, options: Mapping[str, str]) -> Table | SystemTable:
@@ -111,8 +136,10 @@ def _to_state_options(
 ) -> dict[str, str]:
     """Return the options of the source that select the state of a scan."""
     given = {name: str(value) for name, value in travel.items() if value is not None}
-    if isinstance(table, SystemTable) or not isinstance(scan, Scan):
+    if not isinstance(scan, Scan):
         return _to_option_names(given)
+    if isinstance(table, SystemTable):
+        return _to_option_names(given) or _pin_view(table, scan)
     pinned = scan.pinned
     if parse_incremental_options(table.definition.options) is not None or pinned.made_since_millis is not None:
         return {}  # the table options select a range of changes or of files
@@ -120,6 +147,14 @@ def _to_state_options(
         return _to_option_names(given)  # the snapshot expired, and exists only through a tag
     at = {"snapshot": None if pinned.snapshot is None else pinned.snapshot.id, "schema": pinned.table.schema.id}
     return {PINNED: json.dumps(at)}
+
+
+def _pin_view(table: SystemTable, scan: Scan) -> dict[str, str]:
+    """Return the snapshot of a view such as ``$audit_log``, unless its options select a snapshot or a range."""
+    options = table.definition.options
+    snapshot = scan.pinned.snapshot
+    selects = parse_incremental_options(options) is not None or any(key.startswith("scan.") for key in options.values)
+    return {} if snapshot is None or selects else {"snapshot": str(snapshot.id)}
 
 
 def _to_option_names(travel: Mapping[str, str]) -> dict[str, str]:

@@ -19,7 +19,11 @@ from paimon.engines import set_environment
 from paimon.spark.java import ensure_java
 from paimon.spark.source import PaimonDataSource
 
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_REQUIRED_SETTINGS = {
+    # Without it Spark refuses every read of a source that has a pushFilters method.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.timeType.enabled": "true",  # columns of type TIME
+}
 _PYTHON = "PYSPARK_PYTHON"
 _DEFAULT_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -81,8 +85,8 @@ def register(spark: SparkSession) -> SparkSession:
     InvalidRequest
         The Python of the workers cannot import this package.
     """
-    # Without this setting Spark refuses every read of a source that has a pushFilters method.
-    spark.conf.set(_PUSHDOWN, "true")
+    for key, value in _REQUIRED_SETTINGS.items():
+        spark.conf.set(key, value)
     if not _is_registered(spark):
         _choose_python(spark)
         spark.dataSource.register(PaimonDataSource)

@@ -48,6 +48,7 @@ def write(  # noqa: PLR0913  (a public signature)
     commit_user: str | None = None,
     commit_identifier: int | None = None,
     options: Mapping[str, str] | None = None,
+    partition: Mapping[str, object] | None = None,
 ) -> WriteResult:
     """Write a data frame to a table in one commit.
 
@@ -70,6 +71,8 @@ def write(  # noqa: PLR0913  (a public signature)
         Name of the job, and number of the commit. With both given, repeated calls commit once.
     options : mapping of str to str, optional
         Dynamic table options.
+    partition : mapping of str to object, optional
+        The partitions that an overwrite replaces, as in `Table.overwrite`.
 
     Returns
     -------
@@ -85,15 +88,15 @@ def write(  # noqa: PLR0913  (a public signature)
     CommitConflict, CommitUncertain, CommitOverwritten
         As `Table.write` raises them.
     """
-    _check_arguments(mode, tasks)
+    _check_arguments(mode, tasks, partition)
     register(frame.sparkSession)
     opened = open_target(table, options)
-    builder = _make_builder(opened, mode, commit_user)
+    builder = _make_builder(opened, mode, commit_user, partition)
     _check_overwrite(builder)
     check_columns(builder, frame.schema, kind_column)
     count = _choose_tasks(frame, opened, tasks)
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
-    task_builder = _make_builder(_prepare_for_tasks(opened, count), mode, builder.commit_user)
+    task_builder = _make_builder(_prepare_for_tasks(opened, count), mode, builder.commit_user, partition)
 
     def write_once() -> WriteResult:
         messages = _write_in_tasks(frame, task_builder, kind_column, count, identifier)
@@ -120,11 +123,14 @@ def open_target(table: Table | str, options: Mapping[str, object] | None) -> Tab
     return opened
 
 
-def _check_arguments(mode: str, tasks: int | None) -> None:
+def _check_arguments(mode: str, tasks: int | None, partition: Mapping[str, object] | None) -> None:
     if mode not in _MODES:
         raise InvalidRequest(f"Mode {mode!r} is unknown.", subject="mode", hint=f"use one of {', '.join(_MODES)}")
     if tasks is not None and tasks < 1:
         raise InvalidRequest(f"Number of tasks must be at least 1, not {tasks}.", subject="tasks")
+    if partition is not None and mode != "overwrite":
+        hint = "leave it out, or pass mode='overwrite'"
+        raise InvalidRequest("Argument 'partition' needs an overwrite.", subject="partition", hint=hint)
 
 
 def _check_overwrite(builder: BatchWriteBuilder) -> None:
@@ -137,9 +143,11 @@ def _check_overwrite(builder: BatchWriteBuilder) -> None:
         )
 
 
-def _make_builder(table: Table, mode: str, commit_user: str | None) -> BatchWriteBuilder:
+def _make_builder(
+    table: Table, mode: str, commit_user: str | None, partition: Mapping[str, object] | None
+) -> BatchWriteBuilder:
     builder = table.new_batch_write_builder(commit_user)
-    return builder.overwrite() if mode == "overwrite" else builder
+    return builder.overwrite(partition) if mode == "overwrite" else builder
 
 
 def _choose_tasks(frame: DataFrame, table: Table, tasks: int | None) -> int:

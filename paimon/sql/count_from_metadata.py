@@ -65,7 +65,7 @@ def plan_from_metadata(tree: exp.Expression, tables: Mapping[str, Table]) -> Cou
     rows = rows.filter(pc.greater(rows[_ROWS], 0))
     sql = _count_rows(tree.copy()).sql(dialect=DIALECT)
     note = f"metadata of {table.name}: {len(plan.splits)} splits, no data file is read"
-    return CountedQuery(sql, {nodes[0].name: QuerySource(rows.schema, rows.to_reader)}, note)
+    return CountedQuery(sql, {nodes[0].name: QuerySource(rows.schema, rows.to_reader, rows)}, note)
 
 
 def _needs_partitions_only(tree: exp.Select, partition_keys: Sequence[str], names: Sequence[str]) -> bool:

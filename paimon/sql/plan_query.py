@@ -15,6 +15,7 @@ from attrs import define, evolve, field, frozen
 from sqlglot import exp
 
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_mean
+from paimon.domain.extras import MissingExtra
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
 from paimon.operations.read.time_travel import PinnedTable
@@ -70,6 +71,33 @@ class _Relation:
     table: Table | None = None
     scan: Callable[[Sequence[str], Predicate | None, int | None], Scan | SystemScan] | None = None
     frame: pa.Table | None = None
+    adopted: QuerySource | None = None
+    origin: Table | SystemTable | None = None
+
+
+@frozen(eq=False)
+class ScanOrigin:
+    """What a source reads of a table; the query evaluates the condition again.
+
+    Parameters
+    ----------
+    table : Table or SystemTable
+        The table, with the dynamic options of the statement.
+    scan : Scan or SystemScan
+        The scan of the columns, pinned to its snapshot.
+    columns : tuple of str
+        The columns.
+    where : Predicate, optional
+        A condition that all rows that the query needs fulfil.
+    limit : int, optional
+        How many rows the query needs at most.
+    """
+
+    table: Table | SystemTable
+    scan: Scan | SystemScan
+    columns: tuple[str, ...]
+    where: Predicate | None = None
+    limit: int | None = None
 
 
 def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
@@ -128,22 +156,31 @@ def _open_source(
 ) -> tuple[QuerySource, str]:
     if relation.frame is not None:
         rows = relation.frame.select(list(columns))
-        return QuerySource(rows.schema, rows.to_reader), f"frame {relation.label}: {rows.num_rows} rows"
-    assert relation.scan is not None
+        note = f"frame {relation.label}: {rows.num_rows} rows"
+        return QuerySource(rows.schema, rows.to_reader, rows), note
+    if relation.adopted is not None:
+        return relation.adopted, f"frame {relation.label}\n  columns: {', '.join(columns)}"
+    assert relation.scan is not None and relation.origin is not None
     scan = relation.scan(columns, predicate, limit)
     system = f"system table {relation.label}\n  columns: {', '.join(columns)}"
     note = scan.explain() if isinstance(scan, Scan) else system
     if limit is not None:
         note += f"\n  limit:   {limit}"
-    return QuerySource(scan.arrow_schema, scan.to_batches), note
+    origin = ScanOrigin(relation.origin, scan, tuple(columns), predicate, limit)
+    return QuerySource(scan.arrow_schema, scan.to_batches, origin), note
 
 
 def _evaluate(session: Session, expressions: Sequence[str]) -> list[Any]:
-    """Compute constant expressions; an expression that fails has no value, and the query reports why."""
-    engine = query_engine(session)
+    """Compute constant expressions; an expression that fails has no value, and the query reports why.
+
+    The embedded engine computes them also for a session with another engine. Without it, they have no values.
+    """
+    engine = session.engine.queries
     try:
+        if engine is None:
+            return [None] * len(expressions)
         rows = engine.run(f"SELECT {', '.join(expressions)}", {}).read_all()
-    except InvalidRequest:
+    except (InvalidRequest, MissingExtra):
         return [None] * len(expressions)
     return [column[0].as_py() for column in rows.columns]
 
@@ -167,14 +204,14 @@ def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
 
 
 def query_engine(session: Session) -> Any:
-    """Return the query engine of the current catalog.
+    """Return the query engine of the session, or that of the current catalog.
 
     Raises
     ------
     Unsupported
         The engine of the catalog has none.
     """
-    engine = session.engine.queries
+    engine = session.queries or session.engine.queries
     if engine is None:
         raise Unsupported("SQL queries of this engine", hint="set the field queries of the Engine")
     return engine
@@ -215,14 +252,19 @@ class _Resolver:
 
         # An incremental read finds its range itself.
         scan = partial(_scan_pinned, opened, pin) if plain else opened.scan
-        return _Relation(name.text, tuple(first.arrow_schema.names), fields, opened if plain else None, scan)
+        table = opened if plain else None
+        return _Relation(name.text, tuple(first.arrow_schema.names), fields, table, scan, origin=opened)
 
     def _resolve_system_table(self, name: TableName, opened: SystemTable) -> _Relation:
         scan = opened.scan()
         fields = scan.fields if isinstance(scan, Scan) and opened.system_name != "binlog" else ()
-        return _Relation(name.text, tuple(scan.arrow_schema.names), fields, None, opened.scan)
+        return _Relation(name.text, tuple(scan.arrow_schema.names), fields, None, opened.scan, origin=opened)
 
     def _resolve_frame(self, name: str) -> _Relation:
+        adopted = query_engine(self.session).adopt(self.frames[name])
+        if adopted is not None:
+            _check_names(name, adopted.schema.names)
+            return _Relation(name, tuple(adopted.schema.names), adopted=adopted)
         if name not in self.converted:
             self.converted[name] = pa.concat_tables(
                 to_arrow_tables(self.frames[name], ()), promote_options="permissive"

@@ -6,12 +6,16 @@ Invariant: the rows of a query are computed when they are requested, from the sn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from paimon.notebook import NotebookDisplay, read_or_explain
 from paimon.rendering.text_table import ELLIPSIS, to_text_columns, to_text_lines
 from paimon.results import Results, first_rows
+
+if TYPE_CHECKING:
+    from paimon.sql.plan_query import PlannedQuery
 
 SHOWN_ROWS = 20
 
@@ -31,6 +35,8 @@ class SqlResult(NotebookDisplay, Results):
         The rows of a statement that has run.
     run : callable, optional
         Computes the rows of a query.
+    query : PlannedQuery, optional
+        The query, for an engine that has a form of results of its own.
     """
 
     def __init__(
@@ -39,11 +45,13 @@ class SqlResult(NotebookDisplay, Results):
         schema: pa.Schema,
         rows: pa.Table | None = None,
         run: Callable[[], pa.RecordBatchReader] | None = None,
+        query: PlannedQuery | None = None,
     ) -> None:
         self.statement = statement
         self._schema = schema
         self._rows = rows
         self._run = run
+        self.query = query
 
     @property
     def is_query(self) -> bool:

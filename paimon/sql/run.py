@@ -11,6 +11,7 @@ from typing import Any
 from attrs import fields, frozen
 
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
+from paimon.ports.queries import QueryEngine
 from paimon.sql.parse import ParsedStatement, parse_script
 from paimon.sql.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
 from paimon.sql.result import SqlResult
@@ -18,7 +19,7 @@ from paimon.sql.run_catalogs import CATALOG_RUNNERS
 from paimon.sql.run_rows import ROW_RUNNERS, find_changed_rows
 from paimon.sql.run_show import SHOW_RUNNERS
 from paimon.sql.run_tables import TABLE_RUNNERS
-from paimon.sql.session import DEFAULT_CATALOG, Connect, Session, SqlCatalog
+from paimon.sql.session import DEFAULT_CATALOG, Connect, QueryWriter, Session, SqlCatalog
 from paimon.sql.statement_run import StatementRun, report
 from paimon.sql.statements import CreateView, Delete, Explain, Query, Statement, TableName, Update
 
@@ -95,9 +96,29 @@ class SqlSession:
                 raise
 
 
-def open_session(catalog: SqlCatalog, connect: Connect | None) -> SqlSession:
-    """Return a new session whose current catalog is `paimon`, and whose current database is `default`."""
-    return SqlSession(Session({DEFAULT_CATALOG: catalog}, connect))
+def open_session(
+    catalog: SqlCatalog,
+    connect: Connect | None,
+    queries: QueryEngine | None = None,
+    write_query: QueryWriter | None = None,
+) -> SqlSession:
+    """Return a new session whose current catalog is `paimon`, and whose current database is `default`.
+
+    Parameters
+    ----------
+    catalog : SqlCatalog
+        The warehouse.
+    connect : callable or None
+        Opens a warehouse for CREATE CATALOG.
+    queries, write_query : QueryEngine, callable, optional
+        As in `Session`.
+
+    Returns
+    -------
+    SqlSession
+        The session.
+    """
+    return SqlSession(Session({DEFAULT_CATALOG: catalog}, connect, queries=queries, write_query=write_query))
 
 
 def run_statement(session: Session, parsed: ParsedStatement, frames: Frames) -> SqlResult:
@@ -139,7 +160,7 @@ def _run_query(run: StatementRun, query: Query) -> SqlResult:
     planned = plan_query(run.session, query, run.frames)
     engine = query_engine(run.session)
     schema = describe_query(run.session, planned)
-    return SqlResult(run.text, schema, run=lambda: engine.run(planned.sql, planned.sources))
+    return SqlResult(run.text, schema, run=lambda: engine.run(planned.sql, planned.sources), query=planned)
 
 
 def _create_view(run: StatementRun, statement: CreateView) -> SqlResult:

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.types.data_types import DataField
+from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType
 from paimon.sql.engine_types import to_engine_type
 from paimon.sql.keyed_changes import change_by_query
 from paimon.sql.plan_query import PlannedQuery, describe_query, plan_query, query_engine
@@ -54,10 +54,15 @@ def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
     """
     table = run.session.open_table(statement.name)
     rows = _CastRows.plan(run, table, statement)
-    if not statement.overwrite:
-        return _to_report(run, table.write(rows))
     # Without a static partition, the partitions of the rows are replaced, or the table as its options say.
-    return _to_report(run, table.overwrite(rows.open(), statement.partition or None))
+    replaced = (statement.partition or None) if statement.overwrite else None
+    if run.session.write_query is not None:
+        done = run.session.write_query(
+            table, rows.sql, rows.planned.sources, overwrite=statement.overwrite, partition=replaced
+        )
+    else:
+        done = table.overwrite(rows.open(), replaced) if statement.overwrite else table.write(rows)
+    return _to_report(run, done)
 
 
 @frozen(eq=False)
@@ -93,12 +98,15 @@ class _CastRows:
         """
         planned, engine = plan_query(run.session, statement.query, run.frames), query_engine(run.session)
         given = _select_columns(table, statement)
-        found = len(describe_query(run.session, planned).names)
-        if found != len(given):
-            message = f"INSERT INTO {table.name} needs {len(given)} columns, and the query has {found}."
+        found = describe_query(run.session, planned).types
+        if len(found) != len(given):
+            message = f"INSERT INTO {table.name} needs {len(given)} columns, and the query has {len(found)}."
             names = ", ".join(column.name for column in given)
             raise InvalidRequest(message, subject=table.name, hint=f"the columns are {names}")
-        casts = [f"CAST(c{i} AS {to_engine_type(c.type)}) AS {_quote(c.name)}" for i, c in enumerate(given)]
+        casts = [
+            f"CAST({_round(f'c{i}', kind, c.type)} AS {to_engine_type(c.type)}) AS {_quote(c.name)}"
+            for i, (c, kind) in enumerate(zip(given, found, strict=True))
+        ]
         static = statement.partition or {}
         fields = {column.name: column for column in table.table_schema.fields}
         casts += [
@@ -118,6 +126,16 @@ class _CastRows:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.open().__arrow_c_stream__(requested_schema)
+
+
+def _round(name: str, found: pa.DataType, wanted: DataType) -> str:
+    """Return a value that a cast to an integer does not have to round, because engines round differently."""
+    if isinstance(wanted, INTEGER_TYPES):
+        if pa.types.is_decimal(found):
+            return f"round({name}, 0)"
+        if pa.types.is_floating(found):
+            return f"round_even({name}, 0)"
+    return name
 
 
 def _select_columns(table: Table, statement: Insert) -> list[DataField]:

@@ -14,11 +14,13 @@ from attrs import define, evolve, field, frozen
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.types.data_types import DataField
 from paimon.ports.engine import Engine
+from paimon.ports.queries import QueryEngine, QuerySource
 from paimon.sql.statements import ObjectName, Query, TableName
 
 if TYPE_CHECKING:
     from paimon.system_table import SystemTable
     from paimon.table import Table
+    from paimon.table_write import WriteResult
 
 DEFAULT_CATALOG = "paimon"
 DEFAULT_DATABASE = "default"
@@ -102,6 +104,40 @@ class SqlCatalog(Protocol):
         """Register a table whose files exist."""
 
 
+class QueryWriter(Protocol):
+    """Writes the rows of a query with the workers of an engine, in one commit."""
+
+    def __call__(
+        self,
+        table: Table,
+        sql: str,
+        sources: Mapping[str, QuerySource],
+        *,
+        overwrite: bool,
+        partition: Mapping[str, object] | None,
+    ) -> WriteResult:
+        """Write the rows.
+
+        Parameters
+        ----------
+        table : Table
+            Where the rows go.
+        sql : str
+            A query in the dialect of the port, with the columns of the table by name.
+        sources : mapping of str to QuerySource
+            What the query reads.
+        overwrite : bool
+            Replace partitions by the rows.
+        partition : mapping of str to object or None
+            The partitions to replace, as in `Table.overwrite`.
+
+        Returns
+        -------
+        WriteResult
+            As `Table.write` returns it.
+        """
+
+
 @frozen
 class TablePlace:
     """A table by its full name.
@@ -157,6 +193,10 @@ class Session:
         The temporary views, by name in small letters.
     settings : dict of str to str
         What SET has set.
+    queries : QueryEngine, optional
+        Evaluates the queries of this session; by default the engine of the current catalog.
+    write_query : callable, optional
+        Writes the rows of a query with the workers of that engine; by default the rows pass through this process.
     """
 
     catalogs: dict[str, SqlCatalog]
@@ -165,6 +205,8 @@ class Session:
     database: str = DEFAULT_DATABASE
     views: dict[str, View] = field(factory=dict)
     settings: dict[str, str] = field(factory=dict)
+    queries: QueryEngine | None = None
+    write_query: QueryWriter | None = None
 
     @property
     def engine(self) -> Engine:

@@ -3,6 +3,8 @@
 statement ok            the statement runs
 statement error TEXT    it fails, and its message contains TEXT
 query [rowsort]         its rows follow after ----, values separated by a bar, NULL as NULL
+
+Each script runs twice: DuckDB evaluates its queries, or Spark. `$LAKE` is a directory for warehouses.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.sql_engines import ENGINES, open_engine
 
 import paimon
 
@@ -42,25 +45,27 @@ def format_rows(rows: pa.Table) -> list[str]:
     return [part for line in lines for part in line.split("\n")]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_has_its_results(path: Path, tmp_path: Path) -> None:
-    session = paimon.connect(tmp_path / "lake").sql_session()
+def test_a_script_has_its_results(path: Path, engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    session = open_engine(engine, tmp_path / "lake", request)
     records = read_records(path)
     assert len(records) > 3
-    for line, head, statement, expected in records:
+    for line, head, text, expected in records:
+        statement = text.replace("$LAKE", str(tmp_path))
         where = f"{path.name}:{line}: {statement}"
         if head == "statement ok":
-            session.sql(statement, **FRAMES).to_arrow()
+            session.sql(statement, **FRAMES)
         elif head.startswith("statement error "):
             wanted = head.removeprefix("statement error ")
             try:
-                session.sql(statement, **FRAMES).to_arrow()
+                session.sql(statement, **FRAMES)
             except paimon.PaimonError as error:
                 assert wanted.lower() in str(error).lower(), f"{where}\n{error}"
             else:
                 raise AssertionError(f"{where}\ndid not fail")
         else:
-            found = format_rows(session.sql(statement.replace("$LAKE", str(tmp_path)), **FRAMES).to_arrow())
+            found = format_rows(session.sql(statement, **FRAMES))
             if head == "query rowsort":
                 found, expected = sorted(found), sorted(expected)
             else:

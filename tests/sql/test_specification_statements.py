@@ -1,6 +1,7 @@
 """The statements that the documentation of Paimon prints, as printed, with the results that it prints.
 
 Only the path of the warehouse differs. `REFUSED` lists the statements that cannot run as printed, with the reason.
+All statements run twice: DuckDB evaluates their queries, or Spark.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.sql_engines import ENGINES, SqlEngine, open_engine
 
 import paimon
-from paimon.sql.run import SqlSession
 
 SPECIFICATION = """
 CREATE CATALOG my_catalog WITH (
@@ -278,52 +279,50 @@ REFUSED = {
 }
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> SqlSession:
-    return paimon.connect(tmp_path / "lake").sql_session()
+@pytest.fixture(params=ENGINES)
+def session(tmp_path: Path, request: pytest.FixtureRequest) -> SqlEngine:
+    return open_engine(request.param, tmp_path / "lake", request)
 
 
-def run(session: SqlSession, script: str, path: Path | None = None) -> list[list[dict[str, object]]]:
+def run(session: SqlEngine, script: str, path: Path | None = None) -> list[list[dict[str, object]]]:
     """The rows of the queries of a script."""
-    text = script.replace("/your/path", str(path))
-    results = [result for _, result in session.run_script(text)]
-    return [result.to_arrow().to_pylist() for result in results if result.is_query]
+    return [rows.to_pylist() for rows in session.run_queries(script.replace("/your/path", str(path)))]
 
 
-def test_the_specification(session: SqlSession, tmp_path: Path) -> None:
+def test_the_specification(session: SqlEngine, tmp_path: Path) -> None:
     run(session, SPECIFICATION, tmp_path / "warehouse")
-    assert session.sql("SELECT * FROM my_table").to_arrow().to_pylist() == [{"k": 1, "f0": 11, "f1": "111"}]
+    assert session.sql("SELECT * FROM my_table").to_pylist() == [{"k": 1, "f0": 11, "f1": "111"}]
     assert (tmp_path / "warehouse" / "default.db" / "my_table" / "snapshot" / "snapshot-1").exists()
     assert (tmp_path / "warehouse" / "default.db" / "part_t" / "dt=20240514" / "bucket-0").is_dir()
 
 
-def test_understand_files(session: SqlSession, tmp_path: Path) -> None:
+def test_understand_files(session: SqlEngine, tmp_path: Path) -> None:
     run(session, UNDERSTAND_FILES, tmp_path / "warehouse")
-    assert session.sql("SELECT * FROM T").to_arrow().num_rows == 10
+    assert session.sql("SELECT * FROM T").num_rows == 10
     run(session, "DELETE FROM T WHERE dt >= '20230503';")
-    rows = session.sql("SELECT * FROM T ORDER BY id").to_arrow().to_pylist()
+    rows = session.sql("SELECT * FROM T ORDER BY id").to_pylist()
     assert [tuple(row.values()) for row in rows] == [
         (1, 10001, "varchar00001", "20230501"),
         (2, 10002, "varchar00002", "20230502"),
     ]
     run(session, "CALL sys.compact('T');")
     run(session, "ALTER TABLE T SET ('full-compaction.delta-commits' = '1');")
-    kinds = session.sql("SELECT commit_kind FROM T$snapshots ORDER BY snapshot_id").to_arrow()["commit_kind"]
+    kinds = session.sql("SELECT commit_kind FROM T$snapshots ORDER BY snapshot_id")["commit_kind"]
     assert kinds.to_pylist()[-1] == "COMPACT"
-    assert session.sql("SELECT max(schema_id) AS id FROM T$schemas").to_arrow()["id"].to_pylist() == [1]
+    assert session.sql("SELECT max(schema_id) AS id FROM T$schemas")["id"].to_pylist() == [1]
 
 
-def test_the_walkthrough(session: SqlSession, tmp_path: Path) -> None:
+def test_the_walkthrough(session: SqlEngine, tmp_path: Path) -> None:
     run(session, LAYOUT, tmp_path / "warehouse")
     frame = [{"id": 1, "name": "a", "age": 20}]
     insert = "insert into layout.layout1 select id,name,age,'20241011' from input_source"
-    assert session.sql(insert, input_source=frame).to_arrow()["rows"].to_pylist() == [1]
+    assert session.sql(insert, input_source=frame)["rows"].to_pylist() == [1]
     session.sql("USE layout")
     for statement, message in REFUSED.items():
         with pytest.raises(paimon.PaimonError, match=message):
             session.sql(statement)
     run(session, "ALTER TABLE paimon_layout.layout.layout1 ADD (add_c string);")
-    assert session.sql("SELECT * FROM layout1").to_arrow().to_pylist() == [
+    assert session.sql("SELECT * FROM layout1").to_pylist() == [
         {"id": 1, "name": "a", "age": 20, "dt": "20241011", "add_c": None}
     ]
 
@@ -341,16 +340,11 @@ def test_the_walkthrough(session: SqlSession, tmp_path: Path) -> None:
     ],
     ids=["sequence groups", "aggregation in groups", "no default", "default", "aggregation", "sequence", "buckets"],
 )
-def test_primary_key_tables(session: SqlSession, script: str, expected: list[tuple[object, ...]]) -> None:
-    found = []
-    for _, result in session.run_script(script):
-        if result.is_query:
-            (row,) = result.to_arrow().to_pylist()
-            found.append(tuple(row.values()))
-    assert found == expected
+def test_primary_key_tables(session: SqlEngine, script: str, expected: list[tuple[object, ...]]) -> None:
+    assert [tuple(row.values()) for (row,) in run(session, script)] == expected
 
 
-def test_nested_tables(session: SqlSession) -> None:
+def test_nested_tables(session: SqlEngine) -> None:
     run(session, NESTED)
     session.sql("INSERT INTO orders VALUES (1, 'ann', 'street 1'); INSERT INTO sub_orders VALUES (1, 7, 'pen', 3)")
     run(session, WIDEN)

@@ -56,6 +56,10 @@ class DuckDBQueries:
         database.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL enable_external_access = false")
         return database
 
+    def adopt(self, data: Any) -> QuerySource | None:
+        """Return None: all data is read as Arrow batches; see `QueryEngine`."""
+        return None
+
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
         """Run one query; see `QueryEngine`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,6 +34,10 @@ class QueriesOnDemand:
         except ModuleNotFoundError as missing:
             raise missing_extra("A SQL query", "duckdb", "sql") from missing
         return DuckDBQueries(self.memory_bytes, self.threads)
+
+    def adopt(self, data: Any) -> QuerySource | None:
+        """Return None: the engine has no data of its own; see `QueryEngine`."""
+        return None
 
     def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
         """Run one query; see `QueryEngine`."""

@@ -1,0 +1,65 @@
+"""Spark as a query engine keeps the contract of the port."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.ports.queries import QueryEngine
+from paimon.spark.queries import SparkQueries
+from paimon.spark.sql_dialect import is_constant, translate_query
+from paimon.testing.contracts.queries import QueryEngineContract
+
+pytestmark = pytest.mark.spark
+
+
+class TestSpark(QueryEngineContract):
+    @pytest.fixture(autouse=True)
+    def use_session(self, spark: SparkSession) -> None:
+        self.session = spark
+
+    def make_engine(self) -> QueryEngine:
+        return SparkQueries(self.session)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('SELECT a FROM "x"', "SELECT a FROM `v` AS `x`"),
+        ("SELECT MAP {'k': 1} AS m", "SELECT map('k', 1) AS m"),
+        ("SELECT * FROM (VALUES (1, 'b')) AS r", "SELECT * FROM VALUES (1, 'b') AS r(col0, col1)"),
+        ("SELECT 'a\\b' LIKE 'a\\b' AS y", "SELECT 'a\\\\b' LIKE 'a\\\\\\\\b' AS y"),
+        ("SELECT CAST('1:02:03' AS TIME) AS t", "SELECT CAST('1:02:03' AS TIME) AS t"),
+        ("SELECT i FROM range(3) AS r(i)", "SELECT i FROM (SELECT id AS range FROM range(0, 3)) AS r(i)"),
+        ("SELECT week(DATE '2026-01-01') AS w", "SELECT weekofyear(CAST('2026-01-01' AS DATE)) AS w"),
+        ("SELECT regexp_replace('aa', 'a', 'b', 'g') AS r", "SELECT regexp_replace('aa', 'a', 'b') AS r"),
+        ("SELECT 1 AS a /* + hint */", "SELECT 1 AS a"),
+    ],
+)
+def test_a_query_is_written_as_spark_has_it(query: str, expected: str) -> None:
+    assert translate_query(query, {"x": "v"}) == expected
+
+
+def test_what_has_another_meaning_is_refused() -> None:
+    with pytest.raises(Unsupported, match="first match"):
+        translate_query("SELECT regexp_replace('aa', 'a', 'b') AS r", {})
+    with pytest.raises(Unsupported, match="DISTINCT ON"):
+        translate_query("SELECT DISTINCT ON (a) * FROM x", {"x": "v"})
+    for table in ("parquet.`/tmp/x`".replace("`", '"'), "y", "read_csv('a')", "other.x"):
+        with pytest.raises(InvalidRequest, match="does not exist"):
+            translate_query(f"SELECT * FROM {table}", {"x": "v"})
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT CAST(a AS INT) FROM (SELECT * FROM (VALUES (1)) AS v(a)) AS q", True),
+        ("SELECT upper('a') AS a", True),
+        ("SELECT * FROM range(10)", False),
+        ("SELECT unnest([1, 2]) AS a", False),
+        ("SELECT a FROM x", False),
+    ],
+)
+def test_rows_that_a_query_writes_out_are_known(query: str, expected: bool) -> None:
+    assert is_constant(query) is expected

@@ -1,0 +1,161 @@
+"""`paimon.spark.connect`: lazy frames, distributed inserts, the settings of sessions, types and bad input."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import paimon
+import paimon.spark
+from paimon.spark import SparkCatalog
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def session(spark: SparkSession, tmp_path: Path) -> SparkCatalog:
+    made = paimon.spark.connect(spark, tmp_path / "lake")
+    made.sql("CREATE TABLE t (id BIGINT, word STRING); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    return made
+
+
+def test_a_query_is_a_lazy_frame_of_its_snapshot(session: SparkCatalog, spark: SparkSession) -> None:
+    frame = session.sql("SELECT word, count(*) AS n FROM t WHERE id > 1 GROUP BY word ORDER BY word")
+    audit = session.sql("SELECT id FROM t$audit_log ORDER BY id")
+    session.sql("INSERT INTO t VALUES (4, 'd')")
+    assert [tuple(row) for row in frame.collect()] == [("b", 1), ("c", 1)]
+    assert frame.where("word = 'c'").count() == 1
+    assert [row.id for row in audit.collect()] == [1, 2, 3]
+    assert session.sql("SELECT count(word) AS n FROM t").first().n == 4
+    assert not [table.name for table in spark.catalog.listTables() if table.name.startswith("paimon_query")]
+
+
+def test_frames_of_spark_are_tables(session: SparkCatalog, spark: SparkSession) -> None:
+    frame = spark.range(0, 100, numPartitions=4).selectExpr("id", "CAST(id AS STRING) AS word")
+    joined = session.sql("SELECT f.word FROM f JOIN t ON t.id = f.id ORDER BY f.word", f=frame)
+    assert [row.word for row in joined.collect()] == ["1", "2", "3"]
+    (done,) = session.sql("INSERT INTO t SELECT id + 10 AS id, word FROM f WHERE id >= 50", f=frame).collect()
+    assert (done.rows, done.snapshot) == (50, 2)
+    assert len(session.catalog.table("default.t").scan(snapshot=2).plan().splits) > 0
+    again = session.sql("INSERT INTO t SELECT t.id, upper(a.word) FROM t JOIN arrow AS a ON t.id = a.id",
+                        arrow=pa.table({"id": [1, 1], "word": ["x", "y"]}))  # fmt: skip
+    assert again.first().rows == 2
+
+
+def test_tasks_write_the_rows_of_an_insert(session: SparkCatalog, spark: SparkSession) -> None:
+    frame = spark.range(0, 40, numPartitions=4)
+    session.sql("CREATE TABLE made AS SELECT id, id % 3 AS part FROM f", f=frame)
+    assert session.sql("SELECT count(*) AS n FROM made$files").first().n == 4
+    keyed = "CREATE TABLE k (id BIGINT PRIMARY KEY NOT ENFORCED, n INT) WITH ('bucket' = '2')"
+    session.sql(f"{keyed}; INSERT INTO k SELECT id % 10, id FROM made WHERE id < 10")
+    assert session.sql("SELECT sum(n) AS s, count(*) AS c FROM k WHERE id > 0").first().asDict() == {"s": 45, "c": 9}
+
+
+def test_an_overwrite_replaces_partitions(session: SparkCatalog) -> None:
+    session.sql("CREATE TABLE p (id BIGINT, day STRING) PARTITIONED BY (day)")
+    session.sql("INSERT INTO p VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    session.sql("INSERT OVERWRITE p PARTITION (day = 'a') SELECT id FROM t WHERE id > 2")
+    session.sql("INSERT OVERWRITE p SELECT id * 10, 'b' FROM t WHERE id = 2")
+    rows = session.sql("SELECT * FROM p ORDER BY day").collect()
+    assert [tuple(row) for row in rows] == [(3, "a"), (20, "b"), (3, "c")]
+    session.sql("INSERT OVERWRITE p PARTITION (day = 'a') SELECT id FROM t WHERE id > 99")
+    assert session.sql("SELECT count(id) AS n FROM p WHERE day = 'a'").first().n == 0
+
+
+@pytest.fixture
+def settings(spark: SparkSession) -> Iterator[dict[str, str]]:
+    """Unusual settings of the session, which are restored."""
+    chosen = {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.ansi.enabled": "false",
+              "spark.sql.caseSensitive": "true", "spark.sql.timestampType": "TIMESTAMP_NTZ"}  # fmt: skip
+    before = {key: spark.conf.get(key) for key in chosen}
+    for key, value in chosen.items():
+        spark.conf.set(key, value)
+    yield chosen
+    for key, earlier in before.items():
+        spark.conf.set(key, earlier or "")
+
+
+def test_settings_of_the_session_do_not_change_the_meaning(
+    tmp_path: Path, spark: SparkSession, settings: dict[str, str]
+) -> None:
+    session = paimon.spark.connect(spark, tmp_path)
+    query = """SELECT CAST('2026-01-01 00:00:00+00' AS TIMESTAMPTZ) = TIMESTAMP '2026-01-01 00:00:00' AS same,
+        A AS a, '${spark.app.name}' AS text, TIMESTAMP '2026-01-01 00:00:00' AS t FROM (VALUES (1)) AS v(a)"""
+    (row,) = session.sql(query).collect()
+    assert row.asDict() == {"same": True, "a": 1, "text": "${spark.app.name}", "t": datetime.datetime(2026, 1, 1)}
+    session.sql("CREATE TABLE z (n TINYINT, t TIMESTAMP_LTZ(6)); INSERT INTO z VALUES (1, '2026-01-01 00:00:00')")
+    with pytest.raises(paimon.InvalidRequest, match="300"):
+        session.sql("INSERT INTO z (n) VALUES (300)")
+    assert str(session.catalog.table("default.z").scan().to_arrow()["t"][0]) == "2026-01-01 00:00:00+00:00"
+    assert {key: spark.conf.get(key) for key in settings} == settings
+
+
+EVERY_TYPE = """CREATE TABLE y (a TINYINT, b SMALLINT, c FLOAT, d DECIMAL(10, 2), e BOOLEAN, f CHAR(3), g BYTES,
+    h DATE, i TIME(3), j TIMESTAMP(0), k TIMESTAMP(3), l TIMESTAMP(6), n TIMESTAMP_LTZ(3),
+    o ARRAY<INT>, p MAP<STRING, INT>, q MULTISET<STRING>, r ROW<x INT, y STRING>);
+    INSERT INTO y VALUES (1.5, 2, 1.5, '3.456', true, 'abc', 'xy', '2026-01-01', '10:11:12.123',
+    '2026-01-01 10:11:12.5', '2026-01-01 10:11:12.1239', '2026-01-01 10:11:12.123456',
+    '2026-01-01 10:11:12+02:00', [1, NULL], MAP {'a': 1}, MAP {'z': 2}, {'x': 1, 'y': 'q'})"""
+
+
+def test_every_type_is_inserted_as_embedded(session: SparkCatalog, tmp_path: Path) -> None:
+    embedded = paimon.connect(tmp_path / "other")
+    embedded.sql(EVERY_TYPE)
+    session.sql(EVERY_TYPE)
+    expected = embedded.table("default.y").scan().to_arrow()
+    assert session.catalog.table("default.y").scan().to_arrow() == expected
+    session.sql("INSERT INTO y SELECT * FROM y")  # written by tasks
+    assert session.catalog.table("default.y").scan().to_arrow() == pa.concat_tables([expected, expected])
+    (row,) = session.sql("SELECT DISTINCT a, d, g, i, k, n, o FROM y").collect()
+    assert (row.a, row.d, row.g, row.i, row.o) == (
+        2,
+        Decimal("3.46"),
+        b"xy",
+        datetime.time(10, 11, 12, 123000),
+        [1, None],
+    )
+
+
+ERRORS = {
+    "SELECT wrod FROM t": "Column 'wrod' does not exist in this part of the query. Did you mean 'word'",
+    "SELECT * FROM tt": "Table 'tt' does not exist. Did you mean 't'",
+    "SELECT uper(word) FROM t": "Function with name uper does not exist. Did you mean 'upper'",
+    "SELECT id word text FROM t": "line 1, column 16: unexpected 'text'",
+    "SELECT id, count(*) FROM t": "The query failed",
+    "INSERT INTO t SELECT word, word FROM t": "The query failed: Could not convert a value: The value 'a'",
+    "INSERT INTO t SELECT id, word FROM t UNION ALL SELECT 1": "The query failed: UNION",
+    "EXPLAIN SELECT nope FROM t": "Column 'nope' does not exist",
+    "UPDATE t SET word = (SELECT word FROM t) WHERE id = 1": "more than one row",
+}
+
+
+@pytest.mark.parametrize("statement", ERRORS)
+def test_errors_are_those_of_the_library(
+    session: SparkCatalog, statement: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(paimon.PaimonError) as caught:
+        session.sql(statement)
+    assert ERRORS[statement] in str(caught.value)
+    assert "SQLQueryContextLogger" not in capfd.readouterr().err
+    assert session.sql("SELECT max(snapshot_id) AS n FROM t$snapshots").first().n == 1
+
+
+def test_explain_shows_scans_and_the_plan_of_spark(session: SparkCatalog) -> None:
+    lines = [row.plan for row in session.sql("EXPLAIN SELECT word FROM t WHERE id = 2").collect()]
+    assert lines[1] == "scan of default.t at snapshot 1, schema 0"
+    assert "== Physical Plan ==" in lines
+
+
+def test_connections_that_cannot_work_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(paimon.Unsupported, match="Spark Connect"):
+        paimon.spark.connect(object(), tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(paimon.InvalidRequest, match="no options here"):
+        paimon.spark.connect(spark, paimon.connect(tmp_path), threads=1)
+    with pytest.raises(paimon.InvalidRequest, match="no statement"):
+        paimon.spark.connect(spark, paimon.connect(tmp_path)).sql(" ")
