@@ -5,10 +5,10 @@ from __future__ import annotations
 from paimon.procedures.registry import PROCEDURES, TABLE
 from reference_generator.markdown import code, page, paragraph, sentence, table
 
-_INTRODUCTION = """`Catalog.sql`, `SqlSession.sql` and `paimon sql` run these statements. Keywords may be in upper or
-lower case. Names may be in back quotes or in double quotes, texts are in single quotes. `--` and `/* */` are comments.
-A name has one to three parts: `table`, `database.table`, `catalog.database.table`. [Use SQL](../how-to/sql.md) shows
-examples."""
+_INTRODUCTION = """`Catalog.sql`, `SqlSession.sql`, `paimon.spark.connect(…).sql` and `paimon sql` run these statements.
+Keywords may be in upper or lower case. Names may be in back quotes or in double quotes, texts are in single quotes.
+`--` and `/* */` are comments. A name has one to three parts: `table`, `database.table`, `catalog.database.table`.
+[Use SQL](../how-to/sql.md) shows examples."""
 
 STATEMENTS: dict[str, list[tuple[str, str]]] = {
     "Catalogs, databases and settings": [
@@ -55,7 +55,8 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
          "`[AND condition]`: `WHEN MATCHED THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE`, "
          "`WHEN NOT MATCHED [BY TARGET] THEN INSERT * | INSERT (columns) VALUES (expressions)`, "
          "`WHEN NOT MATCHED BY SOURCE THEN UPDATE SET … | DELETE`."),
-        ("EXPLAIN [PLAN FOR] statement", "The scans with their columns, conditions and limits, and DuckDB's plan."),
+        ("EXPLAIN [PLAN FOR] statement",
+         "The scans with their columns, conditions and limits, and the plan of the engine."),
     ],
     "Queries": [
         ("SELECT … · VALUES … · WITH … · FROM …", "DuckDB's dialect and functions."),
@@ -79,6 +80,32 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
 """Statements and their notes by section."""
 
 
+_ON_SPARK = """`paimon.spark.connect(spark, warehouse).sql(text)` runs the same statements. Queries are written in
+DuckDB's dialect, translated, and evaluated by Spark. A function that Spark lacks is refused by name. These parts have
+other results:"""
+SPARK_DIFFERENCES: list[tuple[str, str, str]] = [
+    ("CAST of a fraction to an integer type in a query", "rounds", "truncates; write `CAST(round(x) AS INT)`. "
+     "`INSERT` rounds on both."),
+    ("CAST of the text `'1.5'` to an integer type", "rounds", "fails"),
+    ("CAST of text to `BLOB`", "ASCII, and `\\x41` for other bytes", "the bytes of the text in UTF-8"),
+    ("CAST of structs and lists to text", "`{'a': 1}`", "`{1}`"),
+    ("division of an integer by zero with `/`", "infinity", "fails"),
+    ("large and small numbers of type `DOUBLE` as text", "`1e+20`", "`1.0E20`"),
+    ("`TIMESTAMP(7)` to `TIMESTAMP(9)`", "nanoseconds", "microseconds"),
+    ("a date plus an interval of days", "`TIMESTAMP`", "`DATE`"),
+    ("names of columns without an alias", "`count_star()`", "`count(1)`"),
+    ("`regexp_replace` without the option `'g'`, `format`, `strftime` with `%j`", "supported", "refused"),
+    ("`*` with `QUALIFY` or `DISTINCT ON`, `* REPLACE`, list comprehensions, negative list positions",
+     "supported", "refused"),
+    ("`substr` from position 0, `left` and `right` with negative lengths", "count from the other end", "do not"),
+    ("`round` of `DOUBLE` where the digit after is 5", "the nearest value in binary", "away from zero in decimal"),
+    ("`element_at` of a map", "a list", "the value; write `map[key]`"),
+    ("`upper` of letters that become two, `hash`, `typeof`", "as DuckDB defines them", "as Spark defines them"),
+    ("an error while rows are read", "an error of this library", "an exception of Spark, because the frame is lazy"),
+]  # fmt: skip
+"""Parts of queries with another result on Spark: the part, the result in DuckDB, and that on Spark."""
+
+
 def generate_page() -> str:
     """Return the page."""
     parts = []
@@ -89,6 +116,9 @@ def generate_page() -> str:
     parts += [
         "Optional parameters are in brackets. A time is a timestamp, or an age such as `'7 d'`.",
         table(("Procedure", "Parameters", "Effect"), listed),
+        "## On Spark",
+        _ON_SPARK,
+        table(("Part", "DuckDB", "Spark"), SPARK_DIFFERENCES),
         "## Not supported",
         paragraph(
             "`CREATE OR REPLACE TABLE`, `CREATE TEMPORARY TABLE`, `ANALYZE`, grants and transactions are "

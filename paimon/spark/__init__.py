@@ -7,6 +7,7 @@
     paimon.spark.write(df, "lake/shop.db/orders")                 # rows are routed to their bucket; one atomic commit
     paimon.spark.compact("lake/shop.db/orders", full=True)        # one task per bucket; one atomic commit
     paimon.spark.rescale("lake/shop.db/orders", buckets=8)        # one task per source bucket, one shuffle, one commit
+    paimon.spark.connect(spark, "lake").sql("SELECT …")           # SQL statements; queries become data frames
 
 `spark.read.format("paimon")` and `df.write.format("paimon")` work too.
 
@@ -15,6 +16,7 @@ embedded.
 """
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from paimon.domain.extras import is_optional, missing_extra
 
@@ -22,7 +24,6 @@ try:
     if find_spec("pandas") is None:  # Spark needs it as soon as it exchanges rows
         raise missing_extra("paimon.spark", "pandas", "spark")
     from paimon.spark.compact import compact
-    from paimon.spark.connect import SparkCatalog, connect
     from paimon.spark.read import read
     from paimon.spark.rescale import rescale
     from paimon.spark.session import register, session
@@ -32,4 +33,15 @@ except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoun
         raise
     raise missing_extra("paimon.spark", missing.name, "spark") from missing
 
+if TYPE_CHECKING:
+    from paimon.spark.sql_catalog import SparkCatalog, connect
+
 __all__ = ["SparkCatalog", "compact", "connect", "read", "register", "rescale", "session", "write"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("SparkCatalog", "connect"):  # loaded on first use: the tasks of reads and writes need no SQL
+        from paimon.spark import sql_catalog
+
+        return getattr(sql_catalog, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -34,6 +34,7 @@ PINNED = "pinned"
 """Option of `paimon.spark.read`: the snapshot and the schema that all uses of the data frame read."""
 
 _WAREHOUSE = "warehouse"
+_MEMORY = "memory:"
 _TIME_TRAVEL_OPTIONS = {
     "snapshot": "scan.snapshot-id",
     "tag": "scan.tag-name",
@@ -205,6 +206,19 @@ def _find_recipe(engine: Engine) -> tuple[str, Mapping[str, object], Mapping[str
         raise Unsupported("reading in Spark through an engine of your own", hint=hint)
     location, storage, catalog, roots = engine.recipe[1]
     return location, storage, catalog, roots
+
+
+def check_shared_storage(table: Table | SystemTable) -> None:
+    """Refuse a table in the memory of one process: tasks of Spark are other processes, and would lose its files.
+
+    Raises
+    ------
+    Unsupported
+        The location begins with ``memory:``.
+    """
+    location = table.definition.location
+    if location.startswith(_MEMORY):
+        raise Unsupported(f"{location!r} on Spark, whose tasks are other processes", hint="use a directory or a store")
 
 
 def _check_names(given: Mapping[str, str]) -> None:

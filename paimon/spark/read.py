@@ -16,7 +16,7 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.engines import open_table
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
-from paimon.spark.options import PINNED, to_source_options
+from paimon.spark.options import PINNED, check_shared_storage, to_source_options
 from paimon.spark.session import register
 from paimon.spark.types import to_spark_schema
 from paimon.system_table import SystemScan, SystemTable
@@ -104,6 +104,7 @@ def read_scan(spark: SparkSession, table: Table | SystemTable, scan: Scan) -> Da
 def _load(
     spark: SparkSession, table: Table | SystemTable, scan: Scan | SystemScan, state: Mapping[str, str]
 ) -> DataFrame:
+    check_shared_storage(table)
     options = {**to_source_options(table), **state}
     source = spark.read.format("paimon").schema(to_spark_schema(scan.arrow_schema)).options(**options)
     return source.load(_path(table))

@@ -11,14 +11,14 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
 
 from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.spark.sql_functions import FUNCTIONS, TYPE
 
 _READ = "duckdb"
-_TYPE = exp.DataType.Type
-_TIMESTAMPS = (_TYPE.TIMESTAMP_S, _TYPE.TIMESTAMP_MS, _TYPE.TIMESTAMP_NS)
-_ROUNDED_TIMES = {_TYPE.TIMESTAMP_S: ("SECOND", "0.5"), _TYPE.TIMESTAMP_MS: ("MILLISECOND", "0.0005")}
-_FUNCTIONS = {"row": "struct", "round_even": "bround"}
+_TIMESTAMPS = (TYPE.TIMESTAMP_S, TYPE.TIMESTAMP_MS, TYPE.TIMESTAMP_NS)
+_ROUNDED_TIMES = {TYPE.TIMESTAMP_S: ("SECOND", "0.5"), TYPE.TIMESTAMP_MS: ("MILLISECOND", "0.0005")}
 _RANGE = "range"
 
 
@@ -30,7 +30,7 @@ class PaimonSparkDialect(Spark):
 
         TYPE_MAPPING = {  # noqa: RUF012  (an attribute of the parent class)
             **Spark.Generator.TYPE_MAPPING,
-            _TYPE.TIME: "TIME",
+            TYPE.TIME: "TIME",
             **dict.fromkeys(_TIMESTAMPS, "TIMESTAMP_NTZ"),
         }
 
@@ -65,11 +65,27 @@ def translate_query(sql: str, views: Mapping[str, str]) -> str:
 
 
 def parse_for_spark(sql: str) -> exp.Expression:
-    """Parse a query of DuckDB's dialect, and write its parts as Spark has them."""
-    tree = sqlglot.parse_one(sql, dialect=_READ)
-    adapt: Callable[[exp.Expression], exp.Expression] = _adapt_node
-    adapted: exp.Expression = tree.transform(adapt, copy=False)
-    return adapted
+    """Parse a query of DuckDB's dialect, and write its parts as Spark has them.
+
+    Raises
+    ------
+    InvalidRequest
+        The text is not a query.
+    """
+    try:
+        tree: exp.Expression = sqlglot.parse_one(sql, dialect=_READ)
+    except SqlglotError as error:
+        raise InvalidRequest(f"The query failed: {sql!r} cannot be parsed.", subject="query") from error
+    for node in reversed(list(tree.dfs())):  # the parts of a node before the node
+        adapt = _ADAPTERS.get(type(node))
+        written = node if adapt is None else adapt(node)
+        if written is node:
+            continue
+        if node is tree:
+            tree = written
+        else:
+            node.replace(written)
+    return tree
 
 
 def is_constant(sql: str) -> bool:
@@ -98,38 +114,16 @@ def _is_made_here(node: exp.Table, common: set[str]) -> bool:
     return isinstance(node.this, exp.Identifier) and not node.db and node.name.lower() in common
 
 
-def _adapt_node(node: exp.Expression) -> exp.Expression:
-    adapt = _ADAPTERS.get(type(node))
-    return node if adapt is None else adapt(node)
-
-
-def _adapt_map(node: exp.ToMap) -> exp.Expression:
-    """Write ``MAP {key: value}`` as a call."""
-    if not isinstance(node.this, exp.Struct):
-        return node
-    parts = [part for pair in node.this.expressions for part in (_to_key(pair.this), pair.expression)]
-    return exp.Anonymous(this="map", expressions=parts)
-
-
-def _to_key(key: exp.Expression) -> exp.Expression:
-    return exp.column(key) if isinstance(key, exp.Identifier) else key
-
-
-def _adapt_call(node: exp.Anonymous) -> exp.Expression:
-    name = _FUNCTIONS.get(node.name.lower())
-    return node if name is None else exp.Anonymous(this=name, expressions=node.expressions)
-
-
 def _adapt_cast(node: exp.Cast) -> exp.Expression:
     """Round times as a cast of DuckDB does; Spark has one precision."""
     rounding = _ROUNDED_TIMES.get(node.to.this)
     if rounding is None:
         return node
     unit, half = rounding
-    time = exp.cast(node.this, _TYPE.TIMESTAMPNTZ)
+    time = exp.cast(node.this, TYPE.TIMESTAMPNTZ)
     moved = exp.Add(this=time, expression=exp.Interval(this=exp.Literal.string(half), unit=exp.var("SECOND")))
     truncated = exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(unit), moved])
-    return exp.cast(truncated, _TYPE.TIMESTAMPNTZ)
+    return exp.cast(truncated, TYPE.TIMESTAMPNTZ)
 
 
 def _adapt_values(node: exp.Values) -> exp.Expression:
@@ -160,7 +154,7 @@ def _adapt_table(node: exp.Table) -> exp.Expression:
 
 def _adapt_type(node: exp.DataType) -> exp.Expression:
     """Leave out the length of arrays, which the write checks."""
-    if node.this == _TYPE.ARRAY and node.args.get("values"):
+    if node.this == TYPE.ARRAY and node.args.get("values"):
         node.set("values", None)
     return node
 
@@ -173,18 +167,6 @@ def _adapt_subquery(node: exp.Subquery) -> exp.Expression:
         return node
     call = exp.Anonymous(this="inline", expressions=[rows.this])
     return exp.Lateral(this=call, alias=node.args["alias"])
-
-
-def _adapt_week(node: exp.Week) -> exp.Expression:
-    return exp.Anonymous(this="weekofyear", expressions=[node.this])
-
-
-def _adapt_replacement(node: exp.RegexpReplace) -> exp.Expression:
-    """Leave out the option ``g``: Spark replaces all matches, and cannot replace the first one only."""
-    options = node.args.get("modifiers")
-    if not isinstance(options, exp.Literal) or options.name != "g":
-        raise Unsupported("regexp_replace of the first match on Spark", hint="write regexp_replace(…, …, …, 'g')")
-    return exp.Anonymous(this="regexp_replace", expressions=[node.this, node.expression, node.args["replacement"]])
 
 
 def _adapt_like(node: Any) -> exp.Expression:
@@ -214,8 +196,7 @@ def _adapt_select(node: exp.Select) -> exp.Expression:
 
 
 _ADAPTERS: Mapping[type[exp.Expression], Callable[[Any], exp.Expression]] = {
-    exp.ToMap: _adapt_map,
-    exp.Anonymous: _adapt_call,
+    **FUNCTIONS,
     exp.Cast: _adapt_cast,
     exp.Values: _adapt_values,
     exp.Table: _adapt_table,
@@ -224,7 +205,5 @@ _ADAPTERS: Mapping[type[exp.Expression], Callable[[Any], exp.Expression]] = {
     exp.Like: _adapt_like,
     exp.ILike: _adapt_like,
     exp.Select: _adapt_select,
-    exp.RegexpReplace: _adapt_replacement,
-    exp.Week: _adapt_week,
 }
 """How nodes are written for Spark where sqlglot's own translation fails or changes the meaning."""

@@ -27,6 +27,7 @@ from paimon.operations.write.postponed import read_bucket_counts
 from paimon.operations.write.route_dynamic import TaskRouter
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.message_tasks import WriteTask, run_message_tasks
+from paimon.spark.options import check_shared_storage
 from paimon.spark.session import register
 from paimon.spark.writer import check_columns, write_rows
 from paimon.table import Table
@@ -112,6 +113,8 @@ def open_target(table: Table | str, options: Mapping[str, object] | None) -> Tab
     ------
     InvalidRequest
         The table is a system table.
+    Unsupported
+        The table lies in the memory of this process.
     """
     opened = table.with_options(options or {}) if isinstance(table, Table) else open_table(table, options)
     if not isinstance(opened, Table):
@@ -120,6 +123,7 @@ def open_target(table: Table | str, options: Mapping[str, object] | None) -> Tab
             subject=opened.name,
             hint="leave out the $ part",
         )
+    check_shared_storage(opened)
     return opened
 
 

@@ -34,6 +34,7 @@ NOT_RUN = {
     ("run-on-spark", "read and write"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "data source"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "stream"): "needs a Spark session; tests/spark covers the calls",
+    ("sql", "SQL on Spark"): "needs a Spark session; tests/spark and tests/sql cover the calls",
     ("test-with-the-kit", "stress a store"): "takes minutes; tests/stress/test_concurrent_processes.py runs it",
     ("test-with-the-kit", "stress tests of the project"): "takes minutes to hours",
     ("test-with-the-kit", "simulate many seeds"): "takes hours; tests/simulation runs a share",

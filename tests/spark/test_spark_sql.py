@@ -157,5 +157,10 @@ def test_connections_that_cannot_work_are_refused(spark: SparkSession, tmp_path:
         paimon.spark.connect(object(), tmp_path)  # type: ignore[arg-type]
     with pytest.raises(paimon.InvalidRequest, match="no options here"):
         paimon.spark.connect(spark, paimon.connect(tmp_path), threads=1)
+    memory = paimon.spark.connect(spark, "memory://spark-sql")
+    memory.sql("CREATE TABLE t (id BIGINT); INSERT INTO t VALUES (1)")
+    for statement in ("SELECT * FROM t", "INSERT INTO t SELECT id + 1 FROM f"):
+        with pytest.raises(paimon.Unsupported, match="other processes"):
+            memory.sql(statement, f=pa.table({"id": [1]}))
     with pytest.raises(paimon.InvalidRequest, match="no statement"):
         paimon.spark.connect(spark, paimon.connect(tmp_path)).sql(" ")

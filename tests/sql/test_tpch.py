@@ -1,5 +1,7 @@
 """The 22 queries of TPC-H over tables of Paimon return what DuckDB returns over the plain Parquet files.
 
+Spark evaluates some of them here, and all 22 in the test that is marked long.
+
 The tables have primary keys and several runs, `orders` has partitions, and `lineitem` has deletion vectors. The scale
 is tiny; `PAIMON_TPCH_SCALE` sets another one.
 """
@@ -10,9 +12,10 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -21,6 +24,9 @@ import pytest
 import paimon
 from paimon.sql.lexer import split_statements
 from paimon.sql.run import SqlSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCALE = os.environ.get("PAIMON_TPCH_SCALE", "0.002")
 QUERIES = [
@@ -98,6 +104,37 @@ def compare_all(session: SqlSession, plain: duckdb.DuckDBPyConnection) -> int:
 def test_queries_return_the_same_rows(session: SqlSession, plain: duckdb.DuckDBPyConnection) -> None:
     assert len(QUERIES) == 22
     assert compare_all(session, plain) > 100
+
+
+QUICK_ON_SPARK = (1, 6, 13, 15, 22)
+"""A grouped scan, pushed conditions, an outer join, a common table expression, and subqueries."""
+
+
+def compare_on_spark(
+    spark: SparkSession, session: SqlSession, plain: duckdb.DuckDBPyConnection, numbers: Sequence[int]
+) -> None:
+    from paimon.spark import connect
+
+    on_spark = connect(spark, session.state.catalogs["paimon"])
+    on_spark.sql("USE tpch")
+    for number in numbers:
+        query = QUERIES[number - 1]
+        assert_same_rows(on_spark.sql(query).toArrow(), plain.sql(query).to_arrow_table(), query)
+
+
+@pytest.mark.spark
+def test_spark_returns_the_same_rows(
+    spark: SparkSession, session: SqlSession, plain: duckdb.DuckDBPyConnection
+) -> None:
+    compare_on_spark(spark, session, plain, QUICK_ON_SPARK)
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_spark_returns_the_same_rows_of_all_queries(
+    spark: SparkSession, session: SqlSession, plain: duckdb.DuckDBPyConnection
+) -> None:
+    compare_on_spark(spark, session, plain, range(1, 23))
 
 
 MERGE = """
