@@ -84,9 +84,9 @@ _ON_SPARK = """`paimon.spark.connect(spark, warehouse).sql(text)` runs the same 
 DuckDB's dialect, translated, and evaluated by Spark. A function that Spark lacks is refused by name. These parts have
 other results:"""
 SPARK_DIFFERENCES: list[tuple[str, str, str]] = [
-    ("CAST of a fraction to an integer type in a query", "rounds", "truncates; write `CAST(round(x) AS INT)`. "
-     "`INSERT` rounds on both."),
-    ("CAST of the text `'1.5'` to an integer type", "rounds", "fails"),
+    ("CAST of a `DOUBLE` such as 2.5 to an integer type", "2: to the even number",
+     "3: away from zero; `INSERT` makes 2 on both"),
+    ("CAST of a list of fractions to a list of integers", "rounds", "truncates"),
     ("CAST of text to `BLOB`", "ASCII, and `\\x41` for other bytes", "the bytes of the text in UTF-8"),
     ("CAST of structs and lists to text", "`{'a': 1}`", "`{1}`"),
     ("division of an integer by zero with `/`", "infinity", "fails"),

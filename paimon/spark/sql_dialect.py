@@ -19,6 +19,10 @@ from paimon.spark.sql_functions import FUNCTIONS, TYPE
 _READ = "duckdb"
 _TIMESTAMPS = (TYPE.TIMESTAMP_S, TYPE.TIMESTAMP_MS, TYPE.TIMESTAMP_NS)
 _ROUNDED_TIMES = {TYPE.TIMESTAMP_S: ("SECOND", "0.5"), TYPE.TIMESTAMP_MS: ("MILLISECOND", "0.0005")}
+_INTEGERS = (TYPE.TINYINT, TYPE.SMALLINT, TYPE.INT, TYPE.BIGINT)
+_WHOLE_NUMBERS = (exp.Count, exp.Length, exp.IntDiv, exp.Null, exp.Boolean)
+"""Nodes whose values have no fraction."""
+_ROUNDED = "paimon_rounded"
 _RANGE = "range"
 
 
@@ -115,7 +119,9 @@ def _is_made_here(node: exp.Table, common: set[str]) -> bool:
 
 
 def _adapt_cast(node: exp.Cast) -> exp.Expression:
-    """Round times as a cast of DuckDB does; Spark has one precision."""
+    """Round fractions and times as a cast of DuckDB does; Spark truncates them."""
+    if node.to.this in _INTEGERS:
+        return _cast_to_integer(node)
     rounding = _ROUNDED_TIMES.get(node.to.this)
     if rounding is None:
         return node
@@ -124,6 +130,26 @@ def _adapt_cast(node: exp.Cast) -> exp.Expression:
     moved = exp.Add(this=time, expression=exp.Interval(this=exp.Literal.string(half), unit=exp.var("SECOND")))
     truncated = exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(unit), moved])
     return exp.cast(truncated, TYPE.TIMESTAMPNTZ)
+
+
+def _cast_to_integer(node: exp.Cast) -> exp.Expression:
+    """Round a value of any type before the cast, unless it is an integer for sure.
+
+    Spark casts NaN to a decimal without a value, so the plain cast follows, which fails for NaN. It is left out where
+    the value contains such a cast, because a long chain of casts would double at each of them.
+    """
+    value = node.this
+    if isinstance(value.unnest(), _WHOLE_NUMBERS) or value.unnest().meta.get(_ROUNDED):
+        return node
+    cast = type(node)  # CAST or TRY_CAST
+    others = {key: part for key, part in node.args.items() if key not in ("this", "to")}
+    widest = exp.DataType.build("DECIMAL(38, 18)", dialect=_READ)
+    rounded = exp.Anonymous(this="round", expressions=[cast(this=value.copy(), to=widest, **others)])
+    made: exp.Expression = cast(this=rounded, to=node.to.copy(), **others)
+    if not isinstance(node, exp.TryCast) and not any(part.meta.get(_ROUNDED) for part in value.walk()):
+        made = exp.Coalesce(this=made, expressions=[node.copy()])
+    made.meta[_ROUNDED] = True
+    return made
 
 
 def _adapt_values(node: exp.Values) -> exp.Expression:
@@ -198,6 +224,7 @@ def _adapt_select(node: exp.Select) -> exp.Expression:
 _ADAPTERS: Mapping[type[exp.Expression], Callable[[Any], exp.Expression]] = {
     **FUNCTIONS,
     exp.Cast: _adapt_cast,
+    exp.TryCast: _adapt_cast,
     exp.Values: _adapt_values,
     exp.Table: _adapt_table,
     exp.DataType: _adapt_type,

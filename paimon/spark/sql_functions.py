@@ -14,7 +14,7 @@ from paimon.domain.errors import Unsupported
 
 TYPE = exp.DataType.Type
 _TO_MICROS = exp.Literal.number(1_000_000)
-_RENAMED = {"row": "struct", "round_even": "bround", "list_position": "array_position"}
+_RENAMED = {"row": "struct", "round_even": "bround"}
 _PARTS = {"dow": "dow", "weekday": "dow", "dayofweek": "dow", "isodow": "isodow", "second": "second", "epoch": "epoch"}
 
 

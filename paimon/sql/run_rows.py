@@ -13,6 +13,7 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType
 from paimon.sql.engine_types import to_engine_type
 from paimon.sql.keyed_changes import change_by_query
@@ -104,7 +105,7 @@ class _CastRows:
             names = ", ".join(column.name for column in given)
             raise InvalidRequest(message, subject=table.name, hint=f"the columns are {names}")
         casts = [
-            f"CAST({_round(f'c{i}', kind, c.type)} AS {to_engine_type(c.type)}) AS {_quote(c.name)}"
+            f"{_cast(f'c{i}', kind, c.type)} AS {_quote(c.name)}"
             for i, (c, kind) in enumerate(zip(given, found, strict=True))
         ]
         static = statement.partition or {}
@@ -128,14 +129,16 @@ class _CastRows:
         return self.open().__arrow_c_stream__(requested_schema)
 
 
-def _round(name: str, found: pa.DataType, wanted: DataType) -> str:
-    """Return a value that a cast to an integer does not have to round, because engines round differently."""
+def _cast(name: str, found: pa.DataType, wanted: DataType) -> str:
+    """Return a column as a value of a type; an integer of this type needs no cast.
+
+    A fraction is rounded here, because a cast rounds 2.5 to an even number in some engines only.
+    """
     if isinstance(wanted, INTEGER_TYPES):
-        if pa.types.is_decimal(found):
-            return f"round({name}, 0)"
-        if pa.types.is_floating(found):
-            return f"round_even({name}, 0)"
-    return name
+        if found == arrow_type(wanted):
+            return name
+        name = f"round_even({name}, 0)" if pa.types.is_floating(found) else name
+    return f"CAST({name} AS {to_engine_type(wanted)})"
 
 
 def _select_columns(table: Table, statement: Insert) -> list[DataField]:

@@ -26,6 +26,19 @@ from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
 
 pytestmark = pytest.mark.spark
 
+
+def test_an_overwrite_of_named_partitions(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.named", "id BIGINT, day STRING", partition_keys=["day"])
+    table.write([{"id": 1, "day": "a"}, {"id": 2, "day": "b"}])
+    frame = spark.createDataFrame([(3, "a")], "id BIGINT, day STRING")
+    paimon.spark.write(frame.where("id > 5"), table, "overwrite", partition={"day": "a"})
+    assert table.scan().to_arrow().to_pylist() == [{"id": 2, "day": "b"}]
+    paimon.spark.write(frame, table, "overwrite", partition={})
+    assert table.scan().to_arrow().to_pylist() == [{"id": 3, "day": "a"}]
+    with pytest.raises(paimon.InvalidRequest, match="needs an overwrite"):
+        paimon.spark.write(frame, table, partition={"day": "a"})
+
+
 DDL = "id BIGINT NOT NULL, day STRING NOT NULL, amount INT, note STRING"
 
 
