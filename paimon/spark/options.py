@@ -21,12 +21,13 @@ from paimon.domain.options.known_options import (
     TABLE_DEFAULT_PREFIX,
     canonical_key,
 )
-from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.expression import And, Predicate
 from paimon.domain.secrets import remove_secrets
 from paimon.engines import engine_for, open_with_engine, split_table_path
 from paimon.operations.read.time_travel import PinnedTable, load_pinned_table
 from paimon.ports.engine import Engine
 from paimon.scan import Scan
+from paimon.spark.selection import decode_predicate
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
@@ -73,7 +74,7 @@ class SourceOptions:
     allowed_roots : tuple of str
         Roots outside of the table that its files may lie under.
     pinned : mapping, optional
-        The id of a snapshot and of a schema to read at.
+        The id of a snapshot and of a schema to read at, and what a planned scan selects (`paimon.spark.selection`).
     kind_column : str, optional
         Column with row kinds, for writes.
     commit_user, commit_identifier : optional
@@ -141,7 +142,15 @@ class Source:
             return self.opened.scan(columns, where)
         context = self.opened.context
         state: PinnedTable = load_pinned_table(context, self.pinned["snapshot"], self.pinned["schema"])
-        return Scan(context, columns=columns, where=where, pinned=state)
+        limit = self.pinned.get("limit")
+        return Scan(context, columns=columns, where=self._add_condition(where), limit=limit, pinned=state)
+
+    def _add_condition(self, where: Predicate | None) -> Predicate | None:
+        """Add the condition that the planner of SQL statements found."""
+        assert self.pinned is not None
+        sent = self.pinned.get("where")
+        parts = [part for part in (where, None if sent is None else decode_predicate(sent)) if part is not None]
+        return And(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
 
 
 def parse_source_options(options: Mapping[str, str]) -> SourceOptions:

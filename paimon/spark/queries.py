@@ -162,7 +162,7 @@ class SparkQueries:
             return origin
         if isinstance(origin, ScanOrigin) and isinstance(origin.scan, Scan):
             with use_settings(self.spark):
-                return read_scan(self.spark, origin.table, origin.scan)
+                return read_scan(self.spark, origin.table, origin.scan, origin.where, origin.limit)
         return to_spark_frame(self.spark, source.open().read_all())
 
 

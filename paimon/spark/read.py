@@ -13,10 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.changelog.incremental_range import parse_incremental_options
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.predicate.expression import Predicate
 from paimon.engines import open_table
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
+from paimon.spark.selection import encode_predicate
 from paimon.spark.session import register
 from paimon.spark.types import to_spark_schema
 from paimon.system_table import SystemScan, SystemTable
@@ -81,7 +83,13 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     return frame
 
 
-def read_scan(spark: SparkSession, table: Table | SystemTable, scan: Scan) -> DataFrame:
+def read_scan(
+    spark: SparkSession,
+    table: Table | SystemTable,
+    scan: Scan,
+    where: Predicate | None = None,
+    limit: int | None = None,
+) -> DataFrame:
     """Create a Spark data frame of the columns of a scan, at its snapshot.
 
     Parameters
@@ -91,14 +99,22 @@ def read_scan(spark: SparkSession, table: Table | SystemTable, scan: Scan) -> Da
     table : Table or SystemTable
         The table of the scan, with its dynamic options.
     scan : Scan
-        The columns and the snapshot. Conditions and limits are those of the data frame's user.
+        The columns and the snapshot.
+    where : Predicate, optional
+        A condition that the user of the frame evaluates again: rows without it may be left out, and need not be.
+    limit : int, optional
+        How many rows the user of the frame needs at most.
 
     Returns
     -------
     DataFrame
         Spark reads each split with one task.
     """
-    return _load(spark, table, scan, _to_state_options(table, scan, {}))
+    state = _to_state_options(table, scan, {})
+    if PINNED in state:
+        sent = None if where is None else encode_predicate(where)
+        state = {PINNED: json.dumps({**json.loads(state[PINNED]), "where": sent, "limit": limit})}
+    return _load(spark, table, scan, state)
 
 
 def _load(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
+from decimal import Decimal
+
 import pytest
 from pyspark.sql import SparkSession
 
 from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
 from paimon.ports.queries import QueryEngine
 from paimon.spark.queries import SparkQueries
+from paimon.spark.selection import decode_predicate, encode_predicate
 from paimon.spark.sql_dialect import is_constant, translate_query
 from paimon.testing.contracts.queries import QueryEngineContract
 
@@ -21,6 +27,25 @@ class TestSpark(QueryEngineContract):
 
     def make_engine(self) -> QueryEngine:
         return SparkQueries(self.session)
+
+
+PREDICATES = [
+    And((Compare("a", Operator.LT, 3), Not(In("b", ("x", "'y'"), True)))),
+    Or((Compare("d", Operator.EQ, date(2026, 1, 2)), Compare("n", Operator.GE, Decimal("1.50")), IsNull("e", True))),
+    Like("t", "a%", None, True),
+    Compare("f", Operator.NE, True),
+]
+
+
+@pytest.mark.parametrize("predicate", PREDICATES, ids=str)
+def test_a_condition_reaches_the_tasks_unchanged(predicate: Predicate) -> None:
+    sent = json.dumps(encode_predicate(predicate))
+    assert decode_predicate(json.loads(sent)) == predicate
+
+
+def test_a_condition_with_another_part_is_not_sent() -> None:
+    assert encode_predicate(And((Compare("a", Operator.EQ, 1), Literal(True)))) is None
+    assert encode_predicate(In("a", (1, 1.5))) is None
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,17 @@ def test_tasks_write_the_rows_of_an_insert(session: SparkCatalog, spark: SparkSe
     assert session.sql("SELECT sum(n) AS s, count(*) AS c FROM k WHERE id > 0").first().asDict() == {"s": 45, "c": 9}
 
 
+def test_tasks_read_what_the_query_needs(session: SparkCatalog) -> None:
+    session.sql("CREATE TABLE p (id BIGINT, day STRING, t TIMESTAMP) PARTITIONED BY (day)")
+    rows = [{"id": i, "day": f"d{i % 3}", "t": datetime.datetime(2026, 1, 1 + i % 3)} for i in range(30)]
+    session.catalog.table("default.p").write(rows)
+    assert session.sql("SELECT id FROM p WHERE day LIKE 'd1%'").rdd.getNumPartitions() == 1
+    frame = session.sql("SELECT id FROM p WHERE t = TIMESTAMP '2026-01-02 00:00:00'")
+    assert (frame.rdd.getNumPartitions(), frame.count()) == (1, 10)
+    limited = session.sql("SELECT id FROM p LIMIT 4")
+    assert (limited.count(), limited.where("id < 0").count()) == (4, 0)
+
+
 def test_an_overwrite_replaces_partitions(session: SparkCatalog) -> None:
     session.sql("CREATE TABLE p (id BIGINT, day STRING) PARTITIONED BY (day)")
     session.sql("INSERT INTO p VALUES (1, 'a'), (2, 'b'), (3, 'c')")
