@@ -8,7 +8,7 @@ Suite: `paimon.testing.contracts.formats`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 from attrs import field, frozen
@@ -18,6 +18,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField
 from paimon.ports.files import OutputFile
+from paimon.ports.queries import SharedFile
 
 
 def _fields(values: Iterable[DataField]) -> tuple[DataField, ...]:
@@ -237,6 +238,57 @@ class FormatIO(Protocol):
             The value of an option of the format is not valid.
         Unsupported
             The format cannot hold a column or has no such compression.
+        """
+
+
+@frozen(eq=False)
+class ShareRequest:
+    """The columns that another decoder reads of one data file.
+
+    Parameters
+    ----------
+    path : str
+        The path that errors name.
+    fields : tuple of DataField
+        The columns, with the names and types of the schema that wrote the file.
+    row_count : int
+        The rows that the manifest states.
+    constants : mapping of str to object
+        Columns that must have the same value in all rows, as Python values.
+    """
+
+    path: str
+    fields: tuple[DataField, ...] = field(converter=_fields)
+    row_count: int
+    constants: Mapping[str, Any] = field(factory=dict)
+
+
+@runtime_checkable
+class FileSharing(Protocol):
+    """A `FormatIO` whose files another decoder may read, because it can check them as strictly as `read` does."""
+
+    def share(self, source: pa.NativeFile, request: ShareRequest) -> SharedFile | None:
+        """Return the bytes of a file for another decoder.
+
+        Only the metadata of the file is read by this call. The bytes of the requested columns are checked when they
+        are read: sizes of pages, numbers of values, and checksums.
+
+        Parameters
+        ----------
+        source : pyarrow.NativeFile
+            The open file. The result reads it, and the caller does not close it.
+        request : ShareRequest
+            The columns.
+
+        Returns
+        -------
+        SharedFile or None
+            None if another decoder may return other values than `read`, for example because of a stored type.
+
+        Raises
+        ------
+        CorruptTable
+            The file is damaged, or has another number of rows.
         """
 
 

@@ -5,11 +5,67 @@ The statement layer of `paimon.sql` plans scans of tables, and gives them to the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import field, frozen
+
+
+class SharedFile(Protocol):
+    """The bytes of one Parquet file for the engine's own reader. All methods are safe to call from several threads."""
+
+    @property
+    def path(self) -> str:
+        """The path that errors name."""
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+
+    def read_at(self, size: int, start: int) -> bytes:
+        """Return bytes of the file. Column data is checked before it is returned.
+
+        Parameters
+        ----------
+        size : int
+            The number of bytes; fewer are returned only at the end of the file.
+        start : int
+            The offset of the first byte.
+
+        Returns
+        -------
+        bytes
+            The bytes.
+
+        Raises
+        ------
+        CorruptTable
+            A page is damaged, or takes more memory than a reader of the library accepts.
+        StorageError
+            The storage failed.
+        """
+
+
+def _files(values: Iterable[SharedFile]) -> tuple[SharedFile, ...]:
+    return tuple(values)
+
+
+@frozen(eq=False)
+class SourceFiles:
+    """The rows of a source as Parquet files, and the remaining rows as batches.
+
+    Parameters
+    ----------
+    files : tuple of SharedFile
+        Files whose rows all belong to the source. Columns have the names and types of the source. A file may contain
+        more columns, which do not belong to the source. It may contain rows that the conditions of the query exclude.
+    open_rest : callable, optional
+        Returns a new reader of the rows that are in none of the files; None if there are no such rows.
+    """
+
+    files: tuple[SharedFile, ...] = field(converter=_files)
+    open_rest: Callable[[], pa.RecordBatchReader] | None = None
 
 
 @frozen(eq=False)
@@ -25,11 +81,15 @@ class QuerySource:
     origin : object, optional
         What the rows are read from. An engine that knows its kind may read it itself instead of calling `open`, for
         instance with many workers.
+    open_files : callable, optional
+        Returns the same rows as `SourceFiles`, for an engine with its own Parquet reader. Any engine may use `open`
+        instead. None if no file can be read in this way.
     """
 
     schema: pa.Schema
     open: Callable[[], pa.RecordBatchReader]
     origin: Any = None
+    open_files: Callable[[], SourceFiles] | None = None
 
 
 class QueryEngine(Protocol):
@@ -37,7 +97,7 @@ class QueryEngine(Protocol):
 
     An engine with another dialect translates the query.
 
-    Invariant: a query reads only its sources. It neither reads files nor changes anything.
+    Invariant: a query reads only its sources. It neither opens files by name nor changes anything.
     """
 
     def adopt(self, data: Any) -> QuerySource | None:
@@ -124,6 +184,8 @@ class QueryEngine(Protocol):
         ------
         InvalidRequest
             The query names an unknown column or function.
+        PaimonError
+            What a source raises when its files are opened, unchanged.
         MissingExtra
             The package of the engine is not installed.
         """

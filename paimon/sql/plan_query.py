@@ -16,8 +16,10 @@ from sqlglot import exp
 
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_mean
 from paimon.domain.extras import MissingExtra
+from paimon.domain.markup import format_count
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
+from paimon.operations.read.engine_files import find_engine_files, open_engine_files
 from paimon.operations.read.time_travel import PinnedTable
 from paimon.operations.write.source import to_arrow_tables
 from paimon.ports.queries import QuerySource
@@ -163,11 +165,19 @@ def _open_source(
     assert relation.scan is not None and relation.origin is not None
     scan = relation.scan(columns, predicate, limit)
     system = f"system table {relation.label}\n  columns: {', '.join(columns)}"
-    note = scan.explain() if isinstance(scan, Scan) else system
+    if not isinstance(scan, Scan):
+        return QuerySource(scan.arrow_schema, scan.to_batches), system
+    note, context, read = scan.explain(), scan.context, scan.read_plan
+    selected = find_engine_files(context, scan.plan().splits, read)
+    if selected.files:
+        note += (
+            f"\n  the query engine itself reads {len(selected.files)} of {format_count(scan.plan().file_count, 'file')}"
+        )
     if limit is not None:
         note += f"\n  limit:   {limit}"
+    share = partial(open_engine_files, context, selected, read) if selected.files else None
     origin = ScanOrigin(relation.origin, scan, tuple(columns), predicate, limit)
-    return QuerySource(scan.arrow_schema, scan.to_batches, origin), note
+    return QuerySource(scan.arrow_schema, scan.to_batches, origin, share), note
 
 
 def _evaluate(session: Session, expressions: Sequence[str]) -> list[Any]:

@@ -1,7 +1,7 @@
 """QueryEngine with DuckDB.
 
-Invariant: each query has a connection of its own to one database in memory, which cannot open files, install
-extensions, or see Python variables.
+Invariant: each query has a connection of its own to one database in memory. It opens the files of its sources only,
+under names that no other query knows. It cannot install extensions, or see Python variables.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 from attrs import field, frozen
 
-from paimon.domain.errors import InvalidRequest, PaimonError, StorageError
-from paimon.ports.queries import QuerySource
+from paimon.adapters.queries.shared_files import FILE_NAME, ROOT, QueryFileSystem
+from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError
+from paimon.ports.queries import QuerySource, SharedFile, SourceFiles
 
 _BATCH_ROWS = 65_536
 _SETTINGS = {
@@ -40,6 +41,7 @@ class DuckDBQueries:
 
     memory_bytes: int
     threads: int
+    _files: QueryFileSystem = field(factory=QueryFileSystem, init=False, repr=False)
     _database: Any = field(init=False, repr=False)
 
     @_database.default
@@ -52,8 +54,10 @@ class DuckDBQueries:
             "temp_directory": f"{tempfile.gettempdir()}/paimon-query-{uuid.uuid4().hex}",
         }
         database = duckdb.connect(":memory:", config=settings)
+        database.register_filesystem(self._files)
         # In this order: the extension with time zones may be a file of the package.
-        database.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL enable_external_access = false")
+        database.execute("SET GLOBAL TimeZone = 'UTC'")
+        database.execute(f"SET GLOBAL allowed_directories = ['{ROOT}']; SET GLOBAL enable_external_access = false")
         return database
 
     def adopt(self, data: Any) -> QuerySource | None:
@@ -68,7 +72,7 @@ class DuckDBQueries:
         InvalidRequest
             The query names an unknown column or function.
         """
-        session = _Session(self._database.cursor())
+        session = self._open_session()
         try:
             session.register(sources)
             reader = _to_reader(session.connection.sql(sql))
@@ -76,6 +80,9 @@ class DuckDBQueries:
             session.close()
             raise session.translate(error) from error
         return pa.RecordBatchReader.from_batches(reader.schema, session.read(reader))
+
+    def _open_session(self) -> _Session:
+        return _Session(self._database.cursor(), self._files)
 
     def close(self) -> None:
         """Release the database with all its memory and its files; no query may follow."""
@@ -89,9 +96,9 @@ class DuckDBQueries:
         InvalidRequest
             The query names an unknown column or function.
         """
-        session = _Session(self._database.cursor())
+        session = self._open_session()
         try:
-            session.register(sources)
+            session.register(sources, opens_files=False)
             names = session.connection.sql(sql).columns
             found = _to_reader(session.connection.sql(f"SELECT * FROM ({sql}) LIMIT 0")).schema
         except (duckdb.Error, PaimonError) as error:
@@ -108,11 +115,11 @@ class DuckDBQueries:
         InvalidRequest
             The query names an unknown column or function.
         """
-        session = _Session(self._database.cursor())
+        session = self._open_session()
         try:
             session.register(sources)
             rows = session.connection.execute(f"EXPLAIN {sql}").fetchall()
-        except duckdb.Error as error:
+        except (duckdb.Error, PaimonError) as error:
             raise session.translate(error) from error
         finally:
             session.close()
@@ -121,15 +128,34 @@ class DuckDBQueries:
 
 @frozen(eq=False)
 class _Session:
-    """The connection of one query, and the errors of its sources."""
+    """The connection of one query, its files, and the errors of its sources."""
 
     connection: Any
+    all_files: QueryFileSystem
     errors: list[PaimonError] = field(factory=list)
+    files: dict[str, SharedFile] = field(factory=dict)
 
-    def register(self, sources: Mapping[str, QuerySource]) -> None:
+    def register(self, sources: Mapping[str, QuerySource], *, opens_files: bool = True) -> None:
         """Make the sources known under their names."""
         for name, source in sources.items():
-            self.connection.register(name, _Stream(source, self.errors))
+            opened = source.open_files() if opens_files and source.open_files is not None else None
+            if opened is None or not opened.files:
+                self.connection.register(name, _Stream(source.schema, source.open, self.errors))
+            else:
+                self._register_files(name, source.schema, opened)
+
+    def _register_files(self, name: str, schema: pa.Schema, opened: SourceFiles) -> None:
+        """Make a source known as a view of its files and its remaining rows."""
+        names = self.all_files.add(opened.files, self.errors)
+        self.files.update(zip(names, opened.files, strict=True))
+        columns = ", ".join(_quote(column) for column in schema.names)
+        listed = ", ".join(f"'{file}'" for file in names)
+        sql = f"SELECT {columns} FROM read_parquet([{listed}], hive_partitioning = false)"
+        if opened.open_rest is not None:
+            rest = f"{name} rest"
+            self.connection.register(rest, _Stream(schema, opened.open_rest, self.errors))
+            sql += f" UNION ALL SELECT {columns} FROM {_quote(rest)}"
+        self.connection.execute(f"CREATE TEMP VIEW {_quote(name)} AS {sql}")
 
     def read(self, reader: Any) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the result, and close the connection after the last one.
@@ -150,27 +176,33 @@ class _Session:
         """Return the error of a source, or DuckDB's error as one of the library."""
         if self.errors:
             return self.errors[0]
-        return error if isinstance(error, PaimonError) else to_paimon_error(error)
+        if isinstance(error, PaimonError):
+            return error
+        name = FILE_NAME.search(str(error))
+        file = self.files.get(name[0]) if name else None
+        return to_paimon_error(error) if file is None else to_file_error(error, file.path)
 
     def close(self) -> None:
-        """Release the database."""
+        """Release the database and the files."""
         self.connection.close()
+        self.all_files.remove(self.files)
 
 
 @frozen(eq=False)
 class _Stream:
-    """A source that DuckDB may read more than once."""
+    """Rows that DuckDB may read more than once."""
 
-    source: QuerySource
+    schema: pa.Schema
+    open: Callable[[], pa.RecordBatchReader]
     errors: list[PaimonError]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.source.schema, self._read())
+        reader = pa.RecordBatchReader.from_batches(self.schema, self._read())
         return reader.__arrow_c_stream__(requested_schema)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self.source.open()
+            yield from self.open()
         except PaimonError as error:
             self.errors.append(error)
             raise
@@ -180,10 +212,20 @@ def _to_reader(relation: Any) -> Any:
     return relation.to_arrow_reader(_BATCH_ROWS)
 
 
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 _CANDIDATES = re.compile(r"Candidate bindings: (.*)")
 _SIMILAR = re.compile(r"Did you mean (.*?)\??$", re.MULTILINE)
 _POSITION = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _COLUMN = re.compile(r'[Cc]olumn "([^"]*)" not found')
+
+
+def to_file_error(error: Exception, path: str) -> CorruptTable:
+    """Return an error of DuckDB about one of its files as one of this library."""
+    reason = FILE_NAME.sub(path, _POSITION.sub("", str(error)).partition(" Error: ")[2] or str(error))
+    return CorruptTable(path, f"cannot be read as Parquet: {reason.strip().splitlines()[0]}")
 
 
 def to_paimon_error(error: Exception) -> PaimonError:

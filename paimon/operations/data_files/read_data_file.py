@@ -196,7 +196,7 @@ def _read_batches(
     named = () if skip is None else _select_fields(_file_fields(bucket, file), columns_of(skip))
     request = ReadRequest(path, sources, skip, named, batch_rows, ascending=ascending)
     rows = 0
-    with _open_data_file(bucket.context.engine, path, file.file_size) as source:
+    with open_data_file(bucket.context.engine, path, file.file_size) as source:
         try:
             for batch in bucket.context.engine.format(file_format(file.file_name)).read(source, request):
                 rows += batch.num_rows
@@ -221,7 +221,28 @@ def _select_fields(fields: Sequence[DataField], paths: Collection[str]) -> tuple
     return tuple(f for f in fields if any(f"{path}.".startswith(f"{f.name}.") for path in paths))
 
 
-def _open_data_file(engine: Engine, path: str, size: int) -> pa.NativeFile:
+def open_data_file(engine: Engine, path: str, size: int) -> pa.NativeFile:
+    """Open a data file.
+
+    Parameters
+    ----------
+    engine : Engine
+        Has the storage.
+    path : str
+        The path of the file.
+    size : int
+        Bytes that the manifest states.
+
+    Returns
+    -------
+    pyarrow.NativeFile
+        The open file, which the caller closes.
+
+    Raises
+    ------
+    CorruptTable
+        The file is missing or has another size.
+    """
     try:
         source = engine.files.open(path)
     except NotFound as error:

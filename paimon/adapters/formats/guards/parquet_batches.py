@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow.parquet as pq
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from paimon.adapters.formats.guards.parquet_bytes import Stored
 from paimon.adapters.formats.guards.parquet_dictionaries import measure_longest_values, read_codec
@@ -98,8 +98,7 @@ class _Chunk:
     @property
     def held(self) -> int:
         """Bytes of the decompressed pages that are in memory at the same time."""
-        dictionary = self.pages.dictionary
-        return self.pages.largest + (0 if dictionary is None else dictionary.size)
+        return self.pages.held
 
     def row_bytes(self, longest: int | None = None) -> float:
         """Return the most bytes of a row; with `longest` None, one string may be as long as the whole dictionary."""
@@ -164,6 +163,68 @@ def count_fitting_rows(
     return fitting
 
 
+@define
+class PageBudget:
+    """A state machine: the pages of a row group that another decoder reads.
+
+    Parameters
+    ----------
+    most_bytes : int
+        The limit for the pages in bytes.
+    """
+
+    most_bytes: int
+    _held: int = field(default=0, init=False)
+    _packed: int = field(default=0, init=False)
+
+    def add(self, pages: ChunkPages, packed: int) -> None:
+        """Add the pages of one column.
+
+        Parameters
+        ----------
+        pages : ChunkPages
+            The sizes of the pages.
+        packed : int
+            The stored bytes of the column.
+
+        Raises
+        ------
+        ValueError
+            The pages so far exceed the limits.
+        """
+        self._held += max(0, pages.held - _FREE_BYTES)
+        self._packed += packed
+        _check_held(self._held, self._packed, self.most_bytes)
+
+
+def check_flat_chunk(stored: Stored, start: int, end: int, rows: int) -> ChunkPages:
+    """Compare the pages of a column without lists with their checksums, and with the number of rows.
+
+    Parameters
+    ----------
+    stored : Stored
+        The bytes of the file, or of the chunk.
+    start, end : int
+        The offsets of the chunk in `stored`.
+    rows : int
+        The rows of the row group.
+
+    Returns
+    -------
+    ChunkPages
+        The sizes of the pages.
+
+    Raises
+    ------
+    ValueError
+        A page is damaged, or the pages have another number of values than rows.
+    """
+    pages = read_chunk_pages(stored, start, end, rows, checksums=True)
+    if pages.values != rows:
+        raise ValueError(f"the pages of a column have {pages.values} values in {rows} rows")
+    return pages
+
+
 def _measure_chunk(stored: Stored, group: pq.RowGroupMetaData, number: int, leaf: Leaf, rows: int) -> _Chunk:
     meta = group.column(leaf.index)
     values = meta.num_values
@@ -183,9 +244,10 @@ def _byte_range(meta: pq.ColumnChunkMetaData) -> tuple[int, int]:
 
 def _check_pages(chunks: Sequence[_Chunk], most_bytes: int) -> None:
     held = sum(max(0, c.held - _FREE_BYTES) for c in chunks)
-    if held <= most_bytes:
-        return
-    packed = sum(c.packed for c in chunks)
+    _check_held(held, sum(c.packed for c in chunks) if held > most_bytes else 0, most_bytes)
+
+
+def _check_held(held: int, packed: int, most_bytes: int) -> None:
     if held > most_bytes + _RATIO * packed:
         raise ValueError(f"pages of {packed} stored bytes decompress to {held} bytes, more than the limit")
 

@@ -9,6 +9,7 @@ Source: Parquet format, "Data Pages".
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -27,13 +28,15 @@ _NUMBER = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
 _MORE = rb"\x15[\x80-\xff]{0,4}[\x00-\x7f]"
 _SIZES = rb"\x15" + _NUMBER + rb"\x15" + _NUMBER
 _USUAL = re.compile(
-    rb"\x15\x00" + _SIZES + rb"(?:" + _MORE + rb"\x1c|\x2c)" + _SIZES + rb"(?:" + _MORE + rb"){2}\x00\x00", re.DOTALL
+    rb"\x15\x00" + _SIZES + rb"(?:\x15" + _NUMBER + rb"\x1c|\x2c)" + _SIZES + rb"(?:" + _MORE + rb"){2}\x00\x00",
+    re.DOTALL,
 )
 """The header of a data page as most writers make it, with or without a checksum; others are decoded as Thrift."""
 DICTIONARY_PAGE = 2
 DATA_PAGES = {0: 5, 2: 7, 3: 8}
 """The number of the member with the specific header, by kind of page."""
 _DATA_ENCODING = {0: 2, 2: 2, 3: 4}
+_CHECKSUM = 4
 _SIZE_LIMIT = 2**31
 _FROM_DICTIONARY = (2, 8)
 _DELTA_STRINGS = 7
@@ -73,8 +76,13 @@ class ChunkPages:
     values: int
     dictionary: DictionaryPage | None
 
+    @property
+    def held(self) -> int:
+        """Bytes of the decompressed pages that are in memory at the same time."""
+        return self.largest + (0 if self.dictionary is None else self.dictionary.size)
 
-def read_chunk_pages(stored: Stored, start: int, end: int, values: int) -> ChunkPages:
+
+def read_chunk_pages(stored: Stored, start: int, end: int, values: int, checksums: bool = False) -> ChunkPages:
     """Read the page headers of a column chunk.
 
     Parameters
@@ -85,6 +93,8 @@ def read_chunk_pages(stored: Stored, start: int, end: int, values: int) -> Chunk
         The offsets of the chunk.
     values : int
         The number of values after which no more pages are looked at.
+    checksums : bool
+        Whether to compare the bytes of each page with its checksum, for a decoder that does not. Pages may have none.
 
     Returns
     -------
@@ -94,7 +104,7 @@ def read_chunk_pages(stored: Stored, start: int, end: int, values: int) -> Chunk
     Raises
     ------
     ValueError
-        A header is missing or damaged, or states sizes that cannot be.
+        A header is missing or damaged, or states sizes that cannot be. A page differs from its checksum.
     """
     read_at, whole = stored.read_at, stored.whole
     at, seen, largest, densest, repeating = start, 0, 0, 0.0, 0
@@ -102,13 +112,16 @@ def read_chunk_pages(stored: Stored, start: int, end: int, values: int) -> Chunk
     while seen < values and at < end:
         found = _USUAL.match(read_at(_WINDOW, at)) if whole is None else _USUAL.match(whole, at)
         if found is None:
-            kind, size, packed, count, encoding, length = _decode_header(read_at, at)
+            kind, size, packed, count, encoding, checksum, length = _decode_header(read_at, at)
         else:
-            size, packed, count, encoding = map(_number, found.groups())
+            size, packed, count, encoding = map(_number, found.group(1, 2, 4, 5))
+            checksum = _number(found[3]) if checksums and found[3] is not None else None
             kind, length = 0, found.end() if whole is None else found.end() - at
         if not (0 <= size < _SIZE_LIMIT and 0 <= packed < _SIZE_LIMIT and 0 <= count < _SIZE_LIMIT):
             raise ValueError(f"the page at {at} states sizes that cannot be")
         at += length
+        if checksums and checksum is not None:
+            _check_page(read_at(packed, at) if whole is None else whole[at : at + packed], checksum)
         if kind == DICTIONARY_PAGE:
             if count > size:
                 raise ValueError(f"a dictionary of {count} values has {size} bytes")
@@ -122,6 +135,12 @@ def read_chunk_pages(stored: Stored, start: int, end: int, values: int) -> Chunk
                 densest = size / count
         at += packed
     return ChunkPages(largest, densest, repeating, seen, dictionary)
+
+
+def _check_page(data: bytes | memoryview, checksum: int) -> None:
+    """Compare the stored bytes of a page with its checksum, which Thrift has as a signed number."""
+    if zlib.crc32(data) != checksum & 0xFFFFFFFF:
+        raise ValueError("the checksum of a page does not match")
 
 
 @lru_cache(4096)
@@ -152,13 +171,14 @@ def read_page_header(read_at: _ReadAt, at: int) -> tuple[ThriftStruct, int]:
             window *= 16
 
 
-def _decode_header(read_at: _ReadAt, at: int) -> tuple[int, int, int, int, int, int]:
+def _decode_header(read_at: _ReadAt, at: int) -> tuple[int, int, int, int, int, int | None, int]:
     header, length = read_page_header(read_at, at)
     kind, size, packed = (header_number(header, number) for number in (1, 2, 3))
+    checksum = None if header.get(_CHECKSUM) is None else header_number(header, _CHECKSUM)
     inner = header.get(DATA_PAGES.get(kind, 0))
     if not isinstance(inner, ThriftStruct):
-        return kind, size, packed, 0, 0, length
-    return kind, size, packed, header_number(inner, 1), header_number(inner, _DATA_ENCODING[kind]), length
+        return kind, size, packed, 0, 0, checksum, length
+    return kind, size, packed, header_number(inner, 1), header_number(inner, _DATA_ENCODING[kind]), checksum, length
 
 
 def header_number(struct: ThriftStruct, number: int) -> int:

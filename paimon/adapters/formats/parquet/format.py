@@ -8,9 +8,11 @@ import pyarrow as pa
 
 from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES
 from paimon.adapters.formats.parquet.reading.reader import read_batches
+from paimon.adapters.formats.parquet.reading.shared_file import share_file
 from paimon.adapters.formats.parquet.writer import ParquetWriter
 from paimon.ports.files import OutputFile
-from paimon.ports.formats import FormatWriter, ReadRequest, WriteRequest
+from paimon.ports.formats import FormatWriter, ReadRequest, ShareRequest, WriteRequest
+from paimon.ports.queries import SharedFile
 
 
 class ParquetFormat:
@@ -33,6 +35,10 @@ class ParquetFormat:
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         """Read the rows of a file."""
         return read_batches(source, request, self._most_bytes)
+
+    def share(self, source: pa.NativeFile, request: ShareRequest) -> SharedFile | None:
+        """Return the bytes of a file for another decoder; see `paimon.ports.formats.FileSharing`."""
+        return share_file(source, request, self._most_bytes)
 
     def writer(self, sink: OutputFile, request: WriteRequest) -> FormatWriter:
         """Return a writer of one file."""

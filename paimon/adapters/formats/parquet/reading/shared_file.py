@@ -1,0 +1,181 @@
+"""The bytes of a Parquet file for another decoder, such as that of a query engine.
+
+Invariant: a decoder that obeys the footer gets no byte of a requested column before the pages of its chunk are checked:
+their sizes, their numbers of values, and their checksums. Only flat columns are shared whose stored type is the
+canonical one, so that both decoders return the same values.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import define, field, frozen
+
+from paimon.adapters.formats.guards.parquet_batches import Leaf, PageBudget, check_flat_chunk
+from paimon.adapters.formats.guards.parquet_bytes import Stored
+from paimon.adapters.formats.parquet.reading.reader import corrupt_files
+from paimon.adapters.formats.parquet.reading.selection import find_first_leaves
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import DataField
+from paimon.ports.formats import ShareRequest
+
+_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI"})
+"""The codecs that each decoder has. LZ4 has two forms, which decoders confuse."""
+_MOST_GROUPS = 10_000
+
+
+@frozen
+class _Chunk:
+    """A requested column in a row group, with the offsets of its pages."""
+
+    group: int
+    start: int
+    end: int
+    rows: int
+
+
+@define(eq=False)
+class SharedParquetFile:
+    """`paimon.ports.queries.SharedFile`: a state machine that knows which chunks are checked.
+
+    Parameters
+    ----------
+    path : str
+        The path that errors name.
+    size : int
+        Bytes of the file.
+    """
+
+    path: str
+    size: int
+    _stored: Stored
+    _chunks: tuple[_Chunk, ...]
+    _budgets: Mapping[int, PageBudget]
+    _starts: list[int] = field(init=False)
+    _checked: set[int] = field(factory=set, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._starts = [chunk.start for chunk in self._chunks]
+
+    def read_at(self, size: int, start: int) -> bytes:
+        """Return bytes of the file; see `paimon.ports.queries.SharedFile`."""
+        whole = self._stored.whole
+        data = bytes(self._stored.read_at(size, start)) if whole is None else bytes(whole[start : start + size])
+        first = max(0, bisect_right(self._starts, start) - 1)
+        for number in range(first, len(self._chunks)):
+            chunk = self._chunks[number]
+            if chunk.start >= start + size:
+                break
+            if chunk.end > start and number not in self._checked:
+                with corrupt_files(self.path):
+                    self._check(number, start, data)
+        return data
+
+    def _check(self, number: int, start: int, data: bytes) -> None:
+        """Check a chunk in the bytes that are returned, or by reading it where they have a part of it only."""
+        chunk = self._chunks[number]
+        if self._stored.whole is not None:
+            stored, base = self._stored, 0
+        elif start <= chunk.start and chunk.end <= start + len(data):
+            stored, base = Stored(pa.BufferReader(data)), start
+        else:
+            part = self._stored.read_at(chunk.end - chunk.start, chunk.start)
+            stored, base = Stored(pa.BufferReader(part)), chunk.start
+        pages = check_flat_chunk(stored, chunk.start - base, chunk.end - base, chunk.rows)
+        with self._lock:
+            if number not in self._checked:  # two threads may check the same chunk
+                self._budgets[chunk.group].add(pages, chunk.end - chunk.start)
+                self._checked.add(number)
+
+
+def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) -> SharedParquetFile | None:
+    """Return the bytes of a file for another decoder; see `paimon.ports.formats.FileSharing`.
+
+    Parameters
+    ----------
+    source : pyarrow.NativeFile
+        The open file.
+    request : ShareRequest
+        The columns.
+    most_bytes : int
+        The limit for the pages of a row group.
+
+    Returns
+    -------
+    SharedParquetFile or None
+        None if another decoder may return other values.
+
+    Raises
+    ------
+    CorruptTable
+        The file is damaged, or has another number of rows.
+    """
+    if not isinstance(source, pa.OSFile | pa.MemoryMappedFile | pa.BufferReader):
+        return None
+    with corrupt_files(request.path):
+        stored = Stored(source)
+        file = pq.ParquetFile(source, pre_buffer=False)
+        footer = file.metadata
+        if footer.num_rows != request.row_count:
+            raise ValueError(f"it has {footer.num_rows} rows, but its manifest records {request.row_count}")
+        if footer.num_row_groups > _MOST_GROUPS or not _has_stored_types(file.schema_arrow, request.fields):
+            return None
+        starts = find_first_leaves(file.schema_arrow)
+        leaves = [(f.name, Leaf.of(file.schema, starts[f.name])) for f in request.fields]
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        if not all(_is_shareable(group, leaves, request.constants) for group in groups):
+            return None
+        chunks = [_to_chunk(group, at, leaf) for at, group in enumerate(groups) for _, leaf in leaves]
+        size = source.size()
+        budgets = {at: PageBudget(most_bytes) for at in range(len(groups))}
+    return SharedParquetFile(request.path, size, stored, tuple(sorted(chunks, key=lambda c: c.start)), budgets)
+
+
+def _has_stored_types(schema: pa.Schema, fields: Sequence[DataField]) -> bool:
+    """Return whether the columns are stored in their canonical types, under names that differ in more than case."""
+    names = [name.lower() for name in schema.names]
+    return len(set(names)) == len(names) and all(
+        f.name in schema.names and schema.field(f.name).type == arrow_type(f.type) for f in fields
+    )
+
+
+def _is_shareable(group: pq.RowGroupMetaData, leaves: Sequence[tuple[str, Leaf]], constants: Mapping[str, Any]) -> bool:
+    """Return whether each decoder has the codecs, and whether the statistics prove the constants."""
+    for name, leaf in leaves:
+        column = group.column(leaf.index)
+        if not leaf.flat or column.compression not in _CODECS:
+            return False
+        if name in constants and not _is_constant(column.statistics, constants[name]):
+            return False
+    return True
+
+
+def _is_constant(statistics: pq.Statistics | None, value: Any) -> bool:
+    if statistics is None or not statistics.has_min_max or not statistics.has_null_count or statistics.null_count:
+        return False
+    return all(type(bound) is type(value) and bound == value for bound in (statistics.min, statistics.max))
+
+
+def _to_chunk(group: pq.RowGroupMetaData, number: int, leaf: Leaf) -> _Chunk:
+    """Return a chunk of a flat column.
+
+    Raises
+    ------
+    ValueError
+        It has another number of values than rows, or its dictionary is not before its data.
+    """
+    column = group.column(leaf.index)
+    start, dictionary = column.data_page_offset, column.dictionary_page_offset
+    if column.num_values != group.num_rows:
+        raise ValueError(f"column {column.path_in_schema} has {column.num_values} values in {group.num_rows} rows")
+    if dictionary is not None and dictionary > start:
+        raise ValueError(f"the dictionary of column {column.path_in_schema} is behind its data")
+    if dictionary:
+        start = dictionary
+    return _Chunk(number, start, start + column.total_compressed_size, group.num_rows)

@@ -1,0 +1,176 @@
+"""Select the files of a plan that a query engine may read with its own Parquet reader.
+
+Invariant: the rows of a selected file are rows of the result: none is merged, deleted, cast or filled with a default.
+The columns are stored as they are shown, and in types that each Parquet reader understands equally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from paimon.domain.row import binary_row
+from paimon.domain.scan.split_packing import has_no_retracts
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.rules.defaults import read_defaults
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField, DataType
+
+_PLAIN_TYPES = (
+    *dt.INTEGER_TYPES,
+    dt.BooleanType,
+    dt.DecimalType,
+    dt.CharType,
+    dt.VarCharType,
+    dt.BinaryType,
+    dt.VarBinaryType,
+    dt.DateType,
+)
+"""No floating-point types: their statistics leave out NaN, so engines prune rows and compute other maxima."""
+_MICROSECONDS = range(4, 7)
+"""Precisions that are stored in microseconds. Engines read other precisions as another type."""
+_RESERVED = frozenset(("filename", "file_row_number", "file_index", "rowid"))
+"""Columns that engines add to files."""
+_EXTENSION = ".parquet"
+_MOST_FILES = 500
+"""An engine opens its files at once; further files are read as batches."""
+
+
+@frozen
+class EngineFiles:
+    """The files of a plan that a query engine may read, and the splits with all other files.
+
+    Parameters
+    ----------
+    files : tuple of DataSplit
+        Splits of one file each.
+    rest : tuple of DataSplit
+        The splits with the other files.
+    """
+
+    files: tuple[DataSplit, ...]
+    rest: tuple[DataSplit, ...]
+
+
+def select_engine_files(
+    table: TableDefinition,
+    schemas: Mapping[int, TableSchema],
+    splits: Sequence[DataSplit],
+    columns: Sequence[DataField],
+) -> EngineFiles:
+    """Select the files that a query engine may read.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table.
+    schemas : mapping of int to TableSchema
+        The schemas of the files that are known, by id. Files of other schemas are not selected.
+    splits : sequence of DataSplit
+        The splits of a scan without row kinds.
+    columns : sequence of DataField
+        The columns of the result.
+
+    Returns
+    -------
+    EngineFiles
+        Each file of the splits is in one of both parts.
+    """
+    if not _is_plain_table(table, columns):
+        return EngineFiles((), tuple(splits))
+    keyed = bool(table.schema.primary_keys)
+    plain = {i for i, schema in schemas.items() if _has_columns(schema, columns)}
+    files: list[DataSplit] = []
+    rest: list[DataSplit] = []
+    for split in splits:
+        chosen = [
+            place
+            for place, file in enumerate(split.files)
+            if file.schema_id in plain and _is_plain_split(split, place) and (has_no_retracts(file) or not keyed)
+        ][: max(0, _MOST_FILES - len(files))]
+        files += [restrict_split(split, (place,)) for place in chosen]
+        others = sorted({*range(len(split.files))} - {*chosen})
+        rest += [restrict_split(split, others)] if others else []
+    return EngineFiles(tuple(files), tuple(rest))
+
+
+def restrict_split(split: DataSplit, places: Sequence[int]) -> DataSplit:
+    """Return a split with some of its files, by position. It is the split itself if it keeps all of them."""
+    if len(places) == len(split.files):
+        return split
+    vectors = [split.deletion_files[i] for i in places] if split.deletion_files else ()
+    return evolve(split, files=[split.files[i] for i in places], deletion_files=vectors)
+
+
+def _is_plain_table(table: TableDefinition, columns: Sequence[DataField]) -> bool:
+    """Return whether the columns of a table are shown as they are stored."""
+    options = table.options
+    tolerant = options.scan_ignore_lost_files or options.scan_ignore_corrupt_files
+    return (
+        bool(columns)
+        and all(_is_plain_type(f.type) and _is_plain_name(f.name) for f in columns)
+        and not (tolerant or options.data_evolution_enabled or read_defaults(table.schema, options))
+    )
+
+
+def _is_plain_type(kind: DataType) -> bool:
+    if isinstance(kind, dt.TIMESTAMP_TYPES):
+        return kind.precision in _MICROSECONDS
+    return isinstance(kind, _PLAIN_TYPES)
+
+
+def _is_plain_name(name: str) -> bool:
+    """Return whether no system column and no column of an engine has a similar name."""
+    return not name.startswith("_") and name.lower() not in _RESERVED
+
+
+def _has_columns(schema: TableSchema, columns: Iterable[DataField]) -> bool:
+    """Return whether files of a schema have columns of the same ids, names and types."""
+    held = {f.id: f for f in schema.fields}
+    return all(
+        f.id in held and held[f.id].name == f.name and held[f.id].type.with_nullable(True) == f.type.with_nullable(True)
+        for f in columns
+    )
+
+
+def _is_plain_split(split: DataSplit, place: int) -> bool:
+    """Return whether one file of a split is a Parquet file on the local disk, of which each row is a row as it is."""
+    file = split.files[place]
+    return (
+        split.raw_convertible
+        and not split.before_files
+        and split.branch is None
+        and not (split.deletion_files and split.deletion_files[place])
+        and file.write_cols is None
+        and file.file_name.endswith(_EXTENSION)
+        and "://" not in split.file_paths[place]
+    )
+
+
+def get_constants(table: TableDefinition, partition: bytes, columns: Sequence[DataField]) -> dict[str, Any]:
+    """Return the internal values of the partition columns among some columns.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table.
+    partition : bytes
+        Serialized BinaryRow of the partition columns.
+    columns : sequence of DataField
+        The columns.
+
+    Returns
+    -------
+    dict of str to object
+        Values by the name of the column.
+    """
+    fields = table.schema.partition_fields
+    if not fields:
+        return {}
+    values = binary_row.deserialize(partition, [f.type for f in fields])
+    wanted = {f.name for f in columns}
+    return {f.name: value for f, value in zip(fields, values, strict=True) if f.name in wanted}

@@ -1,0 +1,324 @@
+"""Files that the query engine reads itself: queries have the same rows as through Arrow, and no other file is read."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from attrs import evolve
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import paimon
+from paimon.domain.errors import CorruptTable, InvalidRequest
+from paimon.sql.parse import parse_script
+from paimon.sql.plan_query import PlannedQuery, plan_query, query_engine
+from paimon.sql.run import SqlSession
+from paimon.table import Table
+
+COLUMNS = {
+    "id": "BIGINT NOT NULL",
+    "part": "STRING NOT NULL",
+    "flag": "BOOLEAN",
+    "tiny": "TINYINT",
+    "small": "SMALLINT",
+    "number": "INT",
+    "money": "DECIMAL(9, 2)",
+    "amount": "DECIMAL(18, 3)",
+    "total": "DECIMAL(38, 5)",
+    "word": "STRING",
+    "code": "CHAR(3)",
+    "label": "VARCHAR(5)",
+    "raw": "BYTES",
+    "day": "DATE",
+    "at": "TIMESTAMP(6)",
+    "zoned": "TIMESTAMP_LTZ(6)",
+    "ratio": "FLOAT",
+    "size": "DOUBLE",
+}
+NOT_SHARED = {"at_millis": "TIMESTAMP(3)", "at_nanos": "TIMESTAMP(9)", "clock": "TIME", "items": "ARRAY<INT>"}
+FLOATS = [None, 0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf]
+VALUES: dict[str, list[Any]] = {
+    "flag": [None, True, False],
+    "tiny": [None, -128, 0, 127],
+    "small": [None, -32768, 5],
+    "number": [None, -(2**31), 0, 2**31 - 1],
+    "money": [None, Decimal("-1.05"), Decimal("9999999.99")],
+    "amount": [None, Decimal("0.001"), Decimal("-123456789012345.678")],
+    "total": [None, Decimal("1e32"), Decimal("-0.00001")],
+    "word": [None, "", "a", "A", "ä", "it's", "long " * 20],
+    "code": [None, "a", "abc"],
+    "label": [None, "", "x", "🙂"],
+    "raw": [None, b"", b"\x00\xff", b"a"],
+    "day": [None, datetime.date(1969, 12, 31), datetime.date(2026, 1, 1)],
+    "at": [None, datetime.datetime(1960, 1, 1, 0, 0, 0, 1), datetime.datetime(2026, 1, 1)],
+    "zoned": [None, datetime.datetime(1960, 1, 1, 0, 0, 0, 1), datetime.datetime(2026, 1, 1)],
+    "ratio": FLOATS,
+    "size": FLOATS,
+}
+UNBOUNDED = ("label", "ratio", "size")  # which of 0.0 and -0.0 is the minimum depends on the order of rows
+BOUNDS = ", ".join(f"min({name}) AS {name}, max({name}) AS {name}_" for name in VALUES if name not in UNBOUNDED)
+CONDITIONS = [
+    "size > 1", "size = 0", "size < 0", "size <> 1.5", "size >= 'NaN'::DOUBLE", "ratio > 1e30",
+    "ratio = 'NaN'::FLOAT",
+    "ratio BETWEEN -1 AND 1", "NOT size > 1", "isnan(size)", "size IS NULL", "word > 'B'", "word = ''",
+    "word LIKE 'a%'",
+    "code = 'a'", "label >= 'x'", "raw > 'a'::BLOB", "day < DATE '2000-01-01'",
+    "at < TIMESTAMP '1970-01-01 00:00:00'",
+    "zoned >= TIMESTAMPTZ '2026-01-01 00:00:00+00'", "money < 0", "amount = 0.001", "total > 1e30", "flag", "NOT flag",
+    "tiny = 127", "number::BIGINT + tiny > 0", "id > 3", "part = 'p'", "part = ''", "part <> 'q'",
+    "id = 2 AND size IS NOT NULL",
+]  # fmt: skip
+QUERIES = [
+    "SELECT * FROM t WHERE {}",
+    "SELECT id, size, word FROM t WHERE {}",
+    "SELECT id, number, word, label FROM t WHERE {} OR id < 5",
+    "SELECT part, count(*) AS n, min(number) AS low, max(word) AS high, sum(amount) AS s FROM t WHERE {} GROUP BY part",
+    f"SELECT {BOUNDS} FROM t WHERE {{}} OR true",
+    "SELECT min(id) AS a, max(word) AS b, min(day) AS c, max(total) AS d, min(raw) AS e, count(*) AS n FROM t",
+    "SELECT a.id, b.word FROM (SELECT * FROM t WHERE {}) AS a JOIN t AS b ON a.number = b.number",
+]
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[dict[str, Any]]:
+    count = draw(st.integers(1, 12))
+    row = st.fixed_dictionaries(
+        {"id": st.integers(0, 8), "part": st.sampled_from(["p", "q", ""])}
+        | {name: st.sampled_from(values) for name, values in VALUES.items()}
+    )
+    return draw(st.lists(row, min_size=count, max_size=count))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[str, Any]:
+    keyed, partitioned = draw(st.booleans()), draw(st.booleans())
+    options: dict[str, object] = {"bucket": 1, "bucket-key": "id"}
+    if draw(st.booleans()):
+        options |= {"deletion-vectors.enabled": True}
+    options["file.compression"] = draw(st.sampled_from(["zstd", "snappy", "none", "lz4"]))
+    options["file.format"] = draw(st.sampled_from(["parquet", "parquet", "parquet", "orc"]))
+    return {
+        "primary_keys": (["id", "part"] if partitioned else ["id"]) if keyed else [],
+        "partition_keys": ["part"] if partitioned else [],
+        "options": options,
+    }
+
+
+CHANGES: list[Callable[[Table], object]] = [
+    lambda t: t.delete(where="id = 3"),
+    lambda t: t.compact(full=True),
+    lambda t: t.alter("ALTER COLUMN tiny TYPE INT"),
+    lambda t: t.alter("RENAME COLUMN label TO tag") if "label" in t.schema.names else t,
+    lambda t: t if "extra" in t.schema.names else t.alter("ADD COLUMN extra INT"),
+    lambda t: t,
+]
+
+
+def run_without_files(session: SqlSession, planned: PlannedQuery) -> pa.Table:
+    sources = {name: evolve(source, open_files=None) for name, source in planned.sources.items()}
+    found: pa.Table = query_engine(session.state).run(planned.sql, sources).read_all()
+    return found
+
+
+def to_multiset(rows: pa.Table) -> list[str]:
+    return sorted(repr(row) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def plan(session: SqlSession, query: str) -> PlannedQuery:
+    (parsed,) = parse_script(query)
+    return plan_query(session.state, parsed.statement, {})  # type: ignore[arg-type]
+
+
+@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    table=tables(),
+    writes=st.lists(st.tuples(batches(), st.sampled_from(CHANGES)), min_size=1, max_size=3),
+    query=st.sampled_from(QUERIES),
+    conditions=st.lists(st.sampled_from(CONDITIONS), min_size=2, max_size=6),
+)
+def test_queries_return_the_same_rows_as_through_arrow(
+    tmp_path_factory: pytest.TempPathFactory,
+    table: dict[str, Any],
+    writes: list[tuple[list[dict[str, Any]], Callable[[Table], object]]],
+    query: str,
+    conditions: list[str],
+) -> None:
+    catalog = paimon.connect(tmp_path_factory.mktemp("lake"))
+    catalog.create_database("default")
+    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    made = catalog.create_table("default.t", columns, **table)
+    for rows, change in writes:
+        names = made.schema.names
+        made.write([{name: value for name, value in row.items() if name in names} for row in rows])
+        change(made)
+        made = catalog.table("default.t")
+    session = catalog.sql_session()
+    for condition in conditions:
+        planned = plan(session, query.format(condition).replace("label", made.schema.names[11]))
+        found = query_engine(session.state).run(planned.sql, planned.sources).read_all()
+        expected = run_without_files(session, planned)
+        assert found.schema == expected.schema == query_engine(session.state).describe(planned.sql, planned.sources)
+        assert to_multiset(found) == to_multiset(expected), planned.sql
+
+
+def test_statistics_without_nan_decide_nothing(tmp_path: Path) -> None:
+    rows = [{"id": 1, "size": 1.0}, {"id": 2, "size": math.nan}]
+    session = make_session(tmp_path, "id BIGINT NOT NULL, size DOUBLE", [rows])
+    assert "READ_PARQUET" in explain(session, "SELECT id FROM t WHERE id > 1")
+    assert session.sql("SELECT id FROM t WHERE size > 5").to_arrow().to_pylist() == [{"id": 2}]
+    (highest,) = session.sql("SELECT max(size) AS m FROM t").to_arrow()["m"].to_pylist()
+    assert math.isnan(highest)
+
+
+def make_session(
+    folder: Path, columns: str, writes: list[list[dict[str, Any]]], *, compact: bool = False, **declared: Any
+) -> SqlSession:
+    catalog = paimon.connect(folder)
+    catalog.create_database("default")
+    table = catalog.create_table("default.t", columns, **declared)
+    for rows in writes:
+        table.write(rows)
+    if compact:
+        table.compact(full=True)
+    return catalog.sql_session()
+
+
+def explain(session: SqlSession, query: str) -> str:
+    return "\n".join(session.sql(f"EXPLAIN {query}").to_arrow()["plan"].to_pylist())
+
+
+TWO = [[{"id": 1, "word": "a"}], [{"id": 1, "word": "b"}, {"id": 2, "word": "c"}]]
+KEYED: dict[str, Any] = {"primary_keys": ["id"], "options": {"bucket": 1, "write-only": True}}
+READ: dict[str, tuple[dict[str, Any], str | None]] = {
+    "append": ({}, "2 of 2 files"),
+    "compacted": ({"primary_keys": ["id"], "options": {"bucket": 1}, "compact": True}, "1 of 1 file"),
+    "overlapping runs": (KEYED, None),
+    "other format": ({"options": {"file.format": "orc"}}, None),
+    "defaults": ({"options": {"fields.word.default-value": "x"}}, None),
+    "lost files are ignored": ({"options": {"scan.ignore-lost-files": "true"}}, None),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_files_without_merge_are_read_by_the_engine(tmp_path: Path, case: str) -> None:
+    declared, expected = READ[case]
+    session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", TWO, **declared)
+    lines = explain(session, "SELECT * FROM t")
+    assert (f"the query engine itself reads {expected}" in lines) == (expected is not None)
+    assert ("READ_PARQUET" in lines) == (expected is not None)
+
+
+def test_files_with_deletion_vectors_and_of_other_schemas_are_read_by_the_scan(tmp_path: Path) -> None:
+    options = {"bucket": 1, "bucket-key": "id", "deletion-vectors.enabled": True}
+    session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", TWO, options=options)
+    session.sql("DELETE FROM t WHERE word = 'b'")
+    assert "itself reads 1 of 2 files" in explain(session, "SELECT * FROM t")
+    session.sql("ALTER TABLE t RENAME COLUMN word TO text")
+    session.sql("INSERT INTO t VALUES (3, 'd')")
+    assert "itself reads 1 of 3 files" in explain(session, "SELECT * FROM t")
+    assert "itself reads 2 of 3 files" in explain(session, "SELECT id FROM t")
+    found = session.sql("SELECT * FROM t ORDER BY id").to_arrow().to_pylist()
+    assert found == [{"id": 1, "text": "a"}, {"id": 2, "text": "c"}, {"id": 3, "text": "d"}]
+
+
+@pytest.mark.parametrize(
+    "kind", ["TIMESTAMP(3)", "TIMESTAMP(9)", "TIME", "ARRAY<INT>", "ROW<a INT>", "TIMESTAMP_LTZ(9)"]
+)
+def test_columns_of_other_types_are_read_by_the_scan(tmp_path: Path, kind: str) -> None:
+    session = make_session(tmp_path, f"id BIGINT NOT NULL, other {kind}", [[{"id": 1, "other": None}]])
+    assert "READ_PARQUET" not in explain(session, "SELECT * FROM t")
+    assert "READ_PARQUET" in explain(session, "SELECT id FROM t")
+
+
+def test_columns_of_partitions_that_statistics_do_not_prove_are_read_by_the_scan(tmp_path: Path) -> None:
+    rows = [[{"id": 1, "day": day} for day in (None, "x", "y")]]
+    session = make_session(tmp_path, "id BIGINT NOT NULL, day STRING", rows, partition_keys=["day"])
+    lines = explain(session, "SELECT * FROM t")
+    assert "PYTHON_ARROW_SCAN" in lines and "READ_PARQUET" in lines  # the partition of null has no bounds
+    found = session.sql("SELECT day FROM t ORDER BY day NULLS FIRST").to_arrow()["day"].to_pylist()
+    assert found == [None, "x", "y"]
+
+
+def data_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("default.db/t/**/data-*.parquet"))
+
+
+HOSTILE = [
+    "SELECT * FROM read_parquet('{file}')",
+    "SELECT * FROM '{file}'",
+    "SELECT t.id FROM t, read_parquet('{file}')",
+    "SELECT * FROM parquet_metadata('{file}')",
+    "SELECT * FROM read_text('{file}')",
+    "SELECT * FROM query('SELECT * FROM read_parquet(''{file}'')')",
+    "SELECT * FROM read_parquet('paimon-query://00000000000000000000000000000000/0')",
+    "SELECT * FROM read_parquet('paimon-query://*/0')",
+    "SELECT * FROM read_parquet('paimon-query://*')",
+    "SELECT * FROM glob('paimon-query://**') AS g, t",
+]
+
+
+@pytest.mark.parametrize("query", HOSTILE)
+def test_a_query_reads_no_file_by_name(tmp_path: Path, query: str) -> None:
+    session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", TWO)
+    running = session.sql("SELECT * FROM t").to_batches()
+    next(iter(running))
+    try:
+        found = session.sql(query.format(file=data_files(tmp_path)[0])).to_arrow()
+    except (InvalidRequest, paimon.NotFound):
+        return
+    assert "glob" in query and found.num_rows == 0
+
+
+def test_a_query_does_not_see_the_files_of_another_one(tmp_path: Path) -> None:
+    session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", TWO)
+    running = session.sql("SELECT * FROM t").to_batches()
+    next(iter(running))
+    assert session.sql("SELECT sql FROM duckdb_views() WHERE NOT internal").to_arrow().num_rows == 0
+    settings_of_engine = session.sql("SELECT value FROM duckdb_settings() WHERE name LIKE 'allowed%'").to_arrow()
+    texts = " ".join(settings_of_engine["value"].to_pylist())
+    assert "'paimon-query://'" in texts and str(tmp_path) not in texts
+
+
+def test_names_of_files_end_with_their_query(tmp_path: Path) -> None:
+    session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", TWO)
+    query = "SELECT sql FROM duckdb_views() AS v, t WHERE NOT internal"
+    (text, _) = session.sql(f"{query} LIMIT 2").to_arrow()["sql"].to_pylist()
+    name = text.partition("'")[2].partition("'")[0]
+    assert name.startswith("paimon-query://")
+    with pytest.raises(InvalidRequest):
+        session.sql(f"SELECT * FROM read_parquet('{name}')").to_arrow()
+
+
+def damage(path: Path, change: Callable[[bytes], bytes]) -> None:
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(change(data))
+
+
+ROWS = [[{"id": i, "word": "w" * i} for i in range(99)]]
+DAMAGED: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "cut": lambda path: damage(path, lambda data: data[: len(data) // 2]),
+    "other size": lambda path: damage(path, lambda data: data + b"x"),
+    "page": lambda path: damage(path, lambda data: data[:60] + bytes([data[60] ^ 1]) + data[61:]),
+    "footer": lambda path: damage(path, lambda data: data[:-400] + bytes(392) + data[-8:]),
+    "empty": lambda path: damage(path, lambda data: b""),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_files_are_named(tmp_path: Path, case: str) -> None:
+    session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", ROWS)
+    assert "READ_PARQUET" in explain(session, "SELECT * FROM t")
+    (path,) = data_files(tmp_path)
+    DAMAGED[case](path)
+    with pytest.raises(CorruptTable) as caught:
+        session.sql("SELECT sum(id) AS s, max(word) AS w FROM t").to_arrow()
+    assert path.name in caught.value.message
