@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Frames = Mapping[str, Any]
 """Data frames and Arrow tables that a query reads by name."""
 _DEEPEST_VIEWS = 50
+_MOST_CONSTANTS = 1_000
 
 
 @frozen(eq=False)
@@ -185,14 +186,23 @@ def _evaluate(session: Session, expressions: Sequence[str]) -> list[Any]:
 
     The embedded engine computes them also for a session with another engine. Without it, they have no values.
     """
+    key = ", ".join(expressions)
+    if key not in session.constants:
+        if len(session.constants) >= _MOST_CONSTANTS:
+            session.constants.clear()
+        session.constants[key] = _compute(session, key, len(expressions))
+    return list(session.constants[key])
+
+
+def _compute(session: Session, expressions: str, count: int) -> tuple[Any, ...]:
     engine = session.engine.queries
     try:
         if engine is None:
-            return [None] * len(expressions)
-        rows = engine.run(f"SELECT {', '.join(expressions)}", {}).read_all()
+            return (None,) * count
+        rows = engine.run(f"SELECT {expressions}", {}).read_all()
     except (InvalidRequest, MissingExtra):
-        return [None] * len(expressions)
-    return [column[0].as_py() for column in rows.columns]
+        return (None,) * count
+    return tuple(column[0].as_py() for column in rows.columns)
 
 
 def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:

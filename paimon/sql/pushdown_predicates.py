@@ -234,9 +234,16 @@ class _Converter:
             return None
         if isinstance(node, exp.Literal):
             value: Any = node.name if node.is_string else _to_number(node.name)
+        elif _is_date(node) and isinstance(kind, DateType):
+            value = node.this.name
         else:
             (value,) = self.evaluate([node.sql(dialect="duckdb")])
         return fit_literal(value, kind)
+
+
+def _is_date(node: exp.Expression) -> bool:
+    """Return whether a node is ``DATE '2026-01-01'``, which needs no engine."""
+    return isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DATE and bool(_DATE.match(node.this.name))
 
 
 def _to_number(text: str) -> int | Decimal | None:

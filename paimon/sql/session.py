@@ -6,7 +6,7 @@ Invariant: a session changes only by its own statements. It belongs to one threa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from attrs import define, evolve, field, frozen
@@ -197,6 +197,8 @@ class Session:
         Evaluates the queries of this session; by default the engine of the current catalog.
     write_query : callable, optional
         Writes the rows of a query with the workers of that engine; by default the rows pass through this process.
+    constants : dict of str to tuple
+        The values of constant expressions, by their text; they never change.
     """
 
     catalogs: dict[str, SqlCatalog]
@@ -207,6 +209,7 @@ class Session:
     settings: dict[str, str] = field(factory=dict)
     queries: QueryEngine | None = None
     write_query: QueryWriter | None = None
+    constants: dict[str, tuple[Any, ...]] = field(factory=dict, repr=False)
 
     @property
     def engine(self) -> Engine:

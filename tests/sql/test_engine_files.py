@@ -322,3 +322,11 @@ def test_damaged_files_are_named(tmp_path: Path, case: str) -> None:
     with pytest.raises(CorruptTable) as caught:
         session.sql("SELECT sum(id) AS s, max(word) AS w FROM t").to_arrow()
     assert path.name in caught.value.message
+
+
+def test_columns_of_all_types_are_described_as_they_are_returned(tmp_path: Path) -> None:
+    session = make_session(tmp_path, "id BIGINT NOT NULL", [[{"id": 1}]])
+    values = "id, NULL AS n, {'a b': [id]} AS r, MAP {'k': id} AS m, INTERVAL 1 DAY AS i, 'a'::ENUM('a', 'it''s') AS e"
+    result = session.sql(f"SELECT {values}, 1.5::DECIMAL(5, 2) AS d, TIMESTAMPTZ '2026-01-01' AS t, id AS id FROM t")
+    assert result.arrow_schema == result.to_arrow().schema
+    assert result.arrow_schema.names == ["id", "n", "r", "m", "i", "e", "d", "t", "id"]

@@ -21,6 +21,7 @@ from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, Stor
 from paimon.ports.queries import QuerySource, SharedFile, SourceFiles
 
 _BATCH_ROWS = 65_536
+_MOST_TYPES = 1_000
 _SETTINGS = {
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -42,6 +43,7 @@ class DuckDBQueries:
     memory_bytes: int
     threads: int
     _files: QueryFileSystem = field(factory=QueryFileSystem, init=False, repr=False)
+    _fields: dict[str, pa.Field] = field(factory=dict, init=False, repr=False)
     _database: Any = field(init=False, repr=False)
 
     @_database.default
@@ -81,6 +83,15 @@ class DuckDBQueries:
             raise session.translate(error) from error
         return pa.RecordBatchReader.from_batches(reader.schema, session.read(reader))
 
+    def _find_arrow_field(self, connection: Any, kind: str) -> pa.Field:
+        """Return a column of a type of DuckDB. Each type is converted once, because a query costs milliseconds."""
+        found = self._fields.get(kind)
+        if found is None:
+            found = _to_reader(connection.sql(f"SELECT CAST(NULL AS {kind}) LIMIT 0")).schema.field(0)
+            if len(self._fields) < _MOST_TYPES:
+                self._fields[kind] = found
+        return found
+
     def _open_session(self) -> _Session:
         return _Session(self._database.cursor(), self._files)
 
@@ -99,13 +110,13 @@ class DuckDBQueries:
         session = self._open_session()
         try:
             session.register(sources, opens_files=False)
-            names = session.connection.sql(sql).columns
-            found = _to_reader(session.connection.sql(f"SELECT * FROM ({sql}) LIMIT 0")).schema
+            relation = session.connection.sql(sql)
+            fields = [self._find_arrow_field(session.connection, str(kind)) for kind in relation.types]
+            return pa.schema([field.with_name(name) for field, name in zip(fields, relation.columns, strict=True)])
         except (duckdb.Error, PaimonError) as error:
             raise session.translate(error) from error
         finally:
             session.close()
-        return pa.schema([field.with_name(name) for field, name in zip(found, names, strict=True)])
 
     def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
         """Return DuckDB's plan; see `QueryEngine`.

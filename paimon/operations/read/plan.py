@@ -48,6 +48,11 @@ from paimon.operations.metadata.manifests import (
 from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.table_context import TableContext
 
+_MOST_CACHED_FILES = 1_000
+_LONGEST_CACHED_VIEW = 65_536
+_CACHED_FILE_BYTES = 8_192
+"""The memory of a file in a plan with its statistics."""
+
 
 @frozen(eq=False)
 class _Request:
@@ -102,7 +107,7 @@ def _count_files(entries: EntryColumns, signs: Integers) -> int:
 
 
 def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
-    """Plan the splits of a request.
+    """Plan the splits of a request. Small plans are cached, because a snapshot never changes.
 
     Returns
     -------
@@ -116,8 +121,20 @@ def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
     """
     if request.snapshot is None:
         return Plan(None, context.schema.id)
+    path = context.paths.manifest(request.snapshot.delta_manifest_list)
+    view = f"plan of {(context.table, request)!r}"
+    cached = context.engine.cache.get(path, view)
+    if isinstance(cached, Plan):
+        return cached
+    plan = _plan_snapshot(context, request, request.snapshot)
+    if plan.file_count <= _MOST_CACHED_FILES and len(view) <= _LONGEST_CACHED_VIEW:
+        context.engine.cache.put(path, plan, 2 * len(view) + _CACHED_FILE_BYTES * (plan.file_count + 1), view)
+    return plan
+
+
+def _plan_snapshot(context: TableContext, request: ScanRequest, snapshot: Snapshot) -> Plan:
     rules = ReadRules.of(context.table, request.kind)
-    scan = _Request(context, request, request.snapshot, rules, [])
+    scan = _Request(context, request, snapshot, rules, [])
     entries = _live_entries(scan, _select_manifests(scan))
     entries, matching = _prune_by_stats(scan, entries)
     check_added_once(entries)
@@ -125,7 +142,7 @@ def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
         splits = _assemble_splits(scan, group_by_bucket(entries, matching))
     files = sum(len(split.files) for split in splits)
     scan.steps.append(PruneStep("files", len(entries), files, sum(split.file_size for split in splits)))
-    return Plan(request.snapshot, context.schema.id, splits, tuple(scan.steps))
+    return Plan(snapshot, context.schema.id, splits, tuple(scan.steps))
 
 
 def _select_manifests(scan: _Request) -> tuple[ManifestFileMeta, ...]:
