@@ -16,6 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import paimon
+from paimon.adapters.queries.duckdb_queries import DuckDBQueries
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.sql.parse import parse_script
 from paimon.sql.plan_query import PlannedQuery, plan_query, query_engine
@@ -288,12 +289,17 @@ def test_a_query_does_not_see_the_files_of_another_one(tmp_path: Path) -> None:
 
 def test_names_of_files_end_with_their_query(tmp_path: Path) -> None:
     session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", TWO)
-    query = "SELECT sql FROM duckdb_views() AS v, t WHERE NOT internal"
-    (text, _) = session.sql(f"{query} LIMIT 2").to_arrow()["sql"].to_pylist()
-    name = text.partition("'")[2].partition("'")[0]
+    planned = plan(session, "SELECT word FROM t")
+    engine = DuckDBQueries(256 * 1024 * 1024, 1)
+    reader = engine.run(planned.sql, planned.sources)
+    name, *_ = engine._files._files
     assert name.startswith("paimon-query://")
+    reader.read_all()
+    assert not engine._files._files
+    engine.run(planned.sql, planned.sources)  # the reader is dropped
+    assert not engine._files._files
     with pytest.raises(InvalidRequest):
-        session.sql(f"SELECT * FROM read_parquet('{name}')").to_arrow()
+        engine.run(f"SELECT * FROM read_parquet('{name}')", {}).read_all()
 
 
 def damage(path: Path, change: Callable[[bytes], bytes]) -> None:
@@ -322,6 +328,23 @@ def test_damaged_files_are_named(tmp_path: Path, case: str) -> None:
     with pytest.raises(CorruptTable) as caught:
         session.sql("SELECT sum(id) AS s, max(word) AS w FROM t").to_arrow()
     assert path.name in caught.value.message
+
+
+WITH = [
+    "WITH a AS (SELECT id FROM t) SELECT id, word FROM a JOIN t USING (id)",
+    "WITH RECURSIVE r(n) AS (SELECT min(id) FROM t UNION ALL SELECT n + 1 FROM r WHERE n < 2) "
+    "SELECT r.n AS id, word FROM r JOIN t ON r.n = t.id",
+    "/* first */ SELECT id, word FROM t",
+    "(SELECT id, word FROM t WHERE id = 1) UNION ALL (SELECT id, word FROM t WHERE id = 2)",
+    "FROM t SELECT id, word",
+]
+
+
+@pytest.mark.parametrize("query", WITH)
+def test_queries_may_begin_in_other_ways(tmp_path: Path, query: str) -> None:
+    session = make_session(tmp_path, "id BIGINT NOT NULL, word STRING", [TWO[1]])
+    assert "READ_PARQUET" in explain(session, query)
+    assert to_multiset(session.sql(query).to_arrow()) == ["(1, 'b')", "(2, 'c')"]
 
 
 def test_columns_of_all_types_are_described_as_they_are_returned(tmp_path: Path) -> None:

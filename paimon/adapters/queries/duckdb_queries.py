@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -76,8 +77,7 @@ class DuckDBQueries:
         """
         session = self._open_session()
         try:
-            session.register(sources)
-            reader = _to_reader(session.connection.sql(sql))
+            reader = _to_reader(session.connection.sql(session.prepare(sql, sources)))
         except (duckdb.Error, PaimonError) as error:
             session.close()
             raise session.translate(error) from error
@@ -93,7 +93,10 @@ class DuckDBQueries:
         return found
 
     def _open_session(self) -> _Session:
-        return _Session(self._database.cursor(), self._files)
+        session = _Session(self._database.cursor(), self._files)
+        # A reader that is never read closes nothing.
+        weakref.finalize(session, self._files.remove, session.files).atexit = False
+        return session
 
     def close(self) -> None:
         """Release the database with all its memory and its files; no query may follow."""
@@ -109,7 +112,8 @@ class DuckDBQueries:
         """
         session = self._open_session()
         try:
-            session.register(sources, opens_files=False)
+            for name, source in sources.items():
+                session.register(name, source.schema, source.open)
             relation = session.connection.sql(sql)
             fields = [self._find_arrow_field(session.connection, str(kind)) for kind in relation.types]
             return pa.schema([field.with_name(name) for field, name in zip(fields, relation.columns, strict=True)])
@@ -128,8 +132,7 @@ class DuckDBQueries:
         """
         session = self._open_session()
         try:
-            session.register(sources)
-            rows = session.connection.execute(f"EXPLAIN {sql}").fetchall()
+            rows = session.connection.execute(f"EXPLAIN {session.prepare(sql, sources)}").fetchall()
         except (duckdb.Error, PaimonError) as error:
             raise session.translate(error) from error
         finally:
@@ -146,27 +149,56 @@ class _Session:
     errors: list[PaimonError] = field(factory=list)
     files: dict[str, SharedFile] = field(factory=dict)
 
-    def register(self, sources: Mapping[str, QuerySource], *, opens_files: bool = True) -> None:
-        """Make the sources known under their names."""
-        for name, source in sources.items():
-            opened = source.open_files() if opens_files and source.open_files is not None else None
-            if opened is None or not opened.files:
-                self.connection.register(name, _Stream(source.schema, source.open, self.errors))
-            else:
-                self._register_files(name, source.schema, opened)
+    def prepare(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
+        """Make the sources known, and return the query as DuckDB runs it.
 
-    def _register_files(self, name: str, schema: pa.Schema, opened: SourceFiles) -> None:
-        """Make a source known as a view of its files and its remaining rows."""
+        Sources with files are common table expressions of the query, because DuckDB opens the files of a view twice.
+        """
+        tables: dict[str, str] = {}
+        for name, source in sources.items():
+            opened = None if source.open_files is None else source.open_files()
+            if opened is None or not opened.files:
+                self.register(name, source.schema, source.open)
+            else:
+                tables[name] = self._register_files(name, source.schema, opened)
+        begin = _BEGIN.match(sql)
+        if begin is None:
+            for name, table in tables.items():
+                self.connection.execute(f"CREATE TEMP VIEW {_quote(name)} AS {table}")
+            return sql
+        if not tables:
+            return sql
+        expressions = ", ".join(f"{_quote(name)} AS NOT MATERIALIZED ({table})" for name, table in tables.items())
+        if begin["select"]:
+            return f"WITH {expressions} {sql}"
+        return f"WITH {begin['recursive'] or ''}{expressions}, {sql[begin.end() :]}"
+
+    def register(self, name: str, schema: pa.Schema, open_rows: Callable[[], pa.RecordBatchReader]) -> None:
+        """Make rows known under a name.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        schema : pyarrow.Schema
+            The columns.
+        open_rows : callable
+            Returns a new reader of the rows.
+        """
+        self.connection.register(name, _Stream(schema, open_rows, self.errors))
+
+    def _register_files(self, name: str, schema: pa.Schema, opened: SourceFiles) -> str:
+        """Make the files and the remaining rows of a source known, and return a query of both."""
         names = self.all_files.add(opened.files, self.errors)
         self.files.update(zip(names, opened.files, strict=True))
         columns = ", ".join(_quote(column) for column in schema.names)
         listed = ", ".join(f"'{file}'" for file in names)
         sql = f"SELECT {columns} FROM read_parquet([{listed}], hive_partitioning = false)"
-        if opened.open_rest is not None:
-            rest = f"{name} rest"
-            self.connection.register(rest, _Stream(schema, opened.open_rest, self.errors))
-            sql += f" UNION ALL SELECT {columns} FROM {_quote(rest)}"
-        self.connection.execute(f"CREATE TEMP VIEW {_quote(name)} AS {sql}")
+        if opened.open_rest is None:
+            return sql
+        rest = f"{name} rest"
+        self.register(rest, schema, opened.open_rest)
+        return f"{sql} UNION ALL SELECT {columns} FROM {_quote(rest)}"
 
     def read(self, reader: Any) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the result, and close the connection after the last one.
@@ -227,6 +259,7 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+_BEGIN = re.compile(r"(?P<select>SELECT\s)|WITH\s+(?P<recursive>RECURSIVE\s+)?", re.IGNORECASE)
 _CANDIDATES = re.compile(r"Candidate bindings: (.*)")
 _SIMILAR = re.compile(r"Did you mean (.*?)\??$", re.MULTILINE)
 _POSITION = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
