@@ -23,6 +23,7 @@ from paimon.ports.queries import QuerySource, SharedFile, SourceFiles
 
 _BATCH_ROWS = 65_536
 _MOST_TYPES = 1_000
+_MOST_DESCRIBED = 200
 _SETTINGS = {
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -44,6 +45,7 @@ class DuckDBQueries:
     memory_bytes: int
     threads: int
     _files: QueryFileSystem = field(factory=QueryFileSystem, init=False, repr=False)
+    _described: dict[object, pa.Schema] = field(factory=dict, init=False, repr=False)
     _fields: dict[str, pa.Field] = field(factory=dict, init=False, repr=False)
     _database: Any = field(init=False, repr=False)
 
@@ -110,6 +112,16 @@ class DuckDBQueries:
         InvalidRequest
             The query names an unknown column or function.
         """
+        key = (sql, tuple((name, source.schema) for name, source in sources.items()))
+        found = self._described.get(key)
+        if found is None:
+            found = self._describe(sql, sources)
+            if len(self._described) >= _MOST_DESCRIBED:
+                self._described.clear()
+            self._described[key] = found
+        return found
+
+    def _describe(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.Schema:
         session = self._open_session()
         try:
             for name, source in sources.items():

@@ -8,8 +8,9 @@ canonical one, so that both decoders return the same values.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -68,30 +69,27 @@ class SharedParquetFile:
         whole = self._stored.whole
         data = bytes(self._stored.read_at(size, start)) if whole is None else bytes(whole[start : start + size])
         first = max(0, bisect_right(self._starts, start) - 1)
-        for number in range(first, len(self._chunks)):
-            chunk = self._chunks[number]
-            if chunk.start >= start + size:
-                break
-            if chunk.end > start and number not in self._checked:
-                with corrupt_files(self.path):
-                    self._check(number, start, data)
+        numbers = range(first, bisect_left(self._starts, start + size))
+        unchecked = [n for n in numbers if n not in self._checked and self._chunks[n].end > start]
+        if unchecked:
+            with corrupt_files(self.path):
+                self._check(unchecked, start, data)
         return data
 
-    def _check(self, number: int, start: int, data: bytes) -> None:
-        """Check a chunk in the bytes that are returned, or by reading it where they have a part of it only."""
-        chunk = self._chunks[number]
-        if self._stored.whole is not None:
-            stored, base = self._stored, 0
-        elif start <= chunk.start and chunk.end <= start + len(data):
-            stored, base = Stored(pa.BufferReader(data)), start
-        else:
-            part = self._stored.read_at(chunk.end - chunk.start, chunk.start)
-            stored, base = Stored(pa.BufferReader(part)), chunk.start
-        pages = check_flat_chunk(stored, chunk.start - base, chunk.end - base, chunk.rows)
-        with self._lock:
-            if number not in self._checked:  # two threads may check the same chunk
-                self._budgets[chunk.group].add(pages, chunk.end - chunk.start)
-                self._checked.add(number)
+    def _check(self, numbers: Sequence[int], start: int, data: bytes) -> None:
+        """Check chunks in the bytes that are returned, or by reading those of which the bytes have a part only."""
+        returned = Stored(pa.BufferReader(data)) if self._stored.whole is None else self._stored
+        offset = start if self._stored.whole is None else 0
+        for number in numbers:
+            chunk, stored, base = self._chunks[number], returned, offset
+            if stored is not self._stored and not start <= chunk.start <= chunk.end <= start + len(data):
+                part = self._stored.read_at(chunk.end - chunk.start, chunk.start)
+                stored, base = Stored(pa.BufferReader(part)), chunk.start
+            pages = check_flat_chunk(stored, chunk.start - base, chunk.end - base, chunk.rows)
+            with self._lock:
+                if number not in self._checked:  # two threads may check the same chunk
+                    self._budgets[chunk.group].add(pages, chunk.end - chunk.start)
+                    self._checked.add(number)
 
 
 def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) -> SharedParquetFile | None:
@@ -132,9 +130,12 @@ def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) ->
         if not all(_is_shareable(group, leaves, request.constants) for group in groups):
             return None
         chunks = [_to_chunk(group, at, leaf) for at, group in enumerate(groups) for _, leaf in leaves]
+        chunks.sort(key=lambda chunk: chunk.start)
+        if any(chunk.end > following.start for chunk, following in pairwise(chunks)):
+            raise ValueError("two columns share bytes")
         size = source.size()
         budgets = {at: PageBudget(most_bytes) for at in range(len(groups))}
-    return SharedParquetFile(request.path, size, stored, tuple(sorted(chunks, key=lambda c: c.start)), budgets)
+    return SharedParquetFile(request.path, size, stored, tuple(chunks), budgets)
 
 
 def _has_stored_types(schema: pa.Schema, fields: Sequence[DataField]) -> bool:

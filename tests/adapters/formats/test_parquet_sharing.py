@@ -1,0 +1,93 @@
+"""Parquet files that another decoder reads: their bytes are checked first, and files of another form are not shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from paimon.adapters.formats.parquet.reading.shared_file import SharedParquetFile, share_file
+from paimon.domain.errors import CorruptTable
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField
+from paimon.ports.formats import ShareRequest
+
+LIMIT = 512 * 1024 * 1024
+FIELDS = (DataField(0, "id", dt.BigIntType()), DataField(1, "word", dt.VarCharType()))
+ROWS = pa.table({"id": pa.array(range(1000), pa.int64()), "word": [f"w{i % 7}" for i in range(1000)]})
+
+
+def write(rows: pa.Table, **options: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, **{"write_page_checksum": True, "compression": "zstd", **options})
+    return sink.getvalue().to_pybytes()
+
+
+def share(data: bytes, limit: int = LIMIT, **given: Any) -> SharedParquetFile | None:
+    request = ShareRequest(**{"path": "f.parquet", "fields": FIELDS, "row_count": ROWS.num_rows, **given})
+    return share_file(pa.BufferReader(data), request, limit)
+
+
+def test_all_bytes_are_returned() -> None:
+    data = write(ROWS, row_group_size=300)
+    file = share(data)
+    assert file is not None
+    assert file.size == len(data)
+    assert b"".join(file.read_at(100, start) for start in range(0, len(data), 100)) == data
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (ROWS, {"compression": "lz4"}),
+        (ROWS.rename_columns(["id", "other"]), {}),
+        (ROWS.append_column("ID", ROWS["id"]), {}),
+        (ROWS.set_column(0, "id", ROWS["id"].cast(pa.int32())), {}),
+        (ROWS.set_column(0, "id", ROWS["id"].cast(pa.timestamp("us"))), {}),
+    ],
+)
+def test_files_of_another_form_are_not_shared(rows: pa.Table, options: dict[str, Any]) -> None:
+    assert share(write(rows, **options)) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "constant", "shared"),
+    [
+        (["a"] * 1000, "a", True),
+        (["a"] * 1000, "b", False),
+        (["a"] * 999 + ["b"], "a", False),
+        (["a"] * 999 + [None], "a", False),
+        ([None] * 1000, None, False),
+    ],
+)
+def test_statistics_prove_constants(values: list[str | None], constant: str | None, shared: bool) -> None:
+    rows = ROWS.set_column(1, "word", pa.array(values, pa.string()))
+    found = share(write(rows), constants={"word": constant})
+    assert (found is not None) == shared
+
+
+def test_changed_bytes_of_pages_are_found() -> None:
+    data = write(ROWS)
+    chunk = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).column(1)
+    start, end = chunk.dictionary_page_offset, chunk.dictionary_page_offset + chunk.total_compressed_size
+    for position in (start + 30, chunk.data_page_offset - 1, chunk.data_page_offset + 60, end - 1):
+        changed = data[:position] + bytes([data[position] ^ 4]) + data[position + 1 :]
+        file = share(changed)
+        assert file is not None
+        with pytest.raises(CorruptTable):
+            file.read_at(end - start, start)
+
+
+def test_pages_that_decompress_to_too_much_are_refused() -> None:
+    rows = pa.table({"word": ["0" * 20_000_000]})
+    file = share(write(rows, use_dictionary=False), 1000, fields=FIELDS[1:], row_count=1)
+    assert file is not None
+    with pytest.raises(CorruptTable, match="more than the limit"):
+        file.read_at(100, 4)
+
+
+def test_another_number_of_rows_is_damage() -> None:
+    with pytest.raises(CorruptTable, match="1000 rows"):
+        share(write(ROWS), row_count=999)
