@@ -58,11 +58,19 @@ def _find_starred_tables(tree: exp.Expression) -> set[str | None]:
         scope = star.find_ancestor(exp.Select)
         if scope is None or not isinstance(parent, exp.Select | exp.Column):
             return {None}
+        if parent is scope and _is_existence_test(scope):
+            continue
         alias = parent.table.lower() if isinstance(parent, exp.Column) else None
         # A qualified star may name a table of an outer query, so its alias is looked up in the whole tree.
         inside = tree.find_all(exp.Table) if alias else tables_of(scope)
         found |= {table.name for table in inside if alias in (None, table.alias.lower())}
     return found
+
+
+def _is_existence_test(scope: exp.Select) -> bool:
+    """Return whether a SELECT is that of EXISTS, whose columns do not matter."""
+    others = ("distinct", "group", "having", "qualify", "order")
+    return isinstance(scope.parent, exp.Exists) and not any(scope.args.get(name) for name in others)
 
 
 def tables_of(scope: exp.Select) -> list[exp.Table]:

@@ -151,11 +151,14 @@ def test_conditions_reach_the_scan(lake: tuple[SqlSession, duckdb.DuckDBPyConnec
     assert found[0] == PUSHED[query]
 
 
+ALL = "id, day, word, amount, flag, size, t"
 READ = {
     "SELECT word FROM k WHERE amount > 1": "word, amount",
     "SELECT count(*) AS n FROM k": "id",
     "SELECT * EXCLUDE (t) FROM k": "id, day, word, amount, flag, size, t",
     "SELECT x.id FROM k AS x JOIN p USING (word)": "id, word",
+    "SELECT x.id FROM p AS x WHERE EXISTS (SELECT * FROM k WHERE k.id = x.id AND k.flag)": "id, flag",
+    "SELECT x.id FROM p AS x WHERE EXISTS (SELECT DISTINCT * FROM k WHERE k.id > 0 OFFSET 1)": ALL,
     "SELECT k FROM k": "id, day, word, amount, flag, size, t",
     "SELECT (SELECT max(y.size) FROM p y WHERE y.id = x.id) AS m FROM k AS x": "id, size",
 }
