@@ -106,3 +106,11 @@ def test_a_peer_that_refuses_a_bucket_mode_is_named(
     bench.compare("a write", "write", None, ["ours", "peer"])
     assert bench.results[0]["failures"] == {"ours": "MemoryError", "peer": "ValueError: no such buckets"}
     assert capsys.readouterr().out.split()[2:] == ["–", "failed", "refused", "–"]
+
+
+def test_the_queries_of_tpch_are_measured() -> None:
+    command = [sys.executable, str(BENCHMARKS / "tpch.py"), "--scale=0.001", "--repeat=1", "--layouts", "compacted"]
+    _, _, line, *_ = subprocess.check_output(command, text=True).splitlines()
+    name, *cells = line.strip("| ").split(" | ")
+    assert name == "compacted"
+    assert all(float(cell.split()[0]) > 0 for cell in cells)
