@@ -100,6 +100,11 @@ class QueryEngine(Protocol):
     Invariant: a query reads only its sources. It neither opens files by name nor changes anything.
     """
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether the engine reads files of sources itself, by `QuerySource.open_files`."""
+        ...
+
     def adopt(self, data: Any) -> QuerySource | None:
         """Return a source for rows that the engine holds itself, such as its own kind of data frame.
 

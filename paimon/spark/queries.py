@@ -42,6 +42,7 @@ class SparkQueries:
         The session.
     """
 
+    reads_files = False
     spark: SparkSession
 
     def adopt(self, data: Any) -> QuerySource | None:

@@ -22,7 +22,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.operations.read.engine_files import find_engine_files, open_engine_files
 from paimon.operations.read.time_travel import PinnedTable
 from paimon.operations.write.source import to_arrow_tables
-from paimon.ports.queries import QuerySource
+from paimon.ports.queries import QuerySource, SourceFiles
 from paimon.scan import Scan
 from paimon.sql.count_from_metadata import plan_from_metadata
 from paimon.sql.parse_query import DIALECT
@@ -147,15 +147,18 @@ def _push_down(session: Session, tree: exp.Expression, relations: Mapping[str, _
     limit = find_limit(tree)
     sources: dict[str, QuerySource] = {}
     notes: list[str] = []
+    reads_files = query_engine(session).reads_files
     for own, relation in relations.items():
-        sources[own], note = _open_source(relation, columns.get(own, relation.columns), predicates.get(own), limit)
+        sources[own], note = _open_source(
+            relation, columns.get(own, relation.columns), predicates.get(own), limit, reads_files
+        )
         notes.append(note)
     names = tuple(column for relation in relations.values() for column in relation.columns)
     return PlannedQuery(tree.sql(dialect=DIALECT), sources, tuple(notes), names)
 
 
 def _open_source(
-    relation: _Relation, columns: Sequence[str], predicate: Predicate | None, limit: int | None
+    relation: _Relation, columns: Sequence[str], predicate: Predicate | None, limit: int | None, reads_files: bool
 ) -> tuple[QuerySource, str]:
     if relation.frame is not None:
         rows = relation.frame.select(list(columns))
@@ -169,14 +172,15 @@ def _open_source(
     if not isinstance(scan, Scan):
         return QuerySource(scan.arrow_schema, scan.to_batches), system
     note, context, read = scan.explain(), scan.context, scan.read_plan
-    selected = find_engine_files(context, scan.plan().splits, read)
-    if selected.files:
-        note += (
-            f"\n  the query engine itself reads {len(selected.files)} of {format_count(scan.plan().file_count, 'file')}"
-        )
+    share: Callable[[], SourceFiles] | None = None
+    if reads_files:
+        selected = find_engine_files(context, scan.plan().splits, read)
+        if selected.files:
+            share = partial(open_engine_files, context, selected, read)
+            count = format_count(scan.plan().file_count, "file")
+            note += f"\n  the query engine itself reads {len(selected.files)} of {count}"
     if limit is not None:
         note += f"\n  limit:   {limit}"
-    share = partial(open_engine_files, context, selected, read) if selected.files else None
     origin = ScanOrigin(relation.origin, scan, tuple(columns), predicate, limit)
     return QuerySource(scan.arrow_schema, scan.to_batches, origin, share), note
 

@@ -42,6 +42,7 @@ class DuckDBQueries:
         Threads of the queries.
     """
 
+    reads_files = True
     memory_bytes: int
     threads: int
     _files: QueryFileSystem = field(factory=QueryFileSystem, init=False, repr=False)

@@ -23,6 +23,8 @@ class QueriesOnDemand:
         Threads of one query.
     """
 
+    reads_files = True
+
     def __init__(self, memory_bytes: int, threads: int) -> None:
         self.memory_bytes = memory_bytes
         self.threads = threads

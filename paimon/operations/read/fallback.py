@@ -24,7 +24,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.schemas import latest_schema
 from paimon.operations.metadata.snapshots import latest_snapshot, snapshot_before
-from paimon.operations.read.plan import plan_scan
+from paimon.operations.read.plan import plan_repeated_scan, plan_scan
 from paimon.operations.table_context import TableContext
 
 
@@ -38,7 +38,7 @@ def plan_with_fallback(context: TableContext, request: ScanRequest) -> Plan:
     NotFound, InvalidRequest
         The other branch does not exist, or its columns differ.
     """
-    made = plan_scan(context, request)
+    made = plan_repeated_scan(context, request)
     primary = context.options.scan_primary_branch
     branch = primary or context.options.scan_fallback_branch
     if not branch or branch == context.table.branch:

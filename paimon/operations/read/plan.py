@@ -49,6 +49,8 @@ from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.table_context import TableContext
 
 _MOST_CACHED_FILES = 1_000
+_MOST_CACHED_COLUMNS = 1_000
+"""Above this number, the key of a cached plan costs more than the plan."""
 _LONGEST_CACHED_VIEW = 65_536
 _CACHED_FILE_BYTES = 8_192
 """The memory of a file in a plan with its statistics."""
@@ -107,7 +109,7 @@ def _count_files(entries: EntryColumns, signs: Integers) -> int:
 
 
 def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
-    """Plan the splits of a request. Small plans are cached, because a snapshot never changes.
+    """Plan the splits of a request.
 
     Returns
     -------
@@ -121,6 +123,24 @@ def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
     """
     if request.snapshot is None:
         return Plan(None, context.schema.id)
+    return _plan_snapshot(context, request, request.snapshot)
+
+
+def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
+    """Plan as `plan_scan` does, and cache small plans for queries that are repeated; a snapshot never changes.
+
+    Returns
+    -------
+    Plan
+        The splits, and the pruning steps that led to them.
+
+    Raises
+    ------
+    CorruptTable, Unsupported
+        A manifest is damaged or has an unknown version.
+    """
+    if request.snapshot is None or len(context.schema.fields) > _MOST_CACHED_COLUMNS:
+        return plan_scan(context, request)
     path = context.paths.manifest(request.snapshot.delta_manifest_list)
     view = f"plan of {(context.table, request)!r}"
     cached = context.engine.cache.get(path, view)
