@@ -151,7 +151,8 @@ def _read_rows(run: StatementRun, query: exp.Expression) -> list[tuple[Any, ...]
         found = query_engine(run.session).run(planned.sql, planned.sources).read_all()
     except InvalidRequest as error:
         hint = f"a subquery cannot name columns of the changed row here; {_KEYED_HINT}"
-        raise SubqueryError(error.message, subject=text, hint=error.hint or hint) from error
+        both = f"{error.hint} Note that {hint}" if error.hint else hint
+        raise SubqueryError(error.message, subject=text, hint=both) from error
     if found.num_rows > _MOST_VALUES:
         message = f"Subquery {text!r} has {found.num_rows:,} rows."
         raise InvalidRequest(message, subject=text, hint=f"the limit is {_MOST_VALUES:,}")
