@@ -1,6 +1,7 @@
 """Find integers in a set that does not change, with a hash table of numpy arrays that is built once.
 
-Arrow's `index_in` builds its table for each call, which takes longer than the lookup of one batch.
+Arrow's `index_in` builds its table for each call, which takes longer than the lookup of one batch. Most integers are
+usually unknown: a small filter finds them before the table is read.
 
 Invariant: `find_integers` returns the position that `known.index(value)` would return, or -1.
 """
@@ -11,14 +12,35 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from attrs import frozen
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MOST_PROBES = 64
 """Values that need more probes collide too often, by accident or on purpose; they are searched in another way."""
 
+_FILTER_SHARE = 8
+"""Places in the filter for each slot, so that few unknown integers pass it."""
+_MOST_FILTER_PLACES = 1 << 24
 
-def build_slots(known: Integers) -> npt.NDArray[np.int32] | None:
+
+@frozen(eq=False)
+class IntegerSlots:
+    """A hash table of integers.
+
+    Parameters
+    ----------
+    positions : array of int32
+        The position of an integer in each used slot, -1 in the others; the size is a power of two.
+    is_possible : array of bool
+        False at the hash of each integer that is surely unknown; the size is a power of two.
+    """
+
+    positions: npt.NDArray[np.int32]
+    is_possible: npt.NDArray[np.bool_]
+
+
+def build_slots(known: Integers) -> IntegerSlots | None:
     """Build the hash table of different integers.
 
     Parameters
@@ -28,29 +50,34 @@ def build_slots(known: Integers) -> npt.NDArray[np.int32] | None:
 
     Returns
     -------
-    array of int32, optional
-        The position of an integer in each used slot, -1 in the others; the size is a power of two. None if too many
-        integers collide.
+    IntegerSlots, optional
+        The table; None if too many integers collide.
     """
     slots = np.full(1 << max(4, (2 * len(known)).bit_length()), -1, np.int32)
     waiting = np.arange(len(known), dtype=np.int32)
     places = _hash(known, len(slots))
     for _ in range(_MOST_PROBES):
         if not len(waiting):
-            return slots
+            break
         free = slots[places] < 0
         slots[places[free]] = waiting[free]
         lost = slots[places] != waiting
         waiting, places = waiting[lost], (places[lost] + 1) & (len(slots) - 1)
-    return None if len(waiting) else slots
+    return None if len(waiting) else IntegerSlots(slots, _build_filter(known, len(slots)))
 
 
-def find_integers(slots: npt.NDArray[np.int32], known: Integers, wanted: Integers) -> Integers:
+def _build_filter(known: Integers, slot_count: int) -> npt.NDArray[np.bool_]:
+    is_possible = np.zeros(max(slot_count, min(slot_count * _FILTER_SHARE, _MOST_FILTER_PLACES)), np.bool_)
+    is_possible[_hash(known, len(is_possible))] = True
+    return is_possible
+
+
+def find_integers(slots: IntegerSlots, known: Integers, wanted: Integers) -> Integers:
     """Return the position of each integer in the known ones; -1 if it is not known.
 
     Parameters
     ----------
-    slots : array of int32
+    slots : IntegerSlots
         The result of `build_slots`.
     known : array of int64
         The integers of the table.
@@ -65,19 +92,20 @@ def find_integers(slots: npt.NDArray[np.int32], known: Integers, wanted: Integer
     found = np.full(len(wanted), -1, np.int64)
     if not len(known):
         return found
-    rows: Integers = np.arange(len(wanted))
-    places = _hash(wanted, len(slots))
+    rows: Integers = np.flatnonzero(slots.is_possible[_hash(wanted, len(slots.is_possible))])
+    size = len(slots.positions)
+    places = _hash(wanted[rows], size)
     while len(rows):
-        candidates = slots[places]
+        candidates = slots.positions[places]
         used = candidates >= 0
         rows, places, candidates = rows[used], places[used], candidates[used]
         equal = known[candidates] == wanted[rows]
         found[rows[equal]] = candidates[equal]
-        rows, places = rows[~equal], (places[~equal] + 1) & (len(slots) - 1)
+        rows, places = rows[~equal], (places[~equal] + 1) & (size - 1)
     return found
 
 
 def _hash(values: Integers, size: int) -> Integers:
     bits = np.uint64(64 - (size.bit_length() - 1))
-    places: Integers = ((values.view(np.uint64) * _MULTIPLIER) >> bits).astype(np.int64)
+    places: Integers = ((values.view(np.uint64) * _MULTIPLIER) >> bits).view(np.int64)
     return places

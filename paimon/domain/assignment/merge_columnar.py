@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from paimon.domain.assignment.integer_slots import build_slots, find_integers
+from paimon.domain.assignment.integer_slots import IntegerSlots, build_slots, find_integers
 from paimon.domain.columns.java_float_order import to_ordinal_array
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class SourceIndex:
     ----------
     values : tuple of pyarrow.Array
         The different values of each key column, without null.
-    slots : tuple of array or None
+    slots : tuple of IntegerSlots or None
         The hash table of these values, for integers and dates; None for other types.
     joined : tuple of array
         The codes that occur, after each further key column, in order.
@@ -43,7 +43,7 @@ class SourceIndex:
     """
 
     values: tuple[pa.Array, ...]
-    slots: tuple[npt.NDArray[np.int32] | None, ...]
+    slots: tuple[IntegerSlots | None, ...]
     joined: tuple[Integers, ...]
     order: Integers
     starts: Integers
@@ -157,7 +157,7 @@ def _to_integers(array: pa.Array) -> Integers:
     return integers
 
 
-def _find_codes(array: pa.Array, known: pa.Array, slots: npt.NDArray[np.int32] | None) -> Integers:
+def _find_codes(array: pa.Array, known: pa.Array, slots: IntegerSlots | None) -> Integers:
     if slots is None:
         found: Integers = pc.fill_null(pc.index_in(array, value_set=known, skip_nulls=True), -1).to_numpy()
         return found.astype(np.int64)
