@@ -37,7 +37,7 @@ class AppendWriter:
         self._buffer.clear()
 
     def _write(self) -> None:
-        drained = self._buffer.drain()
+        drained = self._buffer.drain(accepts_chunks=True)
         if drained is None:
             return
         table, codes = drained

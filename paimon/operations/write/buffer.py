@@ -1,8 +1,8 @@
 """Buffer the rows of all buckets until they are written.
 
 Invariant: rows leave the buffer in the order in which they were added, and the buffer counts their size in bytes.
-`drain` copies columns one by one and frees each after its copy, so that all rows are never in memory twice. A state
-machine.
+`drain` copies columns one by one and frees each after its copy, so that all rows are never in memory twice. Long chunks
+of one bucket are not copied if the caller accepts chunks. A state machine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import pyarrow as pa
 
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.operations.write.route import Codes
+
+_LONG_CHUNK_ROWS = 16_384
+"""The least average length of chunks that are written as they are; a file of shorter ones takes longer to write."""
 
 
 class WriteBuffer:
@@ -51,26 +54,32 @@ class WriteBuffer:
         self._held.clear()
         self._bytes = 0
 
-    def drain(self, limit_bytes: int = LARGEST_LONG) -> tuple[pa.Table, Codes] | None:
+    def drain(self, limit_bytes: int = LARGEST_LONG, accepts_chunks: bool = False) -> tuple[pa.Table, Codes] | None:
         """Remove and return the oldest rows.
 
         Parameters
         ----------
         limit_bytes : int
             About how many bytes to return; by default all rows.
+        accepts_chunks : bool
+            Whether rows of one bucket can stay in chunks, which saves their copy.
 
         Returns
         -------
         tuple of Table and int64 array, or None
-            One table without chunks, and the bucket number of each row; None if the buffer is empty.
+            One table, without chunks unless they are accepted, and the bucket number of each row; None if the buffer is
+            empty.
         """
         if not self._held:
             return None
         tables, codes = self._pop_oldest(limit_bytes)
-        schema, columns = tables[0].schema, [[t.column(i) for t in tables] for i in range(tables[0].num_columns)]
+        numbers = codes[0] if len(codes) == 1 else np.concatenate(codes)
+        keeps_chunks = accepts_chunks and _has_long_chunks(tables) and bool((numbers == numbers[:1]).all())
+        schema = tables[0].schema
+        columns = [[t.column(i) for t in tables] for i in range(len(schema))]
         tables.clear()
-        combined = [_combine_chunks(columns.pop(0)) for _ in schema]
-        return pa.Table.from_arrays(combined, schema=schema), codes[0] if len(codes) == 1 else np.concatenate(codes)
+        join = _join_chunks if keeps_chunks else _combine_chunks
+        return pa.Table.from_arrays([join(columns.pop(0)) for _ in schema], schema=schema), numbers
 
     def _pop_oldest(self, limit_bytes: int) -> tuple[list[pa.Table], list[Codes]]:
         """Remove whole tables until their size reaches the limit; a table that is larger is cut."""
@@ -102,9 +111,19 @@ def take_rows(columns: list[pa.ChunkedArray], rows: Codes) -> list[pa.ChunkedArr
     return [columns.pop(0).take(positions) for _ in range(len(columns))]
 
 
+def _has_long_chunks(tables: list[pa.Table]) -> bool:
+    chunks = max((sum(t.column(i).num_chunks for t in tables) for i in range(tables[0].num_columns)), default=0)
+    rows: int = sum(t.num_rows for t in tables)
+    return rows >= chunks * _LONG_CHUNK_ROWS
+
+
+def _join_chunks(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+
+
 def _combine_chunks(parts: list[pa.ChunkedArray]) -> pa.Array:
-    chunks = [chunk for part in parts for chunk in part.chunks]
-    return chunks[0] if len(chunks) == 1 else pa.chunked_array(chunks, parts[0].type).combine_chunks()
+    joined = _join_chunks(parts)
+    return joined.chunk(0) if joined.num_chunks == 1 else joined.combine_chunks()
 
 
 def cut_into_slices(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:

@@ -32,6 +32,26 @@ def test_rows_leave_the_buffer_in_one_piece_and_in_order() -> None:
     assert buffer.drain() is None
 
 
+@pytest.mark.parametrize(
+    ("lengths", "codes", "chunks"),
+    [((20_000, 13_000), (3, 3), 2), ((20_000, 13_000), (3, 4), 1), ((20_000, 12_000, 10), (3, 3, 3), 1)],
+    ids=["long chunks of one bucket", "two buckets", "short chunks"],
+)
+def test_long_chunks_of_one_bucket_are_not_copied(
+    lengths: tuple[int, ...], codes: tuple[int, ...], chunks: int
+) -> None:
+    tables = [pa.table({"a": np.arange(n), "s": pa.array(["x"] * n)}) for n in lengths]
+    for accepts_chunks, expected in ((True, chunks), (False, 1)):
+        buffer = WriteBuffer(1)
+        for table, code in zip(tables, codes, strict=True):
+            buffer.add(table, np.full(len(table), code))
+        drained = buffer.drain(accepts_chunks=accepts_chunks)
+        assert drained is not None
+        assert [column.num_chunks for column in drained[0].columns] == [expected, expected]
+        assert drained[0].equals(pa.concat_tables(tables))
+        assert drained[1].tolist() == [code for n, code in zip(lengths, codes, strict=True) for _ in range(n)]
+
+
 def test_columns_that_are_copied_are_freed_one_by_one() -> None:
     columns = [pa.chunked_array([[n, n + 1, n + 2]]) for n in range(3)]
     references = [weakref.ref(column) for column in columns]
