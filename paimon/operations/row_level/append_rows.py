@@ -28,6 +28,7 @@ from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.row_level.assign import apply_assignments
 from paimon.operations.row_level.matches import BucketMatches, FileMatch
+from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 from paimon.ports.engine import Engine
@@ -108,17 +109,13 @@ def _select_new_rows(
     engine: Engine, batch: pa.RecordBatch, match: FileMatch, start: int, assignments: Assignments, whole_files: bool
 ) -> pa.Table:
     found, deleted = match.mask(start, batch.num_rows), match.before.mask(start, batch.num_rows)
-    unchanged = pa.Table.from_batches(
-        [batch.filter(pa.array(~found & ~deleted if whole_files else np.zeros_like(found)))]
-    )
     if not assignments:
-        return unchanged
+        return pa.Table.from_batches([filter_rows(batch, ~found & ~deleted & whole_files)])
     changed = apply_assignments(engine, batch.filter(pa.array(found)), assignments)
-    if not unchanged.num_rows:
+    if not whole_files:
         return changed
-    # Restore the order of the file, because rows of a bucket may be ordered.
-    order = np.argsort(np.concatenate([np.flatnonzero(~found & ~deleted), np.flatnonzero(found)]), kind="stable")
-    return pa.concat_tables([unchanged, changed]).take(pa.array(order))
+    replaced = replace_rows(batch, np.flatnonzero(found), changed)
+    return pa.Table.from_batches([filter_rows(replaced, ~deleted)])
 
 
 def build_removal_message(

@@ -38,6 +38,7 @@ from paimon.operations.row_level.append_rows import build_removal_message, witho
 from paimon.operations.row_level.keyed_rows import check_nulls
 from paimon.operations.row_level.matches import BucketMatches, FileMatch
 from paimon.operations.row_level.merge_match import Matching, RowChanges
+from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
@@ -184,19 +185,22 @@ class _Job:
 
     def _replace_rows(self, batch: pa.RecordBatch, changes: RowChanges, unchanged: Mask) -> pa.Table:
         """Return the unchanged rows of a batch together with the new versions of others, in the order of the batch."""
-        parts = [pa.Table.from_batches([batch])]
-        # The row of `parts` that each row of the batch becomes; -1 for rows that are left out.
-        taken = np.where(unchanged, np.arange(batch.num_rows), -1)
-        end = batch.num_rows
+        changed, parts = [np.empty(0, np.int64)], []
         for clause, rows, sources in _group_by_clause(self.matching.merge, changes):
             if clause.action is MergeAction.UPDATE:
                 before = batch.take(pa.array(rows))
                 parts.append(self.matching.compute_rows(clause, self.context.schema.fields, before, sources))
-                taken[rows] = np.arange(end, end + len(rows))
-                end += len(rows)
-        if len(parts) == 1 and unchanged.all():
-            return parts[0]
-        return pa.concat_tables(parts).take(pa.array(taken[taken >= 0]))
+                changed.append(rows)
+        numbers = np.concatenate(changed)
+        new = pa.concat_tables(parts) if parts else pa.Table.from_batches([], batch.schema)
+        if len(parts) > 1:
+            order = np.argsort(numbers)
+            numbers, new = numbers[order], new.take(pa.array(order))
+        if not unchanged.any():
+            return new
+        remaining = unchanged.copy()
+        remaining[numbers] = True
+        return pa.Table.from_batches([filter_rows(replace_rows(batch, numbers, new), remaining)])
 
 
 def _repeat_kind(kind: RowKind, count: int) -> pa.Array:

@@ -1,0 +1,74 @@
+"""Replace or remove some rows of a batch.
+
+Invariant: all other rows, and the order of rows, stay the same. A column without a new value is not copied.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Table) -> pa.RecordBatch:
+    """Return a batch with new versions of some rows.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        All rows.
+    rows : array of int64
+        The numbers of the rows to replace, ascending and all different.
+    new : pyarrow.Table
+        For each of them the new row, in the columns and types of the batch.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        As many rows as in `batch`.
+    """
+    if not len(rows):
+        return batch
+    mask = np.zeros(batch.num_rows, np.bool_)
+    mask[rows] = True
+    columns = [
+        _replace_values(column, rows, pa.array(mask), _join_chunks(values))
+        for column, values in zip(batch.columns, new.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def filter_rows(batch: pa.RecordBatch, remaining: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+    """Return the rows of a batch for which a mask is true; without a copy if these are all rows.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        The rows.
+    remaining : array of bool
+        One value for each row.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The rows, in their order.
+    """
+    return batch if remaining.all() else batch.filter(pa.array(remaining))
+
+
+def _replace_values(column: pa.Array, rows: npt.NDArray[np.int64], mask: pa.Array, values: pa.Array) -> pa.Array:
+    # Arrow takes 0.0 and -0.0 as equal, and nested values can contain them.
+    is_exact = not (pa.types.is_floating(column.type) or pa.types.is_nested(column.type))
+    if is_exact and column.take(pa.array(rows)).equals(values):
+        return column
+    if pa.types.is_primitive(column.type):
+        return pc.replace_with_mask(column, mask, values)
+    # For texts and nested values, `replace_with_mask` is slower, or does not exist.
+    chosen = np.arange(len(column))
+    chosen[rows] = np.arange(len(column), len(column) + len(rows))
+    return pa.concat_arrays([column, values]).take(pa.array(chosen))
+
+
+def _join_chunks(values: pa.ChunkedArray) -> pa.Array:
+    return values.chunk(0) if values.num_chunks == 1 else pa.concat_arrays(values.chunks)
