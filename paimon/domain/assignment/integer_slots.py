@@ -56,13 +56,14 @@ def build_slots(known: Integers) -> IntegerSlots | None:
     slots = np.full(1 << max(4, (2 * len(known)).bit_length()), -1, np.int32)
     waiting = np.arange(len(known), dtype=np.int32)
     places = _hash(known, len(slots))
-    for _ in range(_MOST_PROBES):
+    # Steps become longer, because neighbors of full slots are often full. All slots are visited.
+    for step in range(1, _MOST_PROBES + 1):
         if not len(waiting):
             break
         free = slots[places] < 0
         slots[places[free]] = waiting[free]
         lost = slots[places] != waiting
-        waiting, places = waiting[lost], (places[lost] + 1) & (len(slots) - 1)
+        waiting, places = waiting[lost], (places[lost] + step) & (len(slots) - 1)
     return None if len(waiting) else IntegerSlots(slots, _build_filter(known, len(slots)))
 
 
@@ -95,13 +96,15 @@ def find_integers(slots: IntegerSlots, known: Integers, wanted: Integers) -> Int
     rows: Integers = np.flatnonzero(slots.is_possible[_hash(wanted, len(slots.is_possible))])
     size = len(slots.positions)
     places = _hash(wanted[rows], size)
+    step = 0
     while len(rows):
+        step += 1
         candidates = slots.positions[places]
         used = candidates >= 0
         rows, places, candidates = rows[used], places[used], candidates[used]
         equal = known[candidates] == wanted[rows]
         found[rows[equal]] = candidates[equal]
-        rows, places = rows[~equal], (places[~equal] + 1) & (size - 1)
+        rows, places = rows[~equal], (places[~equal] + step) & (size - 1)
     return found
 
 
