@@ -45,7 +45,9 @@ class WriteBuffer:
         return self._bytes
 
     def add(self, table: pa.Table, codes: Codes) -> None:
-        """Append rows with their bucket numbers."""
+        """Append rows with their bucket numbers; a table without rows is not held."""
+        if not table.num_rows:
+            return
         self._held.append((table, codes))
         self._bytes += table.nbytes + codes.nbytes
 

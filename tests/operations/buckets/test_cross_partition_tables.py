@@ -137,6 +137,17 @@ def test_a_stream_keeps_its_index_between_commits(catalog: paimon.Catalog) -> No
     assert loaded == [1]
 
 
+def test_every_row_of_a_batch_may_be_dropped_after_a_spill(catalog: paimon.Catalog) -> None:
+    table = make(catalog, **{"merge-engine": "first-row", "write-buffer-size": "1 b"})
+    table.write(rows([("a", 1, 1)]))
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as writer:
+        writer.write(rows([("b", 2, 2)]))
+        writer.write(rows([("b", 1, 2)]))
+        builder.new_commit().commit(writer.prepare_commit())
+    assert state(table) == [("a", 1, 1), ("b", 2, 2)]
+
+
 def test_rows_that_were_never_committed_leave_no_trace(catalog: paimon.Catalog) -> None:
     table = make(catalog)
     table.write(rows([("a", 1, 1)]))

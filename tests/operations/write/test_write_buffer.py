@@ -52,6 +52,12 @@ def test_long_chunks_of_one_bucket_are_not_copied(
         assert drained[1].tolist() == [code for n, code in zip(lengths, codes, strict=True) for _ in range(n)]
 
 
+def test_a_table_without_rows_is_not_held() -> None:
+    buffer = WriteBuffer(100)
+    buffer.add(pa.table({"a": pa.array([], pa.int64())}), np.zeros(0, np.int64))
+    assert buffer.drain(1) is None
+
+
 def test_columns_that_are_copied_are_freed_one_by_one() -> None:
     columns = [pa.chunked_array([[n, n + 1, n + 2]]) for n in range(3)]
     references = [weakref.ref(column) for column in columns]
