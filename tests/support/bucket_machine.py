@@ -1,4 +1,4 @@
-"""A state machine of tables that choose the bucket of a key late: dynamic, cross-partition and postponed buckets.
+"""A state machine of tables without a fixed number of buckets: dynamic, cross-partition and postponed buckets.
 
 Its model knows rows, not files: merging is associative in the drawn tables, so the grouping of files does not matter.
 """
@@ -70,7 +70,7 @@ FEATURES: tuple[dict[str, str], ...] = (
 
 
 @frozen
-class LateTable:
+class BucketModeTable:
     """A drawn table: its mode, options and row kinds."""
 
     mode: str
@@ -105,7 +105,7 @@ class LateTable:
 
 
 @st.composite
-def late_tables(draw: st.DrawFn, mode: str) -> LateTable:
+def late_tables(draw: st.DrawFn, mode: str) -> BucketModeTable:
     allowed = [e for e in ENGINES if mode != "cross-partition" or "sequence.field" not in e[0]]
     engine, kinds = draw(st.sampled_from(allowed))
     features = [f for f in FEATURES if engine.get("merge-engine") != "first-row" or f in ({}, FEATURES[3])]
@@ -116,7 +116,7 @@ def late_tables(draw: st.DrawFn, mode: str) -> LateTable:
         "dynamic-bucket.target-row-num": draw(st.sampled_from(["1", "2", "3"])),
         "postpone.default-bucket-num": draw(st.sampled_from(["1", "2", "3"])),
     }
-    return LateTable(mode, options | draw(st.sampled_from(features)) | engine | dict(MODES[mode]), kinds)
+    return BucketModeTable(mode, options | draw(st.sampled_from(features)) | engine | dict(MODES[mode]), kinds)
 
 
 @frozen(eq=False)
@@ -128,7 +128,7 @@ class Rows:
     changed: Mapping[tuple[Any, ...], Row] = field(factory=dict)
 
 
-def create_late_table(made: LateTable) -> Table:
+def create_late_table(made: BucketModeTable) -> Table:
     engine = evolve(engine_on(MemoryFiles()), formats=FormatsOnDemand(0))
     paths = TablePaths("/lake/t")
     schema = create_table(engine, paths, TableDeclaration(FIELDS, made.keys, ("p",), made.options))
@@ -153,7 +153,7 @@ def with_kinds(batch: Sequence[Kinded]) -> pa.Table:
     return rows.append_column("op", pa.array([KIND_TEXTS[kind] for _, kind in batch], pa.string()))
 
 
-class LateBucketMachine(RuleBasedStateMachine):
+class BucketModeMachine(RuleBasedStateMachine):
     """One table in memory, and the rows that it must show; subclasses choose the mode."""
 
     mode: str
@@ -162,7 +162,7 @@ class LateBucketMachine(RuleBasedStateMachine):
     def create(self, data: st.DataObject) -> None:
         self.begin(data.draw(late_tables(self.mode)))
 
-    def begin(self, made: LateTable) -> None:
+    def begin(self, made: BucketModeTable) -> None:
         self.made = made
         self.table = create_late_table(made)
         self.spec = MergeSpec.of(self.table.table_schema, self.table.definition.options)
@@ -391,15 +391,15 @@ class LateBucketMachine(RuleBasedStateMachine):
         return changed
 
 
-class DynamicMachine(LateBucketMachine):
+class DynamicMachine(BucketModeMachine):
     mode = "dynamic"
 
 
-class CrossPartitionMachine(LateBucketMachine):
+class CrossPartitionMachine(BucketModeMachine):
     mode = "cross-partition"
 
 
-class PostponedMachine(LateBucketMachine):
+class PostponedMachine(BucketModeMachine):
     mode = "postponed"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from support.bucket_machine import ALL_KINDS, MACHINES, MODES, Kinded, LateBucketMachine, LateTable
+from support.bucket_machine import ALL_KINDS, MACHINES, MODES, BucketModeMachine, BucketModeTable, Kinded
 from support.bucket_mistakes import CROSS_PARTITION_MISTAKES, DYNAMIC_MISTAKES, POSTPONED_MISTAKES
 
 SETTINGS = settings(
@@ -23,14 +23,14 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.mode)
-def test_a_table_with_late_buckets_equals_its_model(machine: type[LateBucketMachine]) -> None:
+def test_a_table_of_each_bucket_mode_equals_its_model(machine: type[BucketModeMachine]) -> None:
     run_state_machine_as_test(machine, settings=SETTINGS)  # type: ignore[no-untyped-call]
 
 
-def live_through(machine: LateBucketMachine) -> None:
+def run_history(machine: BucketModeMachine) -> None:
     """A history in which each of these mistakes matters: old keys are written again and move, buckets become full."""
     options = {**MODES[machine.mode], "dynamic-bucket.target-row-num": "2", "postpone.default-bucket-num": "2"}
-    machine.begin(LateTable(machine.mode, options, ALL_KINDS))
+    machine.begin(BucketModeTable(machine.mode, options, ALL_KINDS))
     machine.write(batch_of(0, "aab"))
     machine.write(batch_of(1, "baba"))
     machine.compact(False, None)
@@ -45,9 +45,9 @@ def batch_of(value: int, partitions: str) -> list[Kinded]:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.mode)
-def test_a_planted_mistake_is_detected(machine: type[LateBucketMachine], monkeypatch: pytest.MonkeyPatch) -> None:
-    live_through(machine())
+def test_a_planted_mistake_is_detected(machine: type[BucketModeMachine], monkeypatch: pytest.MonkeyPatch) -> None:
+    run_history(machine())
     for target, name, wrong in MISTAKES[machine.mode]():
         monkeypatch.setattr(target, name, wrong)
     with pytest.raises(AssertionError):
-        live_through(machine())
+        run_history(machine())
