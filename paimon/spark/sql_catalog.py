@@ -105,12 +105,7 @@ class SparkCatalog:
         InvalidRequest, NotFound, AlreadyExists, Unsupported
             A statement is not valid, names an unknown object, or is not supported. The statements before it have run.
         """
-        last: SqlResult | None = None
-        for _, result in self._session.run_script(text, frames):
-            last = result
-        if last is None:
-            raise InvalidRequest("The text contains no statement.", subject="text", hint="write SHOW TABLES")
-        return self._to_frame(last)
+        return self._to_frame(self._session.sql(text, **frames))
 
     def run_script(
         self, text: str, frames: Mapping[str, Any] | None = None

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from paimon.sql.lexer import StatementReader
+from paimon.domain.errors import InvalidRequest
+from paimon.sql.lexer import StatementReader, syntax_error
 from paimon.sql.parse_query import parse_query
-from paimon.sql.parse_rows import read_assignments, read_expression
+from paimon.sql.parse_rows import read_alias, read_assignments, read_expression
 from paimon.sql.parse_tables import read_table_name
 from paimon.sql.statements import Merge, MergeWhen, Query, Statement
 
@@ -18,7 +19,7 @@ _UNNAMED_SOURCE = "source"
 
 def _merge(reader: StatementReader) -> Statement:
     name = read_table_name(reader)
-    target = _read_alias(reader, name.parts[-1])
+    target = read_alias(reader, "USING") or name.parts[-1]
     reader.expect("USING")
     query, source = _read_source(reader)
     reader.expect("ON")
@@ -31,14 +32,6 @@ def _merge(reader: StatementReader) -> Statement:
     return Merge(name, target, query, source, on, tuple(clauses))
 
 
-def _read_alias(reader: StatementReader, default: str) -> str:
-    if reader.read_if_next("AS"):
-        return reader.name()
-    token = reader.current
-    is_alias = token.kind == "quoted" or (token.kind == "word" and token.text.upper() != "USING")
-    return reader.name() if is_alias else default
-
-
 def _read_source(reader: StatementReader) -> tuple[Query, str]:
     """Read a table or a query, and the alias after it.
 
@@ -49,8 +42,13 @@ def _read_source(reader: StatementReader) -> tuple[Query, str]:
     str
         Its alias, or else the last part of its name.
     """
-    line = reader.line_of_next()
-    query = parse_query(StatementReader(f"SELECT * FROM {read_expression(reader, ('ON',))}", first_line=line))
+    line, start = reader.line_of_next(), reader.current.start
+    text = read_expression(reader, ("ON",))
+    try:
+        query = parse_query(StatementReader(f"SELECT * FROM {text}", first_line=line))
+    except InvalidRequest as error:
+        reason = "expected a table, or a query in parentheses"
+        raise syntax_error(reader.text, start, reason, error.hint, reader.first_line) from error
     alias: str = query.tree.find(exp.From).this.alias
     return query, alias or _UNNAMED_SOURCE
 

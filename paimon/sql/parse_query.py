@@ -5,7 +5,7 @@ Invariant: the tree names each table by an entry of `Query.tables`, and position
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
 import sqlglot
@@ -14,12 +14,15 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.types.sql_tokens import Token
+from paimon.domain.types.type_text import quote_identifier
 from paimon.sql.lexer import SqlToken, StatementReader, syntax_error, tokenize
 from paimon.sql.statements import Options, Query, TableName
 
 DIALECT = "duckdb"
 QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")
 """The words that begin a query."""
+_FIRST_WORDS = frozenset(word for word in QUERY_WORDS if word.isalpha())
 _MARK = "__paimon_name_"
 _HINT = "write /*+ OPTIONS('key' = 'value') */ after the name of a table"
 _TRAVEL: Mapping[tuple[str, ...], str] = {
@@ -34,6 +37,23 @@ _RESERVED = ("SELECT", "FROM", "JOIN", "WHERE", "ON", "AND", "OR", "BY", "AS", "
 """Words that are not the name of a table before a hint."""
 _TYPES = {"BYTES": "BLOB", "TIMESTAMP_LTZ": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP"}
 """Types of Flink and Spark by their names in DuckDB, where the parser does not know them."""
+
+
+def begins_subquery(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a parenthesis is open at a place of a text, with a query directly in it.
+
+    Parameters
+    ----------
+    tokens : sequence of Token
+        The text; the last token is its end.
+    place : int
+        The position of a token.
+    """
+    token = tokens[place]
+    if token.kind != "symbol" or token.text != "(":
+        return False
+    following = tokens[place + 1]
+    return following.kind == "word" and following.text.upper() in _FIRST_WORDS
 
 
 def parse_query(reader: StatementReader) -> Query:
@@ -136,7 +156,7 @@ class _NormalText:
 
     def _to_text(self, token: SqlToken) -> str:
         if token.kind == "quoted" or (token.kind == "word" and "$" in token.text):
-            return '"' + token.text.replace('"', '""') + '"'
+            return quote_identifier(token.text)
         return self.text[token.start : token.end]
 
     def _read_clause(self, tokens: list[SqlToken], position: int) -> tuple[Options, int] | None:

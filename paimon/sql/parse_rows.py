@@ -48,7 +48,7 @@ def _begins_query(reader: StatementReader) -> bool:
 
 def _update(reader: StatementReader) -> Statement:
     name = read_table_name(reader)
-    alias = _read_alias(reader, "SET")
+    alias = read_alias(reader, "SET")
     reader.expect("SET")
     assignments = read_assignments(reader, (alias,) if alias else name.parts, ("WHERE",))
     return Update(name, assignments, _read_where(reader), alias)
@@ -90,12 +90,25 @@ def read_assignments(reader: StatementReader, table: tuple[str, ...], ends: tupl
 
 def _delete(reader: StatementReader) -> Statement:
     name = read_table_name(reader)
-    alias = _read_alias(reader, "WHERE")
+    alias = read_alias(reader, "WHERE")
     return Delete(name, _read_where(reader), alias)
 
 
-def _read_alias(reader: StatementReader, next_word: str) -> str | None:
-    """Read the alias of a table, if there is one before the word that follows."""
+def read_alias(reader: StatementReader, next_word: str) -> str | None:
+    """Read the alias of a table, if there is one before the word that follows.
+
+    Parameters
+    ----------
+    reader : StatementReader
+        After the name of the table.
+    next_word : str
+        The keyword that follows the table.
+
+    Returns
+    -------
+    str or None
+        The alias; None if there is none.
+    """
     if reader.read_if_next("AS"):
         return reader.name()
     token = reader.current

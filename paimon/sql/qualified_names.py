@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from paimon.domain.types.sql_tokens import Token
 from paimon.sql.lexer import StatementReader
-
-_SUBQUERY_WORDS = ("SELECT", "WITH")
+from paimon.sql.parse_query import begins_subquery
 
 
 def remove_table_name(text: str, table: Sequence[str], columns: Sequence[str]) -> str:
@@ -45,10 +44,11 @@ def _find_qualifiers(tokens: Sequence[Token], table: list[str], columns: set[str
     place = depth = subquery_depth = 0
     while place < len(tokens):
         token = tokens[place]
-        depth += (token.text == "(") - (token.text == ")")
+        if token.kind == "symbol":
+            depth += (token.text == "(") - (token.text == ")")
         if subquery_depth and depth < subquery_depth:
             subquery_depth = 0
-        if not subquery_depth and _begins_subquery(tokens, place):
+        if not subquery_depth and begins_subquery(tokens, place):
             subquery_depth = depth
         length = 0 if subquery_depth else _count_path_parts(tokens, place)
         if length > 1:
@@ -60,17 +60,12 @@ def _find_qualifiers(tokens: Sequence[Token], table: list[str], columns: set[str
     return found
 
 
-def _begins_subquery(tokens: Sequence[Token], place: int) -> bool:
-    following = tokens[place + 1] if place + 1 < len(tokens) else tokens[place]
-    return tokens[place].text == "(" and following.kind == "word" and following.text.upper() in _SUBQUERY_WORDS
-
-
 def _count_path_parts(tokens: Sequence[Token], place: int) -> int:
     """Return how many names, separated by periods, begin here."""
     parts = 0
     while place < len(tokens) and tokens[place].kind in ("word", "quoted"):
         parts += 1
-        if place + 1 >= len(tokens) or tokens[place + 1].text != ".":
+        if place + 1 >= len(tokens) or (tokens[place + 1].kind, tokens[place + 1].text) != ("symbol", "."):
             break
         place += 2
     return parts

@@ -12,6 +12,7 @@ from attrs import fields, frozen
 
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.ports.queries import QueryEngine
+from paimon.sql.keyed_changes import build_change_query
 from paimon.sql.parse import ParsedStatement, parse_script
 from paimon.sql.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
 from paimon.sql.result import SqlResult
@@ -22,6 +23,7 @@ from paimon.sql.run_tables import TABLE_RUNNERS
 from paimon.sql.session import DEFAULT_CATALOG, Connect, QueryWriter, Session, SqlCatalog
 from paimon.sql.statement_run import StatementRun, report
 from paimon.sql.statements import CreateView, Delete, Explain, Query, Statement, TableName, Update
+from paimon.sql.subqueries import SubqueryError
 
 
 @frozen(eq=False)
@@ -188,13 +190,28 @@ def _explain(run: StatementRun, statement: Explain) -> SqlResult:
     lines = [f"statement: {type(inner).__name__}", *_describe_parts(inner)]
     query = inner if isinstance(inner, Query) else getattr(inner, "query", None)
     if isinstance(query, Query):
-        planned = plan_query(run.session, query, run.frames)
-        plan = query_engine(run.session).explain(planned.sql, planned.sources)
-        lines += [*"\n".join(planned.notes).splitlines(), f"query: {planned.sql}", *plan.splitlines()]
+        lines += _explain_query(run, query)
     elif isinstance(inner, Update | Delete):
-        table = run.session.open_table(inner.name)
-        lines += table.scan(where=find_changed_rows(run, table, inner)).explain().splitlines()
+        lines += _explain_change(run, inner)
     return run.to_result({"plan": lines})
+
+
+def _explain_query(run: StatementRun, query: Query) -> list[str]:
+    planned = plan_query(run.session, query, run.frames)
+    plan = query_engine(run.session).explain(planned.sql, planned.sources)
+    return [*"\n".join(planned.notes).splitlines(), f"query: {planned.sql}", *plan.splitlines()]
+
+
+def _explain_change(run: StatementRun, statement: Update | Delete) -> list[str]:
+    """Return how the changed rows are found: by a scan, or by a query if subqueries use columns of the changed row."""
+    table = run.session.open_table(statement.name)
+    try:
+        where = find_changed_rows(run, table, statement)
+    except SubqueryError:
+        if not table.primary_keys:
+            raise
+        return _explain_query(run, build_change_query(run, table, statement))
+    return table.scan(where=where).explain().splitlines()
 
 
 def _describe_parts(statement: Statement) -> list[str]:
@@ -205,7 +222,7 @@ def _describe_parts(statement: Statement) -> list[str]:
     return [
         f"{name}: {part.text if isinstance(part, TableName) else part}"
         for name, part in parts.items()
-        if part not in (None, (), {}, False) and not isinstance(part, Query)
+        if part is not None and part is not False and part not in ((), {}) and not isinstance(part, Query)
     ]
 
 

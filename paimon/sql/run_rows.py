@@ -15,6 +15,7 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType
+from paimon.domain.types.type_text import quote_identifier, quote_text
 from paimon.sql.engine_types import to_engine_type
 from paimon.sql.keyed_changes import change_by_query
 from paimon.sql.plan_query import PlannedQuery, describe_query, plan_query, query_engine
@@ -26,7 +27,6 @@ from paimon.sql.subqueries import SubqueryError, read_assignment, read_condition
 
 if TYPE_CHECKING:
     from paimon.table import Table
-    from paimon.table_write import WriteResult
 
 _REPORT = pa.schema([("rows", pa.int64()), ("snapshot", pa.int64())])
 _MERGE_REPORT = pa.schema([(name, pa.int64()) for name in ("inserted", "updated", "deleted", "snapshot")])
@@ -63,7 +63,7 @@ def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
         )
     else:
         done = table.overwrite(rows.open(), replaced) if statement.overwrite else table.write(rows)
-    return _to_report(run, done)
+    return _report_rows(run, done.rows, done.snapshot_ids)
 
 
 @frozen(eq=False)
@@ -105,13 +105,13 @@ class _CastRows:
             names = ", ".join(column.name for column in given)
             raise InvalidRequest(message, subject=table.name, hint=f"the columns are {names}")
         casts = [
-            f"{_cast(f'c{i}', kind, c.type)} AS {_quote(c.name)}"
+            f"{_cast(f'c{i}', kind, c.type)} AS {quote_identifier(c.name)}"
             for i, (c, kind) in enumerate(zip(given, found, strict=True))
         ]
         static = statement.partition or {}
         fields = {column.name: column for column in table.table_schema.fields}
         casts += [
-            f"CAST({_to_literal(value)} AS {to_engine_type(fields[name].type)}) AS {_quote(name)}"
+            f"CAST({_to_literal(value)} AS {to_engine_type(fields[name].type)}) AS {quote_identifier(name)}"
             for name, value in static.items()
         ]
         aliases = ", ".join(f"c{i}" for i in range(len(given)))
@@ -165,20 +165,20 @@ def _select_columns(table: Table, statement: Insert) -> list[DataField]:
     return chosen
 
 
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _to_literal(value: object) -> str:
     """Return a value of a PARTITION clause as a literal."""
     if value is None:
         return "NULL"
-    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+    return str(value) if isinstance(value, int) else quote_text(str(value))
 
 
-def _to_report(run: StatementRun, done: WriteResult) -> SqlResult:
-    ids: Sequence[int | None] = done.snapshot_ids[:1] or [None]
-    return run.to_result({"rows": [done.rows], "snapshot": list(ids)}, _REPORT)
+def _report_rows(run: StatementRun, rows: int, snapshot_ids: Sequence[int]) -> SqlResult:
+    return run.to_result({"rows": [rows], "snapshot": _first_or_none(snapshot_ids)}, _REPORT)
+
+
+def _first_or_none(snapshot_ids: Sequence[int]) -> list[int | None]:
+    """Return the snapshot of the rows, without that of a compaction after it."""
+    return [next(iter(snapshot_ids), None)]
 
 
 def _update(run: StatementRun, statement: Update) -> SqlResult:
@@ -191,7 +191,8 @@ def _update(run: StatementRun, statement: Update) -> SqlResult:
         if not table.primary_keys:
             raise
         return _change_by_query(run, table, statement)
-    return _to_report(run, table.update(values, where))
+    done = table.update(values, where)
+    return _report_rows(run, done.rows, done.snapshot_ids)
 
 
 def _delete(run: StatementRun, statement: Delete) -> SqlResult:
@@ -202,13 +203,13 @@ def _delete(run: StatementRun, statement: Delete) -> SqlResult:
         if not table.primary_keys:
             raise
         return _change_by_query(run, table, statement)
-    return _to_report(run, table.delete(where))
+    done = table.delete(where)
+    return _report_rows(run, done.rows, done.snapshot_ids)
 
 
 def _change_by_query(run: StatementRun, table: Table, statement: Update | Delete) -> SqlResult:
     done = change_by_query(run, table, statement)
-    snapshots = list(done.snapshot_ids[:1] or [None])
-    return run.to_result({"rows": [done.updated + done.deleted], "snapshot": snapshots}, _REPORT)
+    return _report_rows(run, done.updated + done.deleted, done.snapshot_ids)
 
 
 def find_changed_rows(run: StatementRun, table: Table, statement: Update | Delete) -> str | Predicate:
@@ -262,7 +263,7 @@ def _merge(run: StatementRun, statement: Merge) -> SqlResult:
         merge = getattr(merge, f"{method}_all" if is_all else method)(*given, condition=condition)
     done = merge.execute()
     counts = {"inserted": [done.inserted], "updated": [done.updated], "deleted": [done.deleted]}
-    return run.to_result({**counts, "snapshot": list(done.snapshot_ids[:1] or [None])}, _MERGE_REPORT)
+    return run.to_result({**counts, "snapshot": _first_or_none(done.snapshot_ids)}, _MERGE_REPORT)
 
 
 ROW_RUNNERS: Mapping[type, Any] = {Insert: insert_rows, Update: _update, Delete: _delete, Merge: _merge}

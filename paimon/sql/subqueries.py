@@ -5,18 +5,19 @@ Invariant: a result becomes a value of a predicate, never a part of a text.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-import sqlglot
+import pyarrow as pa
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from paimon.domain.assignment.expression import Constant
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Not, Or, Predicate
-from paimon.domain.predicate.sql import HINT, PredicateDialect, column_path, parse_predicate
+from paimon.domain.predicate.scalar_sql import HINT, convert_condition
+from paimon.domain.predicate.sql import PredicateDialect, column_path, parse_sql
 from paimon.sql.lexer import StatementReader
-from paimon.sql.parse_query import DIALECT, parse_query
+from paimon.sql.parse_query import DIALECT, begins_subquery, parse_query
 from paimon.sql.plan_query import plan_query, query_engine
 from paimon.sql.pushdown_predicates import OPERATORS
 from paimon.sql.statement_run import StatementRun
@@ -54,7 +55,7 @@ def read_condition(run: StatementRun, text: str) -> str | Predicate:
     """
     if not _has_subquery(text):
         return text
-    return _convert(run, _parse(text))
+    return parse_sql(text, "condition", HINT, partial(_convert, run))
 
 
 def read_assignment(run: StatementRun, text: str) -> Any:
@@ -69,24 +70,21 @@ def read_assignment(run: StatementRun, text: str) -> Any:
     """
     if not _has_subquery(text):
         return text
-    node = _parse(text).unnest()
-    if isinstance(node, exp.Subquery):
-        return Constant(_read_single_value(run, node.this))
-    if isinstance(node, exp.Query):
-        return Constant(_read_single_value(run, node))
-    message = f"{text!r} contains a subquery in an expression."
-    raise SubqueryError(message, subject=text, hint=f"SET column = (SELECT …) takes it alone; {_KEYED_HINT}")
+    return parse_sql(text, "expression", HINT, partial(_convert_value, run))
 
 
 def _has_subquery(text: str) -> bool:
-    return any(t.kind == "word" and t.text.upper() == "SELECT" for t in StatementReader(text).tokens)
+    tokens = StatementReader(text).tokens
+    return any(begins_subquery(tokens, place) for place in range(len(tokens)))
 
 
-def _parse(text: str) -> exp.Expression:
-    try:
-        return sqlglot.parse_one(text, dialect=PredicateDialect)
-    except SqlglotError as error:
-        raise InvalidRequest(f"{text!r} is not valid SQL.", subject=text, hint=HINT) from error
+def _convert_value(run: StatementRun, node: exp.Expression) -> Constant:
+    query = node.unnest()
+    if isinstance(query, exp.Query):
+        return Constant(_read_single_value(run, query))
+    text = node.sql(dialect=PredicateDialect)
+    message = f"{text!r} contains a subquery in an expression."
+    raise SubqueryError(message, subject=text, hint=f"SET column = (SELECT …) takes it alone; {_KEYED_HINT}")
 
 
 def _convert(run: StatementRun, node: exp.Expression) -> Predicate:
@@ -99,11 +97,15 @@ def _convert(run: StatementRun, node: exp.Expression) -> Predicate:
             return Not(_convert(run, node.this))
         case exp.In() if node.args.get("query") is not None:
             query = node.args["query"]
-            return In(_to_path(node.this), tuple(_read_values(run, query.unnest())))
+            path, values = _to_path(node.this), tuple(_read_values(run, query.unnest()))
+            return In(path, values) if values else Literal(False)  # also for null, as in SQL
         case exp.Exists():
             return Literal(bool(_read_rows(run, exp.select("1").from_(node.this.unnest().subquery("q")).limit(1))))
+        case exp.SetOperation():
+            text = node.sql(dialect=PredicateDialect)
+            raise InvalidRequest(f"{text!r} is a query, not a condition.", subject=text, hint=HINT)
     if not node.find(exp.Query):
-        return parse_predicate(node.sql(dialect=PredicateDialect))
+        return convert_condition(node)
     operator = OPERATORS.get(type(node))
     if operator is None or not isinstance(node.expression.unnest(), exp.Query):
         text = node.sql(dialect=PredicateDialect)
@@ -148,12 +150,28 @@ def _read_rows(run: StatementRun, query: exp.Expression) -> list[tuple[Any, ...]
     text = query.sql(dialect=DIALECT)
     try:
         planned = plan_query(run.session, parse_query(StatementReader(text)), run.frames)
-        found = query_engine(run.session).run(planned.sql, planned.sources).read_all()
+        found = _read_at_most(query_engine(run.session).run(planned.sql, planned.sources), text)
+    except SubqueryError:
+        raise
     except InvalidRequest as error:
         hint = f"a subquery cannot name columns of the changed row here; {_KEYED_HINT}"
         both = f"{error.hint} Note that {hint}" if error.hint else hint
         raise SubqueryError(error.message, subject=text, hint=both) from error
-    if found.num_rows > _MOST_VALUES:
-        message = f"Subquery {text!r} has {found.num_rows:,} rows."
-        raise InvalidRequest(message, subject=text, hint=f"the limit is {_MOST_VALUES:,}")
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def _read_at_most(reader: pa.RecordBatchReader, text: str) -> pa.Table:
+    """Return the rows of a subquery.
+
+    Raises
+    ------
+    SubqueryError
+        There are more than `_MOST_VALUES`.
+    """
+    batches: list[pa.RecordBatch] = []
+    for batch in reader:
+        batches.append(batch)
+        if sum(b.num_rows for b in batches) > _MOST_VALUES:
+            hint = f"use a condition with fewer values; {_KEYED_HINT}"
+            raise SubqueryError(f"Subquery {text!r} has more than {_MOST_VALUES:,} rows.", subject=text, hint=hint)
+    return pa.Table.from_batches(batches, reader.schema)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paimon
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.type_text import format_field
 from paimon.sql.lexer import blank_comments, split_statements, tokenize
 from paimon.sql.parse import list_statement_words, parse_script
@@ -245,3 +246,13 @@ def test_subqueries_that_name_the_changed_row_equal_those_of_duckdb(tmp_path: Pa
     assert catalog.sql(statement).to_arrow()["rows"].to_pylist() == [changed]
     found = catalog.sql("SELECT * FROM orders ORDER BY `day`, id").to_arrow().to_pylist()
     assert [tuple(row.values()) for row in found] == expected
+
+
+def test_a_subquery_of_many_rows_needs_a_primary_key(catalog: paimon.Catalog) -> None:
+    catalog.sql("CREATE TABLE k (id BIGINT, PRIMARY KEY (id) NOT ENFORCED); INSERT INTO k VALUES (1), (150000)")
+    condition = "id IN (SELECT n FROM numbers)"
+    numbers = pa.table({"n": range(2, 200_000)})
+    with pytest.raises(InvalidRequest, match="more than 100,000 rows"):
+        catalog.sql(f"DELETE FROM t WHERE {condition}", numbers=numbers)
+    assert catalog.sql(f"DELETE FROM k WHERE {condition}", numbers=numbers).to_arrow()["rows"].to_pylist() == [1]
+    assert catalog.sql("SELECT id FROM k").to_arrow()["id"].to_pylist() == [1]
