@@ -142,7 +142,7 @@ def test_a_fast_forward_has_the_result_of_java(tmp_path: Path) -> None:
 
 
 def kinds(directory: Path) -> dict[str, list[str]]:
-    """What lies where: names that mean something as they are, others by their kind and number."""
+    """The files of each directory: meaningful names as they are, other files by kind and number."""
     found: dict[str, list[str]] = {}
     for path in directory.rglob("*"):
         folder = str(path.parent.relative_to(directory))

@@ -1,7 +1,6 @@
 """Reads of large valid metadata take time proportional to its size, and so do reads of metadata that only looks large.
 
-The tests measure the CPU time of this process, so that a busy machine counts little. Each limit is several times the
-usual time: it finds work that grows with the square of the size, not a slow machine.
+The tests measure the CPU time of this process, so that a busy machine counts little.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import BigIntType, DataField
 from paimon.operations.read.projection import resolve_paths, select_fields
 
-COLUMNS = 100_000
-ENTRIES = 100_000
+COLUMNS = 200_000
+ENTRIES = 300_000
 TYPES = ("DECIMAL(10, 2) NOT NULL", "STRING", "BIGINT", "TIMESTAMP(3)")
 
 
@@ -54,18 +53,18 @@ def wide_schema(columns: int) -> bytes:
     return json.dumps({**members, "partitionKeys": [], "primaryKeys": [], "timeMillis": 0}, indent=2).encode()
 
 
-def test_a_schema_of_100_000_columns(root: Path) -> None:
+def test_a_schema_of_200_000_columns(root: Path) -> None:
     data = wide_schema(COLUMNS)
     (root / "schema" / "schema-0").write_bytes(data.replace(b" NOT NULL", b""))
-    with within(24):
+    with within(15):
         schema = schema_from_json(data, "f")
     assert len(schema.names) == COLUMNS
-    with within(40):
+    with within(25):
         table = paimon.open_table(root)
         found = table.scan().to_arrow()
     assert (found.num_rows, found.num_columns) == (3, COLUMNS)
-    with within(9):
-        assert table.scan(columns=["k", "column_99999"]).to_arrow().num_columns == 2
+    with within(5):
+        assert table.scan(columns=["k", "column_199999"]).to_arrow().num_columns == 2
 
 
 def test_work_on_columns_grows_with_their_number() -> None:
@@ -96,7 +95,7 @@ def one_list(root: Path) -> Path:
     return next(p for p in sorted(root.glob("manifest/manifest-list-*")) if avro_records(p.read_bytes())[1])
 
 
-def test_a_manifest_of_100_000_entries(root: Path) -> None:
+def test_a_manifest_of_300_000_entries(root: Path) -> None:
     path = next(p for p in root.glob("manifest/manifest-*") if "list" not in p.name)
     schema, (entry,) = avro_records(path.read_bytes())
     names = (f"data-{i:032x}-0.parquet" for i in range(ENTRIES - 1))
@@ -109,7 +108,7 @@ def test_a_manifest_of_100_000_entries(root: Path) -> None:
     with within(15):
         plan = paimon.open_table(root).scan().plan()
     assert sum(len(split.files) for split in plan.splits) == ENTRIES
-    with within(8):
+    with within(5):
         assert not paimon.open_table(root).scan(where="k = 77").plan().splits
 
 
@@ -119,6 +118,6 @@ def test_a_list_that_names_one_manifest_100_000_times(root: Path) -> None:
     schema, records = avro_records(path.read_bytes())
     path.write_bytes(avro_file(schema, records * 100_000))
     update_recorded_sizes(root)
-    with within(12), pytest.raises(CorruptTable, match=r"names the manifest 'manifest-.*' twice") as caught:
+    with within(6), pytest.raises(CorruptTable, match=r"names the manifest 'manifest-.*' twice") as caught:
         paimon.open_table(root).scan().to_arrow()
     assert caught.value.path == str(path)

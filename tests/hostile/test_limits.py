@@ -36,7 +36,7 @@ from paimon.domain.types.ddl import parse_columns
 from paimon.domain.types.type_text import parse_type
 from paimon.ports.formats import ReadRequest
 
-SECONDS = 10.0
+SECONDS = 3.0
 RECORDS = AvroRecordIO()
 COLUMN = parse_columns("a BOOLEAN NOT NULL")
 SNAPSHOT = {

@@ -32,8 +32,6 @@ REFUSED_BY_JAVA = {"unordered append"}
 """Java reads the previous files of these tables also for an overwrite, and refuses another number of buckets."""
 COUNTS = [(3, 2), (1, 4), (5, 3), (6, 2), (2, 7)]
 """For each round, the number of buckets after our rescale, and after Java's."""
-LONG_CASES = {"defaults", "deletion vectors"}
-"""These cases have all rounds, the others the first two: Java compacts all of their rows in each round."""
 
 
 def reopen(directory: Path) -> paimon.Table:
@@ -55,7 +53,7 @@ def test_each_side_continues_after_a_rescale_of_the_other(java: JavaPaimon, tmp_
     keys, options = CASES[case]
     directory, chance = tmp_path / "t", random.Random(case)
     java.create(directory, FIELDS, options={"bucket": "2"} | options, **keys)
-    for number, (ours, theirs) in enumerate(COUNTS if case in LONG_CASES else COUNTS[:2]):
+    for number, (ours, theirs) in enumerate(COUNTS):
         java.write(directory, draw_rows(chance, 4 * number + 1), identifier=4 * number + 1)
         before = java.read(directory)
         reopen(directory).rescale(ours)

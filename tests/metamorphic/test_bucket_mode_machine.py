@@ -13,7 +13,7 @@ from support.bucket_machine import ALL_KINDS, MACHINES, MODES, BucketModeMachine
 from support.bucket_mistakes import CROSS_PARTITION_MISTAKES, DYNAMIC_MISTAKES, POSTPONED_MISTAKES
 
 SETTINGS = settings(
-    max_examples=5, stateful_step_count=12, suppress_health_check=list(HealthCheck), report_multiple_bugs=False
+    max_examples=15, stateful_step_count=12, suppress_health_check=list(HealthCheck), report_multiple_bugs=False
 )
 MISTAKES = {
     "dynamic": DYNAMIC_MISTAKES["index files of other writers are ignored"],

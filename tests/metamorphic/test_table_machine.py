@@ -86,7 +86,7 @@ PLANTS: list[Plant] = [
 ]  # fmt: skip
 
 
-def live_through(options: dict[str, str]) -> None:
+def run_history(options: dict[str, str]) -> None:
     """A history in which each of these mistakes matters: three levels, deletes on each, many flushes and spills."""
     machine = TableMachine()
     fields = fields_of([IntType(nullable=False), *[IntType()] * 4, VarCharType()], ["k", "s", "g", "a", "b", "t"])
@@ -107,14 +107,14 @@ def live_through(options: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"sequence.field": "s", "file.format": "avro"}], ids=["plain", "sequence"])
 def test_a_history_without_mistakes(options: dict[str, str]) -> None:
-    live_through(options)
+    run_history(options)
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_a_planted_mistake_is_detected(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError):
-        live_through({"write-buffer-size": "1 b"})
+        run_history({"write-buffer-size": "1 b"})
 
 
 def test_a_commit_replaces_a_compaction_of_the_writer() -> None:

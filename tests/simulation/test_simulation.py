@@ -33,7 +33,7 @@ from paimon.testing.simulation.simulation_plan import (
 from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_points
 
 PARTS = 6
-CI_SEEDS = {"hidden_level_0": 20, "rescales": 12, "dynamic_buckets": 10, "cross_partition": 10, "postponed_buckets": 10}
+CI_SEEDS = {"hidden_level_0": 60, "rescales": 12, "dynamic_buckets": 10, "cross_partition": 10, "postponed_buckets": 10}
 """How many histories of each kind run in CI; `--long` runs 5,000."""
 DETECTED_WITHIN = 500
 PINNED: Mapping[str, int] = {

@@ -44,6 +44,12 @@ COLUMNS = {
     "size": "DOUBLE",
 }
 NOT_SHARED = {"at_millis": "TIMESTAMP(3)", "at_nanos": "TIMESTAMP(9)", "clock": "TIME", "items": "ARRAY<INT>"}
+NOT_SHARED_VALUES: dict[str, list[Any]] = {
+    "at_millis": [None, datetime.datetime(1960, 1, 1, 0, 0, 0, 1000)],
+    "at_nanos": [None, datetime.datetime(2026, 1, 1)],
+    "clock": [None, datetime.time(1, 2, 3)],
+    "items": [None, [], [1, None]],
+}
 FLOATS = [None, 0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf]
 VALUES: dict[str, list[Any]] = {
     "flag": [None, True, False],
@@ -92,7 +98,7 @@ def batches(draw: st.DrawFn) -> list[dict[str, Any]]:
     count = draw(st.integers(1, 12))
     row = st.fixed_dictionaries(
         {"id": st.integers(0, 8), "part": st.sampled_from(["p", "q", ""])}
-        | {name: st.sampled_from(values) for name, values in VALUES.items()}
+        | {name: st.sampled_from(values) for name, values in (VALUES | NOT_SHARED_VALUES).items()}
     )
     return draw(st.lists(row, min_size=count, max_size=count))
 
@@ -143,6 +149,7 @@ def plan(session: SqlSession, query: str) -> PlannedQuery:
     writes=st.lists(st.tuples(batches(), st.sampled_from(CHANGES)), min_size=1, max_size=3),
     query=st.sampled_from(QUERIES),
     conditions=st.lists(st.sampled_from(CONDITIONS), min_size=2, max_size=6),
+    has_other_types=st.booleans(),
 )
 def test_queries_return_the_same_rows_as_through_arrow(
     tmp_path_factory: pytest.TempPathFactory,
@@ -150,10 +157,11 @@ def test_queries_return_the_same_rows_as_through_arrow(
     writes: list[tuple[list[dict[str, Any]], Callable[[Table], object]]],
     query: str,
     conditions: list[str],
+    has_other_types: bool,
 ) -> None:
     catalog = paimon.connect(tmp_path_factory.mktemp("lake"))
     catalog.create_database("default")
-    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    columns = ", ".join(f"{name} {kind}" for name, kind in (COLUMNS | (NOT_SHARED if has_other_types else {})).items())
     made = catalog.create_table("default.t", columns, **table)
     for rows, change in writes:
         names = made.schema.names

@@ -126,7 +126,9 @@ def to_multiset(rows: pa.Table) -> list[str]:
     return sorted(repr(row) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(
+    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
 @given(query=queries())
 def test_a_query_returns_what_duckdb_returns(lake: tuple[SqlSession, duckdb.DuckDBPyConnection], query: str) -> None:
     session, connection = lake

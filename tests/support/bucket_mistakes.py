@@ -78,7 +78,7 @@ def _follow_without_keys() -> Patches:
 
 
 def _number_deletes_too_low() -> Patches:
-    """The -D row of a moved key gets a number below that of the row which another writer committed meanwhile."""
+    """The -D row of a moved key gets a number below that of the row which another writer committed after the read."""
     return [(Buckets, "advance", lambda self: None)]
 
 

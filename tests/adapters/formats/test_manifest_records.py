@@ -110,7 +110,7 @@ def test_every_decoder_has_a_limit(data: bytes) -> None:
     started = time.process_time()
     with pytest.raises(PaimonError, match=r"manifest-7|Avro"):
         RECORDS.read_records(data, "manifest-7")
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 2
 
 
 def test_nesting_is_bounded() -> None:

@@ -115,9 +115,15 @@ def test_text(text: str, value: object) -> None:
     assert evaluate_assignment(parse_expression(text), row, DataField(9, "c", kind)) == value
 
 
-@pytest.mark.parametrize("text", ["", "1 +", "a; b", "(SELECT 1)", "sum(a)", "a AS b", "row_number() OVER ()", "a + ?"])
+@pytest.mark.parametrize("text", ["", "1 +", "a; b"])
 def test_invalid_expressions_are_refused(text: str) -> None:
-    with pytest.raises((InvalidRequest, Unsupported)):
+    with pytest.raises(InvalidRequest):
+        parse_expression(text)
+
+
+@pytest.mark.parametrize("text", ["(SELECT 1)", "sum(a)", "a AS b", "row_number() OVER ()", "a + ?"])
+def test_expressions_of_more_than_one_row_are_refused(text: str) -> None:
+    with pytest.raises(Unsupported):
         parse_expression(text)
 
 

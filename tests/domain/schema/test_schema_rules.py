@@ -21,8 +21,8 @@ from paimon.domain.types.ddl import parse_columns
 from paimon.domain.types.type_json import type_from_json
 from paimon.testing.strategies import schemas
 
-VERDICTS = Path(__file__).parents[2] / "data" / "schema_rules" / "created_by_java.jsonl"
-CASES = {case["name"]: case for case in map(json.loads, VERDICTS.read_text("utf-8").splitlines())}
+DECISIONS = Path(__file__).parents[2] / "data" / "schema_rules" / "created_by_java.jsonl"
+CASES = {case["name"]: case for case in map(json.loads, DECISIONS.read_text("utf-8").splitlines())}
 
 STRICTER = {
     "no_fields", "pk_variant", "part_variant", "bkey_variant", "rowkind_int", "ff_csv", "ff_level_bogus", "mem_bad",

@@ -1,7 +1,7 @@
 """Damaged files of every kind: a read returns the correct rows, a typed error that names the object, or an undetectable
 difference.
 
-150 damages in CI, 20,000 with --long, and also edits of members and records. What a format cannot detect (a flip
+500 damages in CI, 20,000 with --long, and also edits of members and records. What a format cannot detect (a flip
 in a page without a checksum, a file in the place of another of the same shape) is counted separately.
 """
 
@@ -57,14 +57,14 @@ def check(found: list[Outcome]) -> Counter[str]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_some_damages(sound: Path, part: int) -> None:
-    counts = check(outcomes(sound, 100 + part, 30))
+    counts = check(outcomes(sound, 100 + part, 100))
     assert counts["refused"] > counts["same"]
-    assert counts["unseen"] < 8
+    assert counts["unseen"] < 15
 
 
 def test_some_restructured_files(sound: Path) -> None:
-    counts = check(outcomes(sound, 200, 30, draw_value_replacements))
-    assert counts["refused"] > 7
+    counts = check(outcomes(sound, 200, 60, draw_value_replacements))
+    assert counts["refused"] > 15
 
 
 @pytest.mark.long

@@ -109,7 +109,7 @@ def test_close_ends_a_waiting_scan(orders: paimon.Table) -> None:
         threading.Timer(0.2, follow.close).start()
         start = time.monotonic()
         assert list(follow) == []
-        assert time.monotonic() - start < 120
+        assert time.monotonic() - start < 10
 
 
 def test_progress_is_recorded_by_the_next_read(orders: paimon.Table) -> None:
@@ -313,6 +313,8 @@ def test_another_process_writes_and_expires_concurrently(tmp_path: Path) -> None
                 if len(keys) == 10:
                     break
     assert writer.wait() == 0
+    for batch in table.follow(consumer_id="c", idle_timeout="100 ms"):  # what was not acknowledged, and nothing else
+        keys += [key for key in batch["k"].to_pylist() if key not in keys[-3:]]
     assert keys == list(range(10))
     assert len(table.snapshots()) < 10
 

@@ -164,7 +164,7 @@ def test_hints_are_only_hints(table: Path, hint: bytes) -> None:
     assert rows(table).num_rows == 51
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_mutated_files_give_a_result_or_a_typed_error(
     sound: dict[str, Path], tmp_path: Path, data: st.DataObject
@@ -345,7 +345,7 @@ def test_unknown_columns_name_the_nearest(table: Path, capsys: pytest.CaptureFix
     "where", ["k >", "k = 'x'", "k + 1", "SELECT 1", "k = 1; DROP TABLE t", "k LIKE 3", "a = 1", ""]
 )
 def test_predicates_that_cannot_be_are_refused(table: Path, where: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises((InvalidRequest, Unsupported)):
+    with pytest.raises(Unsupported if where == "SELECT 1" else InvalidRequest):
         rows(table, where=where)
     assert main(["cat", str(table), "--where", where]) == 1
     assert "Traceback" not in capsys.readouterr().err
