@@ -467,11 +467,8 @@ class Catalog(NotebookDisplay):
     def _check_database_exists(self, database: str) -> None:
         check_segment(database, "database name")
         if database not in self.store.databases():
-            hint = (
-                did_you_mean(database, self.databases())
-                or f"warehouse {self.warehouse!r} has no databases: create one first"
-            )
-            raise NotFound("database", database, hint=hint)
+            hint = did_you_mean(database, self.databases())
+            raise NotFound("database", database, hint=hint or "the warehouse is empty: create one first")
 
     def _to_identifier(self, name: str) -> Identifier:
         identifier = parse_identifier(name)

@@ -70,8 +70,8 @@ class RowLevelTable(TableHandle):
         ----------
         source : object
             Rows in any form that `write` takes, for instance an Arrow table, a data frame, or `other.scan()`. They are
-            held in memory. A function that returns such rows is called again if other users changed this table
-            meanwhile, so its rows may be computed from this table.
+            held in memory. A function that returns such rows is called again after other users changed this
+            table, so its rows may be computed from this table.
         on : str, sequence of str or Predicate
             When a row of the source matches a row of this table: SQL text (``"target.id = source.id"``), or the names
             of columns that both sides have.

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame
 
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
 from paimon.builders import BatchWriteBuilder
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.commit.message import KeyIndexBase
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.errors import KeyIndexConflict
@@ -36,7 +37,7 @@ from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.prepare_rows import prepare_rows
-from paimon.operations.write.route import combine_chunks, find_tasks, select_columns
+from paimon.operations.write.route import find_tasks, select_columns
 from paimon.operations.write.route_cross_partition import CrossPartitionRouting, find_addresses
 from paimon.operations.write.writer import TableWriter
 from paimon.spark.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows
@@ -229,7 +230,7 @@ def _find_assigners(context: TableContext, rows: pa.Table, tasks: int) -> npt.ND
     """Return for each row the number of the task that knows its key."""
     fields = [context.schema.field_of(name) for name in context.schema.primary_keys]
     keys = select_columns(rows, fields, context.table.table_name)
-    hashes = hash_rows([combine_chunks(keys[f.name]) for f in fields], [f.type for f in fields])
+    hashes = hash_rows([combine_column(keys[f.name]) for f in fields], [f.type for f in fields])
     return (hashes % tasks).astype(np.int32)
 
 

@@ -15,7 +15,7 @@ from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean
 from paimon.engines import translate_spark_error
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]+(?:\.[A-Z_0-9]+)*)\] (.*?)(?= SQLSTATE|\n|$)", re.DOTALL)
-"""An error condition of Spark with its text, wherever it stands in a message."""
+"""An error condition of Spark with its text, anywhere in a message."""
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`")
 _INTERNAL = ("INTERNAL_ERROR", "FAILED_READ_FILE", "TASK_WRITE_FAILED", "STREAM_FAILED", "PYTHON_DATA_SOURCE_ERROR")
 

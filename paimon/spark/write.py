@@ -82,10 +82,9 @@ def write(  # noqa: PLR0913  (a public signature)
 
     Raises
     ------
-    InvalidRequest, StorageError
-        The rows do not fit the table, or a task failed in all its attempts. Nothing was committed.
-    Unsupported
-        Some partitions of a cross-partition table are overwritten.
+    InvalidRequest, StorageError, Unsupported
+        The rows do not fit the table, a task failed in all its attempts, or some partitions of a cross-partition table
+        are overwritten. Nothing was committed.
     CommitConflict, CommitUncertain, CommitOverwritten
         As `Table.write` raises them.
     """

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from attrs import field, frozen
 
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.extras import missing_extra
 from paimon.domain.predicate.expression import ScalarSql
@@ -60,7 +61,7 @@ class DuckdbEvaluator:
         if found.num_rows != rows.num_rows:
             raise _not_one_row_error(expression)
         column = found.column(0)
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        return combine_column(column)
 
     def _compute(self, expression: ScalarSql, rows: pa.Table) -> pa.Table:
         cursor = self._open_cursor(expression)

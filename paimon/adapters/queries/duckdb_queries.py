@@ -19,6 +19,7 @@ from attrs import field, frozen
 
 from paimon.adapters.queries.shared_files import FILE_NAME, ROOT, QueryFileSystem
 from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError
+from paimon.domain.types.type_text import quote_identifier
 from paimon.ports.queries import QuerySource, SharedFile, SourceFiles
 
 _BATCH_ROWS = 65_536
@@ -177,11 +178,13 @@ class _Session:
         begin = _BEGIN.match(sql)
         if begin is None:
             for name, table in tables.items():
-                self.connection.execute(f"CREATE TEMP VIEW {_quote(name)} AS {table}")
+                self.connection.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS {table}")
             return sql
         if not tables:
             return sql
-        expressions = ", ".join(f"{_quote(name)} AS NOT MATERIALIZED ({table})" for name, table in tables.items())
+        expressions = ", ".join(
+            f"{quote_identifier(name)} AS NOT MATERIALIZED ({table})" for name, table in tables.items()
+        )
         if begin["select"]:
             return f"WITH {expressions} {sql}"
         return f"WITH {begin['recursive'] or ''}{expressions}, {sql[begin.end() :]}"
@@ -204,14 +207,14 @@ class _Session:
         """Make the files and the remaining rows of a source known, and return a query of both."""
         names = self.all_files.add(opened.files, self.errors)
         self.files.update(zip(names, opened.files, strict=True))
-        columns = ", ".join(_quote(column) for column in schema.names)
+        columns = ", ".join(quote_identifier(column) for column in schema.names)
         listed = ", ".join(f"'{file}'" for file in names)
         sql = f"SELECT {columns} FROM read_parquet([{listed}], hive_partitioning = false)"
         if opened.open_rest is None:
             return sql
         rest = f"{name} rest"
         self.register(rest, schema, opened.open_rest)
-        return f"{sql} UNION ALL SELECT {columns} FROM {_quote(rest)}"
+        return f"{sql} UNION ALL SELECT {columns} FROM {quote_identifier(rest)}"
 
     def read(self, reader: Any) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the result, and close the connection after the last one.
@@ -266,10 +269,6 @@ class _Stream:
 
 def _to_reader(relation: Any) -> Any:
     return relation.to_arrow_reader(_BATCH_ROWS)
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 _BEGIN = re.compile(r"(?P<select>SELECT\s)|WITH\s+(?P<recursive>RECURSIVE\s+)?", re.IGNORECASE)

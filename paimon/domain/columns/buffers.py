@@ -16,6 +16,11 @@ Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[Any]
 
 
+def combine_column(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, without a copy if it has one chunk."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def read_validity(column: pa.Array) -> Mask:
     """Return which values are not null."""
     bitmap = column.buffers()[0]

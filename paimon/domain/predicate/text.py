@@ -12,6 +12,7 @@ from typing import Any
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Or, Predicate, SqlCondition
 from paimon.domain.predicate.transform import unknown_predicate_error
+from paimon.domain.types.type_text import quote_text
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z", re.ASCII)
 _RESERVED_WORDS = frozenset(
@@ -81,5 +82,5 @@ def _format_value(literal: Any) -> str:
         case float() if literal != literal or literal in (float("inf"), float("-inf")):
             return {"nan": "'NaN'", "inf": "'Infinity'", "-inf": "'-Infinity'"}[str(literal)]
         case str():
-            return "'" + literal.replace("'", "''") + "'"
+            return quote_text(literal)
     return str(literal)

@@ -230,8 +230,8 @@ def format_field(column: DataField) -> str:
     """Format a column as DDL text."""
     text = f"{quote_name(column.name)} {format_type(column.type)}"
     if column.description is not None:
-        text += f" COMMENT {_quote_text(column.description)}"
-    return text if column.default_value is None else f"{text} DEFAULT {_quote_text(column.default_value)}"
+        text += f" COMMENT {quote_text(column.description)}"
+    return text if column.default_value is None else f"{text} DEFAULT {quote_text(column.default_value)}"
 
 
 def quote_name(name: str) -> str:
@@ -245,7 +245,25 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _quote_text(text: str) -> str:
+def quote_identifier(name: str) -> str:
+    """Return a name in double quotes, as standard SQL and DuckDB write it.
+
+    Examples
+    --------
+    >>> quote_identifier("unit price")
+    '"unit price"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Return a text as a SQL literal in single quotes.
+
+    Examples
+    --------
+    >>> print(quote_text("it's"))
+    'it''s'
+    """
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.buffers import combine_column
+
 
 def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Table) -> pa.RecordBatch:
     """Return a batch with new versions of some rows.
@@ -33,7 +35,7 @@ def replace_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], new: pa.Tab
     mask = np.zeros(batch.num_rows, np.bool_)
     mask[rows] = True
     columns = [
-        _replace_values(column, rows, pa.array(mask), _join_chunks(values))
+        _replace_values(column, rows, pa.array(mask), combine_column(values))
         for column, values in zip(batch.columns, new.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
@@ -68,7 +70,3 @@ def _replace_values(column: pa.Array, rows: npt.NDArray[np.int64], mask: pa.Arra
     chosen = np.arange(len(column))
     chosen[rows] = np.arange(len(column), len(column) + len(rows))
     return pa.concat_arrays([column, values]).take(pa.array(chosen))
-
-
-def _join_chunks(values: pa.ChunkedArray) -> pa.Array:
-    return values.chunk(0) if values.num_chunks == 1 else pa.concat_arrays(values.chunks)

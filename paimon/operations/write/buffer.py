@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.operations.write.route import Codes
 
@@ -124,8 +125,7 @@ def _join_chunks(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 def _combine_chunks(parts: list[pa.ChunkedArray]) -> pa.Array:
-    joined = _join_chunks(parts)
-    return joined.chunk(0) if joined.num_chunks == 1 else joined.combine_chunks()
+    return combine_column(_join_chunks(parts))
 
 
 def cut_into_slices(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:

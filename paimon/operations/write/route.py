@@ -18,6 +18,7 @@ from attrs import frozen
 
 from paimon.domain.bucket.bucket_columnar import compute_buckets
 from paimon.domain.bucket.postponed import compute_first_buckets
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.row.row_hash_columnar import serialize_rows
@@ -108,7 +109,7 @@ class Routing:
 
     def compute_buckets(self, table: pa.Table, buckets: int) -> Codes:
         """Return the bucket of each row if its partition has this number of buckets."""
-        keys = [combine_chunks(table[f.name]) for f in self.bucket_fields]
+        keys = [combine_column(table[f.name]) for f in self.bucket_fields]
         return compute_buckets(keys, [f.type for f in self.bucket_fields], buckets, self.function)
 
 
@@ -130,7 +131,7 @@ def encode_partitions(table: pa.Table, fields: Sequence[DataField]) -> tuple[lis
         For each row the position of its partition.
     """
     codes = np.zeros(table.num_rows, np.int64)
-    columns = [combine_chunks(table[f.name]) for f in fields]
+    columns = [combine_column(table[f.name]) for f in fields]
     if not columns:
         return [EMPTY_ROW], codes
     for column in columns:
@@ -273,8 +274,3 @@ def to_dense_codes(codes: Codes) -> tuple[Codes, Codes]:
     if present.all():
         return np.arange(len(present)), codes
     return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
-
-
-def combine_chunks(column: pa.ChunkedArray) -> pa.Array:
-    """Return the column as one array."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.row.values import to_array
@@ -19,7 +20,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import VALUE_KIND
 from paimon.operations.buckets.key_index import KeyIndex, RoutedRows
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.route import Address, Codes, combine_chunks, encode_partitions, to_dense_codes
+from paimon.operations.write.route import Address, Codes, encode_partitions, to_dense_codes
 
 _BUCKETS = 1 << 31
 """Bucket numbers are smaller."""
@@ -87,7 +88,7 @@ class CrossPartitionRouting:
             For each row to write the position of its address in the list.
         """
         partitions, codes = encode_partitions(table, self._partition_fields)
-        columns = [combine_chunks(table[f.name]) for f in self._key_fields]
+        columns = [combine_column(table[f.name]) for f in self._key_fields]
         keys = pa.RecordBatch.from_arrays(columns, [f.name for f in self._key_fields])
         routed = self._index.route(keys, partitions, codes)
         return self._select_rows(table, routed), *_to_addresses(routed.partitions, routed.codes, routed.buckets)

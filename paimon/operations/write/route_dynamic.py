@@ -14,6 +14,7 @@ from attrs import evolve
 
 from paimon.domain.bucket.hash_index import MAX_DYNAMIC_BUCKETS
 from paimon.domain.bucket.key_hashes import Hashes
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.schema.bucket_mode import BucketMode
@@ -23,7 +24,6 @@ from paimon.operations.write.route import (
     Address,
     Codes,
     assign_task_ids,
-    combine_chunks,
     encode_partitions,
     select_columns,
     to_dense_codes,
@@ -72,7 +72,7 @@ class DynamicRouting:
         return pa.array(tasks.astype(np.int32))
 
     def _hash_keys(self, table: pa.Table) -> Hashes:
-        keys = [combine_chunks(table[f.name]) for f in self._key_fields]
+        keys = [combine_column(table[f.name]) for f in self._key_fields]
         return hash_rows(keys, [f.type for f in self._key_fields])
 
 

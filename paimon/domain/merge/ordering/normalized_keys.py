@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.columns.buffers import read_validity, to_stored_numbers
+from paimon.domain.columns.buffers import combine_column, read_validity, to_stored_numbers
 from paimon.domain.columns.java_float_order import to_float_ordinals
 from paimon.domain.merge.ordering.fixed_width_text import LONGEST_TEXT, pack_fixed_width_text
 
@@ -177,6 +177,4 @@ def combine_chunks(columns: Sequence[pa.ChunkedArray | pa.Array]) -> list[pa.Arr
 
 
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column
+    return combine_column(column) if isinstance(column, pa.ChunkedArray) else column
