@@ -117,9 +117,8 @@ def _ignore_earlier_commits() -> Patches:
 
 
 def _skip_conflict_checks() -> Patches:
-    nothing = [
-        (on_base, name, lambda *_: None) for name in ("check_conflicts", "check_vectors", "check_dropped_deletes")
-    ]
+    checks = ("check_conflicts", "check_vectors", "check_dropped_deletes", "check_level_order")
+    nothing = [(on_base, name, lambda *_: None) for name in checks]
     return [*nothing, (on_base, "needs_check", lambda *_: False)]
 
 
@@ -225,8 +224,12 @@ def _ignore_errors_in_cleaning() -> Patches:
 
 
 def _drop_deletes_early() -> Patches:
+    """A compaction drops all deletes, and its commit does not check which rows need them."""
     right = work.plan_unit
-    return [(work, "plan_unit", lambda *given: evolve(right(*given), drop_deletes=True))]
+    return [
+        (work, "plan_unit", lambda *given: evolve(right(*given), drop_deletes=True)),
+        (on_base, "check_dropped_deletes", lambda *_: None),
+    ]
 
 
 def _replace_unread_files() -> Patches:

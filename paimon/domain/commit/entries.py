@@ -44,6 +44,10 @@ class Change:
         The hash index files that rows were assigned by, with their partition and bucket.
     key_index : KeyIndexBase, optional
         The oldest snapshot from which a writer read where keys are.
+    looked_up : tuple of (bytes, int, str)
+        The files in which a compaction looked keys up: partition, bucket and name.
+    drops_deletes : frozenset of (bytes, int)
+        The partitions and buckets whose compaction left deletes out.
     """
 
     kind: CommitKind
@@ -52,6 +56,8 @@ class Change:
     index: tuple[IndexManifestEntry, ...] = ()
     index_bases: tuple[tuple[bytes, int, HashIndexBase], ...] = ()
     key_index: KeyIndexBase | None = None
+    looked_up: tuple[tuple[bytes, int, str], ...] = ()
+    drops_deletes: frozenset[tuple[bytes, int]] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -105,6 +111,8 @@ def compact_change(messages: Sequence[CommitMessage]) -> Change:
         tuple(entries),
         tuple(e for m in messages for e in _to_entries(m, FileKind.ADD, m.compact.changelog_files)),
         _index_entries(m.compact for m in messages),
+        looked_up=tuple((m.partition, m.bucket, name) for m in messages for name in m.compact.looked_up),
+        drops_deletes=frozenset((m.partition, m.bucket) for m in messages if m.compact.drops_deletes),
     )
 
 

@@ -73,6 +73,8 @@ def join_compactions(first: CompactIncrement, second: CompactIncrement) -> tuple
         after.values(),
         (*first.changelog_files, *second.changelog_files),
         *_join_index_files(first, second),
+        dict.fromkeys([*first.looked_up, *(name for name in second.looked_up if name not in intermediate)]),
+        first.drops_deletes or second.drops_deletes,
     )
     return increment, tuple(dropped)
 

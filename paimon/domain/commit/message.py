@@ -21,6 +21,10 @@ def _to_index_files(values: Iterable[IndexManifestEntry]) -> tuple[IndexManifest
     return tuple(values)
 
 
+def _to_names(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
 @frozen
 class DataIncrement:
     """The files that a write added, and for copy-on-write also the files that it removed."""
@@ -34,17 +38,19 @@ class DataIncrement:
 
 @frozen
 class CompactIncrement:
-    """The files that a compaction replaced, and the files that it wrote."""
+    """The files that a compaction replaced and wrote, and what its result depends on.
+
+    It is wrong without the files in `looked_up`, which are on higher levels and stay. With `drops_deletes`, it left
+    deletes out because it knew no older rows that need them.
+    """
 
     compact_before: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
     compact_after: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
     changelog_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
     new_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
     deleted_index_files: tuple[IndexManifestEntry, ...] = field(converter=_to_index_files, default=())
-
-
-def _to_names(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(values)
+    looked_up: tuple[str, ...] = field(converter=_to_names, default=())
+    drops_deletes: bool = False
 
 
 @frozen

@@ -115,7 +115,7 @@ def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bo
 
 @contextmanager
 def abort_on_failure(
-    context: TableContext, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot
+    context: TableContext, messages: Sequence[CommitMessage], commit_user: str, seen: Snapshot | None
 ) -> Iterator[None]:
     """Abort the messages if the block, which prepares them, fails for any reason.
 
@@ -127,8 +127,8 @@ def abort_on_failure(
         The messages; the block may append to them.
     commit_user : str
         The user under whom the messages are to be committed.
-    seen : Snapshot
-        A snapshot that existed before the first of their files was written.
+    seen : Snapshot, optional
+        A snapshot that existed before the first of their files was written; None if there was none.
 
     Yields
     ------
@@ -143,7 +143,7 @@ def abort_on_failure(
     try:
         yield
     except BaseException:
-        abort(context, messages, commit_user, is_before=seen.is_same)
+        abort(context, messages, commit_user, is_before=None if seen is None else seen.is_same)
         raise
 
 

@@ -93,15 +93,26 @@ class _Delta:
 
 
 class Attempts:
-    """The attempts to publish one change, with the files that the next attempt can use again."""
+    """The attempts to publish one change, with the files that the next attempt can use again.
 
-    def __init__(self, context: TableContext, signature: Signature) -> None:
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    signature : Signature
+        Identifies the commit.
+    last_seen_id : int, optional
+        The id of the newest snapshot (0 without one) when the commit was not in the table yet; the first attempt looks
+        for it in later snapshots.
+    """
+
+    def __init__(self, context: TableContext, signature: Signature, last_seen_id: int | None = None) -> None:
         self._context = context
         self._signature = signature
         self._writer = ManifestWriter(context)
         self._base_merge = BaseMerge(context, self._writer)
         self._delta: _Delta | None = None
-        self._last_seen_id: int | None = None
+        self._last_seen_id = last_seen_id
 
     def publish(self, change_on: ChangeOn) -> Published:
         """Publish the change, with retries while other commits publish the next snapshot first.

@@ -17,6 +17,7 @@ from paimon.domain.commit.conflicts.bucket_count import (
 from paimon.domain.commit.conflicts.dropped_deletes import check_dropped_deletes, find_dropped_deletes
 from paimon.domain.commit.conflicts.files import check_conflicts, drop_known, needs_check
 from paimon.domain.commit.conflicts.hash_index import check_hash_index
+from paimon.domain.commit.conflicts.level_order import check_level_order
 from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.overwrite import PartitionFilter, build_overwrite, partitions_of_spec, partitions_written
@@ -101,19 +102,38 @@ def _sets_bucket_counts(table: TableDefinition, change: Change) -> bool:
     return table.options.bucket == POSTPONED and any(e.bucket >= 0 for e in change.entries)
 
 
-def plan_compaction(change: Change, inline: bool) -> ChangeOn:
+def plan_compaction(table: TableDefinition, change: Change, inline: bool) -> ChangeOn:
     """Return the change of a compaction for each base.
 
-    An inline compaction may be dropped without loss. It is refused if another writer committed level-0 files whose rows
-    need a delete that the compaction removed. A dedicated compaction runs concurrently with many writers and is not
-    checked, so that they do not delay it.
+    An inline compaction may be dropped without loss. It is refused if another writer committed files whose rows need a
+    delete that the compaction removed, or compacted files that a lookup would take for older ones. A dedicated
+    compaction runs concurrently with many writers and is not checked, so that they do not delay it.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table to compact.
+    change : Change
+        The compacted files.
+    inline : bool
+        True if the files were compacted by a writer, and the written files are published already.
+
+    Returns
+    -------
+    callable
+        Returns the change for a base, or raises CommitConflict.
     """
-    if not inline or not find_dropped_deletes(change):
+    drops_deletes = bool(find_dropped_deletes(change))
+    if not inline or not (drops_deletes or table.options.needs_lookup):
         return lambda _: change
+    key_types = [f.type for f in table.schema.key_fields]
 
     def change_on_base(base: CommitBase) -> Change:
-        """Return the change if no file in level 0 needs a delete that it removed."""
-        check_dropped_deletes(base.read_live_files(change.partitions.__contains__), change)
+        """Return the change if files of other writers do not contradict it."""
+        if drops_deletes:
+            check_dropped_deletes(base.read_live_files(change.partitions.__contains__), change, key_types)
+        if table.options.needs_lookup:
+            check_level_order(base.read_live_files_near(change), change, key_types)
         return change
 
     return change_on_base

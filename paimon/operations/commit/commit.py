@@ -25,6 +25,7 @@ from paimon.operations.commit.history import find_snapshots_of_commit, is_alread
 from paimon.operations.commit.last_commits import record_last_commit
 from paimon.operations.commit.request import CommitRequest, CommitResult, check_request
 from paimon.operations.commit.strict_mode import SafeSnapshot
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.ports.callbacks import CommitEvent
 
@@ -123,11 +124,14 @@ def commit(
     check_request(request)
     check_paths(request.messages, (context.table.location, *context.table.allowed_roots))
     check_callbacks(context)
-    if request.commit_identifier != BATCH_COMMIT_IDENTIFIER and is_already_committed(
-        context, request.commit_user, request.commit_identifier
-    ):
-        return CommitResult(already_committed=True, failed_callbacks=call_callbacks_again(context, request))
-    publisher = _RequestPublisher(context, request, safe or SafeSnapshot())
+    last_seen_id = None
+    if request.commit_identifier != BATCH_COMMIT_IDENTIFIER:
+        # A process that was taken for dead may publish the same commit after this check, and before the first attempt.
+        latest = latest_snapshot(context)
+        last_seen_id = 0 if latest is None else latest.id
+        if is_already_committed(context, request.commit_user, request.commit_identifier):
+            return CommitResult(already_committed=True, failed_callbacks=call_callbacks_again(context, request))
+    publisher = _RequestPublisher(context, request, safe or SafeSnapshot(), last_seen_id)
     written = publisher.publish_written_files()
     compacted, lost = publisher.publish_compacted_files(written, plans(written.snapshot) if plans and written else None)
     result = _to_result(written, compacted)
@@ -170,8 +174,11 @@ def call_callbacks_again(context: TableContext, request: CommitRequest) -> tuple
 class _RequestPublisher:
     """The two snapshots of one request; each is published, recorded as last commit, and followed by the callbacks."""
 
-    def __init__(self, context: TableContext, request: CommitRequest, safe: SafeSnapshot) -> None:
+    def __init__(
+        self, context: TableContext, request: CommitRequest, safe: SafeSnapshot, last_seen_id: int | None
+    ) -> None:
         self._context = context
+        self._last_seen_id = last_seen_id
         self._request = request
         self._safe = safe
         self.failed_callbacks: list[str] = []
@@ -218,7 +225,8 @@ class _RequestPublisher:
             # A new plan was made on a snapshot that contains the changes of other writers until then.
             safe = self._safe if plans is None or plans.planned_on is None else SafeSnapshot(plans.planned_on)
             try:
-                return self._publish(plan_compaction(change, inline=is_droppable), None, safe), None
+                on_base = plan_compaction(self._context.table, change, is_droppable)
+                return self._publish(on_base, None, safe), None
             except CommitOverwritten as error:  # the written files were replaced
                 raise (error.as_this_commit() if error.request is self._request else error) from None
             except PaimonError as reason:
@@ -237,7 +245,7 @@ class _RequestPublisher:
             request.commit_user, request.commit_identifier, request.watermark, request.properties, operation
         )
         try:
-            published = Attempts(self._context, signature).publish(checked_change)
+            published = Attempts(self._context, signature, self._last_seen_id).publish(checked_change)
         except CommitUncertain as error:
             error.request = request
             raise

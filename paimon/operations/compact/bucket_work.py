@@ -12,6 +12,7 @@ from attrs import evolve
 
 from paimon.domain.commit.message import CommitMessage, CompactIncrement
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.lsm.compaction.unit_plan import list_looked_up_files
 from paimon.domain.scan.splits import DataSplit
 from paimon.operations.compact.lookup_cache import LookupCache
 from paimon.operations.compact.output_files import OutputFiles
@@ -70,9 +71,21 @@ def compact_bucket(context: TableContext, work: BucketWork, copies: LookupCache 
     upgrades = work.unit.upgrades if work.unit else ()
     upgraded = tuple(evolve(f, level=work.unit.output_level) for f in upgrades) if work.unit else ()
     increment = CompactIncrement(
-        (*work.rewritten, *upgrades), (*output.data, *upgraded), output.changelog, index.new, index.deleted
+        (*work.rewritten, *upgrades),
+        (*output.data, *upgraded),
+        output.changelog,
+        index.new,
+        index.deleted,
+        _list_looked_up(context, work),
+        work.unit is not None and work.unit.drop_deletes,
     )
     return CommitMessage(work.partition, work.bucket, work.total_buckets, work.directory, compact=increment)
+
+
+def _list_looked_up(context: TableContext, work: BucketWork) -> list[str]:
+    if work.unit is None:
+        return []
+    return [f.file_name for f in list_looked_up_files(work.unit, [f.type for f in context.schema.key_fields])]
 
 
 def _find_vectors(context: TableContext, work: BucketWork) -> BucketVectors:

@@ -14,22 +14,21 @@ from functools import partial
 from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest
-from paimon.domain.predicate.bind import bind
+from paimon.domain.errors import CommitConflict, CorruptTable
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.transform import columns_of
+from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.scan.assemble import BucketFiles, group_by_bucket
-from paimon.domain.scan.prune_by_partition import check_partitions, manifests_to_read, partition_mask
-from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.scan.prune_by_partition import check_partitions, manifests_to_read
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_failure, abort_on_refusal
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.compact.bucket_work import compact_bucket
 from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
 from paimon.operations.compact.work import plan_bucket_work
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
-from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 
 
@@ -86,12 +85,30 @@ def compact(
     InvalidRequest
         `where` names a column that is not a partition column.
     CommitConflict
-        Another compaction, or an overwrite, replaced the same files.
+        Another compaction, or an overwrite, replaced the same files, or the snapshot expired during the compaction.
     """
-    predicate = None if where is None else bind_partition_filter(context.table, where)
+    predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return CompactResult()
+    try:
+        messages = _compact_buckets(context, snapshot, commit_user, full, predicate)
+    except CorruptTable as error:
+        if find_snapshot(context, snapshot.id) is not None:
+            raise
+        raise CommitConflict(
+            f"Snapshot {snapshot.id} of table {context.table.table_name!r} expired during its compaction",
+            hint="compact again; raise 'snapshot.time-retained' if this occurs often",
+        ) from error
+    with abort_on_refusal(context, messages, commit_user, snapshot):
+        result = commit(context, CommitRequest(messages, commit_user))
+    return to_compact_result(result.snapshot_ids, messages)
+
+
+def _compact_buckets(
+    context: TableContext, snapshot: Snapshot, commit_user: str, full: bool, predicate: Predicate | None
+) -> list[CommitMessage]:
+    """Compact the buckets of a snapshot; return what to commit."""
     check_compactable(context, snapshot)
     vectors = read_bucket_vectors(context, snapshot)
     all_work = [
@@ -106,29 +123,7 @@ def compact(
         for message in context.engine.executor.map(partial(compact_bucket, context), tasks):
             messages.append(message)
             context.engine.observer.progress("compacting buckets", len(messages), len(tasks))
-    with abort_on_refusal(context, messages, commit_user, snapshot):
-        result = commit(context, CommitRequest(messages, commit_user))
-    return to_compact_result(result.snapshot_ids, messages)
-
-
-def bind_partition_filter(table: TableDefinition, where: Predicate) -> Predicate:
-    """Bind the condition that selects the partitions to compact.
-
-    Raises
-    ------
-    InvalidRequest
-        The condition names a column that is not a partition column.
-    """
-    predicate = bind(where, table.schema.fields)
-    others = sorted(columns_of(predicate) - set(table.schema.partition_keys))
-    if others:
-        known = ", ".join(table.schema.partition_keys) or "none"
-        raise InvalidRequest(
-            f"Condition of a maintenance call names {others[0]!r}, which is not a partition column.",
-            subject=others[0],
-            hint=f"partition columns of {table.table_name!r}: {known}",
-        )
-    return predicate
+    return messages
 
 
 def find_buckets(context: TableContext, snapshot: Snapshot, predicate: Predicate | None) -> list[BucketFiles]:
@@ -149,11 +144,12 @@ def find_buckets(context: TableContext, snapshot: Snapshot, predicate: Predicate
         The files of each bucket in the order of the manifests.
     """
     fields = context.schema.partition_fields
-    manifests = manifests_to_read(read_data_manifests(context, snapshot), predicate, fields)
+    plain = None if predicate is None else restrict_to_columns(predicate, context.schema.partition_keys)
+    manifests = manifests_to_read(read_data_manifests(context, snapshot), plain, fields)
     live = read_live_columns(context, manifests)
     check_partitions(live.partition_rows, len(fields), context.paths.manifests)
     if predicate is not None:
-        live = live.filter(partition_mask(live, predicate, fields))
+        live = live.filter(match_partitions(context, live.partition_rows, predicate)[live.partitions])
     return group_by_bucket(live, None)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 
 from attrs import evolve, frozen
 
+from paimon.domain.lsm.compaction.level_order import include_newer_runs
 from paimon.domain.lsm.compaction.pick import pick, pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import MergeTree
@@ -152,7 +153,12 @@ def _plan_unit(
         if full
         else pick(tree, rules, local_millis, hour, idle_triggers)
     )
-    return None if unit is None else plan_unit(tree, unit, rules, [f.type for f in context.schema.key_fields])
+    if unit is None:
+        return None
+    key_types = [f.type for f in context.schema.key_fields]
+    if rules.needs_lookup:
+        unit = include_newer_runs(tree, unit, key_types)
+    return plan_unit(tree, unit, rules, key_types)
 
 
 def _add_expiry(context: TableContext, bucket: BucketFiles, rules: CompactionRules, now_millis: int) -> CompactionRules:

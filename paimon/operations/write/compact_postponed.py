@@ -32,12 +32,12 @@ from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.commit.history import iterate_snapshots
 from paimon.operations.compact.compact import (
     CompactResult,
-    bind_partition_filter,
     compact,
     find_buckets,
     to_compact_result,
 )
 from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.compact.partition_condition import bind_partition_condition
 from paimon.operations.compact.work import check_external_paths
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.data_files.undo import undo_on_failure
@@ -150,7 +150,7 @@ def compact_postponed(
     CommitConflict
         Another compaction, or an overwrite, replaced the same files.
     """
-    predicate = None if where is None else bind_partition_filter(context.table, where)
+    predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return CompactResult()

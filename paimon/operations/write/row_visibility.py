@@ -16,6 +16,7 @@ from attrs import evolve
 
 from paimon.domain.commit.conflicts.dropped_deletes import check_dropped_deletes
 from paimon.domain.commit.conflicts.files import check_conflicts
+from paimon.domain.commit.conflicts.level_order import check_level_order
 from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import compact_change
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
@@ -179,9 +180,11 @@ class RowVisibilityPlanner:
         base = [ManifestEntry(FileKind.ADD, *key, total, f) for f in restored.files.get(key, ())]
         change = compact_change([message])
         try:
-            check_conflicts(base, change, [f.type for f in self._context.schema.key_fields])
+            key_types = [f.type for f in self._context.schema.key_fields]
+            check_conflicts(base, change, key_types)
             check_vectors(base, held[key].current if key in held else (), change, bucketed=True)
-            check_dropped_deletes(base, change)
+            check_dropped_deletes(base, change, key_types)
+            check_level_order(base, change, key_types)
         except CommitConflict:
             return False
         return True

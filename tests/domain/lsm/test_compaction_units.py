@@ -9,10 +9,11 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paimon.domain.lsm.compaction.level_order import include_newer_runs
 from paimon.domain.lsm.compaction.pick import pick_full
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
-from paimon.domain.lsm.compaction.unit_plan import UnitPlan, plan_unit
+from paimon.domain.lsm.compaction.unit_plan import UnitPlan, list_looked_up_files, plan_unit
 from paimon.domain.maintenance.small_files import MarkedFile, PackRules, pack_small_files
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.table_options import TableOptions
@@ -144,6 +145,55 @@ def test_after_a_unit_its_level_holds_disjoint_files_and_no_file_is_lost(
     assert all(before[1] < after[0] for before, after in pairwise(keys))
     if level == 5:
         assert all(f.delete_row_count == 0 for f in plan.upgrades)
+
+
+NEWER = {
+    "the files of one writer stay": (["a L0 1..5 200b @9", "t L5 1..9 200b @0-8"], "a"),
+    "newer records of the same keys join": (["a L0 1..5 200b @3", "t L5 5..9 200b @0-8"], "a t"),
+    "an equal number is not older": (["a L0 1..5 200b @8", "t L5 5..9 200b @0-8"], "a t"),
+    "other keys do not": (["a L0 1..4 200b @3", "t L5 5..9 200b @0-8"], "a"),
+    "and what lies between joins": (["a L0 1..5 200b @3", "b L3 7..9 200b @1", "t L5 5..9 200b @0-8"], "a b t"),
+    "what joined can be older": (
+        ["a L0 1..5 200b @3", "b L3 4..9 200b @1-4", "t L5 8..9 200b @2"],
+        "a b t",
+    ),
+    "older ones above stay": (["a L0 1..5 200b @3", "b L3 4..9 200b @3-4", "t L5 1..9 200b @2"], "a b"),
+}
+
+
+@pytest.mark.parametrize(("texts", "expected"), NEWER.values(), ids=NEWER)
+def test_a_unit_includes_the_runs_with_newer_records_of_its_keys(texts: list[str], expected: str) -> None:
+    tree = MergeTree.of([numbered(text) for text in texts], 6)
+    unit = include_newer_runs(tree, CompactUnit(2, tree.runs[0].files), KEY)
+    assert " ".join(f.file_name for f in unit.files) == expected
+    assert unit.output_level == (5 if "t" in expected else 4 if "b" in expected else 2)
+
+
+def numbered(text: str) -> DataFileMeta:
+    """A file with the sequence numbers that follow the @."""
+    described, _, numbers = text.partition(" @")
+    first, _, last = numbers.partition("-")
+    return evolve(file(described), min_sequence_number=int(first), max_sequence_number=int(last or first))
+
+
+def test_a_unit_without_files_above_0_includes_nothing() -> None:
+    unit = CompactUnit(5, [file("t L5 1..2 200b")], one_by_one=True)
+    assert include_newer_runs(MergeTree.of(unit.files, 6), unit, KEY) is unit
+
+
+def test_lookups_depend_on_the_files_that_can_hold_keys_of_level_0() -> None:
+    files = [
+        file("a L0 3..5 200b"),
+        file("b L2 1..9 200b"),
+        file("low L5 1..2 9b"),
+        file("mid L5 5..6 9b"),
+        file("up L5 7..9 9b"),
+    ]
+    rules = evolve(CompactionRules.of(TableOptions.of(LOOKUP)), small_file_bytes=100)
+    plan = plan_unit(MergeTree.of(files, 6), CompactUnit(3, files[:2]), rules, KEY)
+    assert [f.file_name for f in list_looked_up_files(plan, KEY)] == ["mid"]
+    above_0 = plan_unit(MergeTree.of(files[1:], 6), CompactUnit(3, files[1:2]), rules, KEY)
+    assert list_looked_up_files(above_0, KEY) == ()
 
 
 # Append tables.

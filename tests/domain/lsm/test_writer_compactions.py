@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import heapq
 
+import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paimon.domain.commit.conflicts.dropped_deletes import check_dropped_deletes, find_dropped_deletes
-from paimon.domain.commit.entries import Change
+from paimon.domain.commit.conflicts.files import check_conflicts
+from paimon.domain.commit.conflicts.level_order import check_level_order
+from paimon.domain.commit.entries import Change, compact_change
 from paimon.domain.commit.increments import files_after, join_compactions
-from paimon.domain.commit.message import CompactIncrement, DataIncrement
+from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.errors import CommitConflict
 from paimon.domain.maintenance.append_window import Candidates, WindowRules
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.snapshot.snapshot import CommitKind
+from paimon.domain.types.data_types import IntType
 
 KEY = serialize((), ())
+KEY_TYPES = (IntType(nullable=False),)
 
 
 def file(name: str, level: int = 0, size: int = 1, first: int = 0, last: int | None = None, deletes: int = 0):
@@ -111,20 +116,90 @@ def entry(kind: FileKind, meta: DataFileMeta) -> ManifestEntry:
     return ManifestEntry(kind, KEY, 0, 1, meta)
 
 
-def is_overtaken(late: DataFileMeta, left: int) -> bool:
-    """Whether a compaction of sequence numbers up to 9, with 2 deletes of which `left` stay, minds this file."""
-    before, after = file("a", 0, first=5, last=9, deletes=2), file("b", 4, first=5, last=9, deletes=left)
-    change = Change(CommitKind.COMPACT, (entry(FileKind.DELETE, before), entry(FileKind.ADD, after)))
+def with_keys(meta: DataFileMeta, first: int, last: int) -> DataFileMeta:
+    return evolve(meta, min_key=serialize((first,), KEY_TYPES), max_key=serialize((last,), KEY_TYPES))
+
+
+def is_overtaken(late: DataFileMeta, left: int, keys: tuple[int, int] = (3, 7)) -> bool:
+    """Whether a compaction of keys 3 to 7 and numbers up to 9, with 2 deletes of which `left` stay, minds this file."""
+    before = with_keys(file("a", 0, first=5, last=9, deletes=2), 3, 7)
+    after = with_keys(file("b", 4, first=5, last=9, deletes=left), 3, 7)
+    entries = (entry(FileKind.DELETE, before), entry(FileKind.ADD, after))
+    change = Change(CommitKind.COMPACT, entries, drops_deletes=frozenset({(KEY, 0)} if left < 2 else ()))
     assert bool(find_dropped_deletes(change)) == (left < 2)
+    live = [before, with_keys(late, *keys)]
     try:
-        check_dropped_deletes([entry(FileKind.ADD, f) for f in (before, late)], change)
+        check_dropped_deletes([entry(FileKind.ADD, f) for f in live], change, KEY_TYPES)
     except CommitConflict:
         return True
     return False
 
 
-def test_only_older_level_0_rows_of_others_prevent_a_compaction_that_drops_deletes():
+def test_only_older_rows_of_others_prevent_a_compaction_that_drops_deletes():
     assert is_overtaken(file("late", 0, first=9, last=12), left=0)
     assert not is_overtaken(file("late", 0, first=10, last=12), left=0), "newer than every delete"
-    assert not is_overtaken(file("late", 4, first=1, last=12), left=0), "the compaction had read it"
     assert not is_overtaken(file("late", 0, first=1, last=12), left=2), "the deletes are still there"
+
+
+@pytest.mark.parametrize(("keys", "expected"), [((1, 3), True), ((4, 5), True), ((7, 9), True), ((1, 2), False)])
+def test_older_rows_that_another_writer_compacted_prevent_it_if_their_keys_can_be_the_deleted_ones(keys, expected):
+    assert is_overtaken(file("late", 4, first=1, last=12), 0, keys) is expected
+    assert not is_overtaken(file("late", 4, first=10, last=12), 0, keys), "newer than every delete"
+
+
+LOWER = [("newer below", 4, 9, True), ("equal below", 4, 5, True), ("older below", 4, 4, False),
+         ("older above", 1, 9, True), ("newer above", 1, 10, False), ("of the same level", 2, 7, False)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("level", "number", "refused"), [case[1:] for case in LOWER], ids=[case[0] for case in LOWER])
+def test_a_compaction_keeps_newer_records_on_smaller_levels(level: int, number: int, refused: bool) -> None:
+    change = Change(
+        CommitKind.COMPACT,
+        (
+            entry(FileKind.DELETE, with_keys(file("a", 0, first=5, last=9), 3, 7)),
+            entry(FileKind.ADD, with_keys(file("b", 2, first=5, last=9), 3, 7)),
+        ),
+    )
+
+    def is_refused(low: int, high: int) -> bool:
+        try:
+            check_level_order(
+                [entry(FileKind.ADD, with_keys(file("other", level, first=number), low, high))], change, KEY_TYPES
+            )
+        except CommitConflict:
+            return True
+        return False
+
+    assert is_refused(7, 8) is refused
+    assert not is_refused(8, 9), "other keys"
+
+
+def test_a_compaction_depends_on_the_files_in_which_it_looked_keys_up() -> None:
+    above = with_keys(file("above", 5), 1, 9)
+    replaced, added = with_keys(file("a", 0, first=5), 3, 7), with_keys(file("b", 2, first=5), 3, 7)
+    compacted = CompactIncrement([replaced], [added], looked_up=["above"])
+    change = compact_change([CommitMessage(KEY, 0, 1, "bucket-0", compact=compacted)])
+    check_conflicts([entry(FileKind.ADD, f) for f in (replaced, above)], change, KEY_TYPES)
+    with pytest.raises(CommitConflict, match="looked keys up") as refused:
+        check_conflicts([entry(FileKind.ADD, replaced)], change, KEY_TYPES)
+    assert refused.value.files == ("above",)
+
+
+def test_deletes_that_were_merged_and_not_dropped_need_no_older_row() -> None:
+    before, after = with_keys(file("a", 0, first=5, last=9, deletes=2), 3, 7), with_keys(file("b", 4, deletes=1), 3, 7)
+    older = with_keys(file("older", 5, first=1), 3, 7)
+    entries = (entry(FileKind.DELETE, before), entry(FileKind.ADD, after))
+    live = [entry(FileKind.ADD, f) for f in (before, older)]
+    check_dropped_deletes(live, Change(CommitKind.COMPACT, entries), KEY_TYPES)
+    dropped = Change(CommitKind.COMPACT, entries, drops_deletes=frozenset({(KEY, 0)}))
+    with pytest.raises(CommitConflict):
+        check_dropped_deletes(live, dropped, KEY_TYPES)
+    known = evolve(dropped, looked_up=((KEY, 0, "older"),))  # its rows are marked in a deletion vector
+    check_dropped_deletes(live, known, KEY_TYPES)
+
+
+def test_combined_compactions_depend_on_no_file_that_they_made() -> None:
+    first = CompactIncrement([file("a")], [file("b", 2)], looked_up=["above"])
+    second = CompactIncrement([file("c")], [file("d", 1)], looked_up=["b", "above", "other"])
+    assert join_compactions(first, second)[0].looked_up == ("above", "other")
+    assert join_compactions(first, evolve(second, drops_deletes=True))[0].drops_deletes

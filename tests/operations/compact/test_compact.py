@@ -207,6 +207,38 @@ def test_partitions_are_selected_by_a_predicate_over_their_columns(tmp_path: Pat
         table.compact(where="p = 'a' AND v = 'x'")
 
 
+@pytest.mark.parametrize(
+    ("where", "selected"),
+    [
+        ("upper(p) = 'B'", "b"),
+        ("p LIKE '%b'", "b"),
+        ("p || p = 'aa' OR length(p) > 1", "ac"),
+        ("CASE WHEN p = 'a' THEN false ELSE p < 'z' END", "bc"),
+        ("CAST(p AS VARCHAR) NOT IN ('a', 'b')", "c"),
+        ("NOT (lower(p) <> 'a')", "a"),
+        ("1 + 1 = 2", "abc"),
+        ("p = 'b' AND length(p) = 2", ""),
+    ],
+)
+def test_partitions_are_selected_by_scalar_sql_over_their_values(tmp_path: Path, where: str, selected: str) -> None:
+    values = {"a": "a", "b": "b", "c": "cc"}
+    table = create_keyed_table(tmp_path)
+    for p in values.values():
+        write_rows(table, [{"k": 1, "p": p}])
+    table.compact(full=True, where=where)
+    compacted = {row["partition"] for row in table.system_table("files").scan(where="level > 4").to_arrow().to_pylist()}
+    assert {name for name, value in values.items() if any(value in shown for shown in compacted)} == set(selected)
+
+
+def test_scalar_sql_over_other_columns_selects_no_partition(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path)
+    for where in ("upper(v) = 'X'", "upper(p) = 'A' AND length(v) = 1"):
+        with pytest.raises(InvalidRequest, match="'v', which is not a partition column"):
+            table.compact(where=where)
+    with pytest.raises(InvalidRequest, match="is not a condition"):
+        table.compact(where="upper(p)")
+
+
 def test_files_of_older_schemas_become_files_of_the_newest(tmp_path: Path) -> None:
     table = create_keyed_table(tmp_path)
     write_rows(table, [{"k": 1, "p": "a", "s": 7, "v": "x"}])
@@ -313,6 +345,23 @@ def test_concurrently_replaced_files_are_a_conflict_without_leftovers(tmp_path: 
         with_concurrent_action(table, ConcurrentAction(happens)).compact(full=True)
     assert files_on_disk(table) == seen[0]
     assert len(table.snapshots()) == 4
+
+
+def test_a_snapshot_that_expires_during_its_compaction_is_a_conflict_without_leftovers(tmp_path: Path) -> None:
+    table = create_keyed_table(tmp_path)
+    for k in range(3):
+        write_rows(table, [{"k": k, "p": "a"}])
+    seen: list[set[str]] = []
+
+    def happens() -> None:
+        table.compact(full=True)
+        table.maintain.expire_snapshots(retain_min=1, retain_max=1)
+        seen.append(files_on_disk(table))
+
+    with pytest.raises(CommitConflict, match=r"Snapshot 3 of table 'db\.t' expired") as refused:
+        with_concurrent_action(table, ConcurrentAction(happens)).compact(full=True)
+    assert "Compact again" in str(refused.value)
+    assert files_on_disk(table) == seen[0] and table.scan().count() == 3
 
 
 def test_a_task_that_fails_leaves_no_files(tmp_path: Path) -> None:

@@ -1,18 +1,22 @@
 """Check whether a compaction dropped deletes that concurrently committed rows need.
 
-A compaction to a level above 0 reads all of level 0 that its writer knows. Any other file on level 0 comes from another
-writer. If its sequence numbers are not larger than those of the dropped deletes, rows that they hide would reappear.
+A compaction that drops deletes reads all files that its writer knows in the range of their keys. Any other file there
+comes from another writer, which may have compacted it to a higher level already. If its sequence numbers are not larger
+than those of the dropped deletes, rows that they hide would reappear.
 
 Source: none. In Java, at most one writer of a table compacts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
+from paimon.domain.lsm.keys import to_comparable_key
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
+from paimon.domain.types.data_types import DataType
 
 _Bucket = tuple[bytes, int]
 
@@ -32,8 +36,8 @@ def find_dropped_deletes(change: Change) -> dict[_Bucket, int]:
     return {bucket: number for bucket, number in highest.items() if remaining_deletes[bucket] > 0}
 
 
-def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change) -> None:
-    """Refuse a compaction that dropped deletes which files of other writers on level 0 can need.
+def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
+    """Refuse a compaction that dropped deletes which files of other writers can need.
 
     Parameters
     ----------
@@ -41,6 +45,8 @@ def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change) -> None
         The live files of the base, at least those of the changed buckets.
     change : Change
         The compaction.
+    key_types : sequence of DataType
+        The types of the primary key.
 
     Raises
     ------
@@ -48,15 +54,32 @@ def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change) -> None
         The error lists these files.
     """
     dropped_through = find_dropped_deletes(change)
-    deleted = {e.identity for e in change.entries if e.kind is FileKind.DELETE}
-    late = [
-        e.file.file_name
-        for e in live
-        if e.file.level == 0
-        and e.identity not in deleted
-        and e.file.min_sequence_number <= dropped_through.get((e.partition, e.bucket), -1)
-    ]
+    removed = [e for e in change.entries if e.kind is FileKind.DELETE]
+    deleted = {e.identity for e in removed}
+    looked_up = set(change.looked_up)
+    ranges: dict[_Bucket, list[tuple[Any, Any]]] = {}
+    for entry in removed:
+        if (entry.partition, entry.bucket) in dropped_through and entry.file.delete_row_count != 0:
+            ranges.setdefault((entry.partition, entry.bucket), []).append(_key_range(entry, key_types))
+
+    def is_late(entry: ManifestEntry) -> bool:
+        """Return whether the compaction did not know a file whose rows a dropped delete can hide."""
+        bucket = entry.partition, entry.bucket
+        if entry.identity in deleted or entry.file.min_sequence_number > dropped_through.get(bucket, -1):
+            return False
+        if entry.file.level == 0:
+            return True
+        if bucket not in change.drops_deletes or (*bucket, entry.file.file_name) in looked_up:
+            return False
+        low, high = _key_range(entry, key_types)
+        return any(low <= last and first <= high for first, last in ranges[bucket])
+
+    late = [e.file.file_name for e in live if is_late(e)]
     if late:
         raise CommitConflict(
             "Concurrently committed files can contain rows whose deletes this compaction dropped", files=late
         )
+
+
+def _key_range(entry: ManifestEntry, key_types: Sequence[DataType]) -> tuple[Any, Any]:
+    return to_comparable_key(entry.file.min_key, key_types), to_comparable_key(entry.file.max_key, key_types)

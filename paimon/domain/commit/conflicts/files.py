@@ -47,6 +47,7 @@ def check_conflicts(base: Iterable[ManifestEntry], change: Change, key_types: Se
     live = {e.identity: e for e in base}
     if change.kind is not CommitKind.OVERWRITE:
         _check_total_buckets([*live.values(), *change.entries])
+    _check_looked_up(live.values(), change)
     _apply_entries(live, change.entries)
     if change.kind is CommitKind.OVERWRITE:
         _check_replaced_as_a_whole(live.values(), change)
@@ -85,6 +86,16 @@ def _check_replaced_as_a_whole(live: Iterable[ManifestEntry], change: Change) ->
             files=_list_names(others),
             hint="rescale the partition again",
         )
+
+
+def _check_looked_up(live: Iterable[ManifestEntry], change: Change) -> None:
+    """Refuse a compaction whose rows depend on files that were replaced, or that were never committed."""
+    if not change.looked_up:
+        return
+    names = {(e.partition, e.bucket, e.file.file_name) for e in live}
+    missing = [name for *bucket, name in change.looked_up if (*bucket, name) not in names]
+    if missing:
+        raise CommitConflict("Files in which the compaction looked keys up are not in the table", files=missing)
 
 
 def _apply_entries(live: dict[_Identity, ManifestEntry], entries: Iterable[ManifestEntry]) -> None:

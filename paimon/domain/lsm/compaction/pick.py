@@ -42,7 +42,7 @@ def pick(
     count = _count_early_full_runs(tree, rules, now_millis) or _count_universal_runs(runs, rules, hour)
     if not count and rules.force_level_0 and idle_triggers + 1 >= rules.force_interval:
         count = _extend_by_size_ratio(runs, rules, hour, sum(run.level == 0 for run in runs), forced=True)
-    return _drop_if_pointless(_build_unit(tree, count)) if count else None
+    return _drop_if_pointless(build_unit(tree, count)) if count else None
 
 
 def pick_full(tree: MergeTree, rules: CompactionRules, marked: Collection[str] = ()) -> CompactUnit | None:
@@ -69,7 +69,34 @@ def pick_full(tree: MergeTree, rules: CompactionRules, marked: Collection[str] =
     if [run.level for run in tree.runs] == [tree.top_level]:
         files = tuple(f for f in tree.files if rules.rewrite_all or f.file_name in marked)
         return CompactUnit(tree.top_level, files, one_by_one=True) if files else None
-    return _build_unit(tree, len(tree.runs))
+    return build_unit(tree, len(tree.runs))
+
+
+def build_unit(tree: MergeTree, count: int) -> CompactUnit:
+    """Return the first `count` runs as a unit, with more level-0 runs where the output would be on level 0.
+
+    Parameters
+    ----------
+    tree : MergeTree
+        The runs of the bucket.
+    count : int
+        How many runs to take, from the newest.
+
+    Returns
+    -------
+    CompactUnit
+        Its output level is the highest one that the remaining runs allow.
+    """
+    runs = tree.runs
+    level = 0
+    if count < len(runs):
+        level = max(0, runs[count].level - 1)
+        while level == 0 and count < len(runs):
+            level = runs[count].level
+            count += 1
+    if count == len(runs):
+        level = tree.top_level
+    return CompactUnit(level, [f for run in runs[:count] for f in run.files])
 
 
 def _count_early_full_runs(tree: MergeTree, rules: CompactionRules, now_millis: int) -> int:
@@ -125,20 +152,6 @@ def _extend_by_size_ratio(
         size += run.size_bytes
         count += 1
     return count if forced or count > 1 else 0
-
-
-def _build_unit(tree: MergeTree, count: int) -> CompactUnit:
-    """Return the first `count` runs as a unit, with more level-0 runs where the output would be on level 0."""
-    runs = tree.runs
-    level = 0
-    if count < len(runs):
-        level = max(0, runs[count].level - 1)
-        while level == 0 and count < len(runs):
-            level = runs[count].level
-            count += 1
-    if count == len(runs):
-        level = tree.top_level
-    return CompactUnit(level, [f for run in runs[:count] for f in run.files])
 
 
 def _drop_if_pointless(unit: CompactUnit) -> CompactUnit | None:

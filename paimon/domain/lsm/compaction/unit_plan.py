@@ -18,6 +18,7 @@ from enum import Enum
 
 from attrs import frozen
 
+from paimon.domain.lsm.compaction.level_order import KeyedFile
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
 from paimon.domain.lsm.record_expiry import RecordExpiry
@@ -138,6 +139,31 @@ def choose_merging(files: Sequence[DataFileMeta], plan: UnitPlan, rules: Compact
     if rules.producer == "full-compaction" and plan.output_level == plan.top_level:
         return Merging.TOP
     return Merging.LOOKUP if rules.needs_lookup and any(f.level == 0 for f in files) else Merging.PLAIN
+
+
+def list_looked_up_files(plan: UnitPlan, key_types: Sequence[DataType]) -> tuple[DataFileMeta, ...]:
+    """Return the files above the output that can hold keys of the unit which are looked up, or whose deletes it drops.
+
+    Parameters
+    ----------
+    plan : UnitPlan
+        The plan of the unit.
+    key_types : sequence of DataType
+        Types of the trimmed primary key.
+
+    Returns
+    -------
+    tuple of DataFileMeta
+        The result of the compaction depends on their records, or on the fact that they have none.
+    """
+    files = (*plan.rewritten, *plan.upgrades) if plan.above else ()
+    wanted = [f for f in files if f.level == 0 or (plan.drop_deletes and f.delete_row_count != 0)]
+    keyed = [KeyedFile.of(f, key_types) for f in wanted]
+    if not keyed:
+        return ()
+    low, high = min(k.low for k in keyed), max(k.high for k in keyed)
+    above = (KeyedFile.of(f, key_types) for f in plan.above)
+    return tuple(k.file for k in above if k.low <= high and low <= k.high)
 
 
 def _must_rewrite(file: DataFileMeta, level: int, top: int, rules: CompactionRules) -> bool:
