@@ -6,7 +6,8 @@ Invariant: a builder is immutable; each method returns another one. Nothing is r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -16,11 +17,14 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.row_level.merge import MergeChange, merge_source
 from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause
-from paimon.operations.row_level.merge_source import read_source
+from paimon.operations.row_level.merge_source import MergeSource, read_source
 from paimon.operations.table_context import TableContext
 from paimon.references import run_after_commit
 from paimon.table_write import commit_user_of
 
+_Change = TypeVar("_Change")
+OpenSource = Callable[[TableContext, Any], MergeSource]
+"""Makes the source of a merge from what the caller gave."""
 _ATTEMPTS = 20
 """How often a merge reads the table again because another user changed rows before it was committed."""
 
@@ -54,12 +58,14 @@ class MergeBuilder:
     """A merge that has not run yet; made by `Table.merge`.
 
     Conditions and values are SQL text over the columns of both sides, or Python values; see `Table.merge`. Of the
-    clauses of one kind, the first whose condition is true is applied to a row.
+    clauses of one kind, the first whose condition is true is applied to a row. `open_source` decides where the rows are
+    merged; by default in this process.
     """
 
     context: TableContext = field(repr=False)
     source: Any = field(repr=False)
     request: MergeRequest = field(repr=False)
+    open_source: OpenSource | None = field(default=None, repr=False)
 
     def when_matched_update(self, set: Mapping[str, Any], condition: str | Predicate | None = None) -> MergeBuilder:
         """Set columns of the rows that match.
@@ -164,25 +170,51 @@ class MergeBuilder:
         CommitConflict
             Other users changed rows each time. Nothing was changed.
         """
-        source = None if callable(self.source) else read_source(self.context, self.source)
+        open_source: OpenSource = self.open_source or partial(read_source, request=self.request)
+        source = None if callable(self.source) else open_source(self.context, self.source)
         user = commit_user_of(self.context, None)
 
         def merge() -> MergeChange:
             snapshot = latest_snapshot(self.context)  # before the source, which may be computed from this table
-            rows = read_source(self.context, self.source()) if source is None else source
-            return merge_source(self.context, snapshot, rows, self.request, user, properties)
+            rows = open_source(self.context, self.source()) if source is None else source
+            try:
+                return merge_source(self.context, snapshot, rows, self.request, user, properties)
+            finally:
+                if rows is not source:
+                    rows.drop()
 
-        done = _retry_conflicts(merge)
+        try:
+            done = retry_conflicts(merge)
+        finally:
+            if source is not None:
+                source.drop()
         run_after_commit(self.context, done.commit.snapshot_ids)
         result = done.commit
         counts = (done.inserted, done.updated, done.deleted)
         return MergeResult(result.snapshot_ids, *counts, result.added_files, result.lost_compaction)
 
 
-def _retry_conflicts(merge: Callable[[], MergeChange]) -> MergeChange:
+def retry_conflicts(change: Callable[[], _Change]) -> _Change:
+    """Change rows, and again while other users change them before the commit.
+
+    Parameters
+    ----------
+    change : callable
+        Reads the newest snapshot and commits.
+
+    Returns
+    -------
+    object
+        What `change` returned.
+
+    Raises
+    ------
+    CommitConflict
+        Other users changed rows each time.
+    """
     for _ in range(_ATTEMPTS - 1):
         try:
-            return merge()
+            return change()
         except CommitConflict:
             continue
-    return merge()
+    return change()

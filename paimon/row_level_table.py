@@ -69,9 +69,9 @@ class RowLevelTable(TableHandle):
         Parameters
         ----------
         source : object
-            Rows in any form that `write` takes, for instance an Arrow table, a data frame, or `other.scan()`. They are
-            held in memory. A function that returns such rows is called again after other users changed this
-            table, so its rows may be computed from this table.
+            Rows in any form that `write` takes, for instance an Arrow table, a data frame, or `other.scan()`. Rows
+            above half of the memory budget are spilled to local disk. A function that returns such rows is called again
+            after other users changed this table, so its rows may be computed from this table.
         on : str, sequence of str or Predicate
             When a row of the source matches a row of this table: SQL text (``"target.id = source.id"``), or the names
             of columns that both sides have.

@@ -6,6 +6,7 @@ zone is UTC. Each call has a cursor of its own, so threads do not share state.
 
 from __future__ import annotations
 
+import re
 from threading import Lock
 from typing import Any
 
@@ -19,6 +20,7 @@ from paimon.domain.predicate.expression import ScalarSql
 
 _ROWS = "batch_rows"
 _HINT = "functions and types are those of DuckDB; use CAST(x AS type) where types differ"
+_SIMILAR = re.compile(r'Did you mean "([^"]*)"')
 _SETTINGS = (
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
@@ -71,10 +73,7 @@ class DuckdbEvaluator:
             cursor.register(_ROWS, rows)
             return cursor.sql(f"SELECT ({expression.sql}) FROM {_ROWS}").to_arrow_table()
         except duckdb.Error as error:
-            what = str(error).splitlines()[0].partition(": ")[2] or str(error)
-            raise InvalidRequest(
-                f"SQL expression {expression.text!r} cannot be computed: {what}", subject=expression.text, hint=_HINT
-            ) from error
+            raise _to_error(expression, str(error)) from error
         finally:
             cursor.close()
 
@@ -108,6 +107,16 @@ def _number_columns(expression: ScalarSql, rows: pa.Table) -> pa.Table:
                 hint="compare the column with a value",
             )
     return pa.table(columns, names=[f"c{i}" for i in range(len(columns))])
+
+
+def _to_error(expression: ScalarSql, text: str) -> InvalidRequest:
+    """Return an error of DuckDB with the name of the function that it may mean."""
+    what = (text.splitlines()[0].partition(": ")[2] or text).rstrip("!")
+    near = _SIMILAR.search(text)
+    hint = _HINT if near is None else f"did you mean {near[1]!r}? {_HINT[:1].upper()}{_HINT[1:]}"
+    return InvalidRequest(
+        f"SQL expression {expression.text!r} cannot be computed: {what}", subject=expression.text, hint=hint
+    )
 
 
 def _not_one_row_error(expression: ScalarSql) -> InvalidRequest:

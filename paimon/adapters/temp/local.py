@@ -112,7 +112,7 @@ class LocalTempStore:
             size = os.stat(handle).st_size
         except OSError as error:
             self.drop(handle)
-            raise StorageError(handle, f"the lookup file cannot be written: {error}") from error
+            raise StorageError(handle, f"rows cannot be written: {error}") from error
         except BaseException:
             self.drop(handle)
             raise
@@ -134,7 +134,7 @@ class LocalTempStore:
                 reader = pa.ipc.open_file(source)
                 return [reader.get_batch(index) for index in range(reader.num_record_batches)]
         except (OSError, pa.ArrowInvalid) as error:
-            raise StorageError(handle, f"the lookup file cannot be read: {error}") from error
+            raise StorageError(handle, f"rows cannot be read: {error}") from error
 
     def store_joined(self, batches: Sequence[pa.RecordBatch]) -> JoinedBatch:
         """Write batches as one batch, without a copy in memory where the columns allow it.

@@ -31,7 +31,16 @@ from paimon.domain.predicate.fit_literal import Beyond, Fit, fit_literal
 from paimon.domain.predicate.like_patterns import parse_like
 from paimon.domain.predicate.transform import columns_of, unknown_predicate_error
 from paimon.domain.text_checks import check_text
-from paimon.domain.types.data_types import CHARACTER_TYPES, NESTED_TYPES, BlobType, DataField, DataType, VariantType
+from paimon.domain.types.data_types import (
+    CHARACTER_TYPES,
+    NESTED_TYPES,
+    BlobType,
+    BooleanType,
+    DataField,
+    DataType,
+    VariantType,
+)
+from paimon.domain.types.type_text import format_type
 
 _INCOMPARABLE = (*NESTED_TYPES, VariantType, BlobType)
 
@@ -87,6 +96,12 @@ def _comparable_type(column: str, fields: Sequence[DataField]) -> DataType:
 
 
 def _fit_literal(column: str, value: Any, data_type: DataType) -> Fit:
+    if isinstance(value, bool) and not isinstance(data_type, BooleanType):
+        raise InvalidRequest(
+            f"Column {column!r} is not TRUE or FALSE, but of type {format_type(data_type.with_nullable(True))}",
+            subject=column,
+            hint="compare it with a value of its type",
+        )
     try:
         return fit_literal(value, data_type)
     except InvalidRequest as error:

@@ -34,8 +34,9 @@ from paimon.domain.schema.changes import SetOption
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort, is_still_needed
 from paimon.operations.commit.commit import CommitRequest, commit
-from paimon.operations.compact.compact import bind_partition_filter, compact, find_buckets
+from paimon.operations.compact.compact import compact, find_buckets
 from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.compact.partition_condition import bind_partition_condition
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
 from paimon.operations.evolve import alter_table, load_at_newest_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -114,7 +115,7 @@ def rescale(
     newest = load_at_newest_schema(context)
     check_rescalable(newest.table, buckets)
     if where is not None:
-        bind_partition_filter(newest.table, where)
+        bind_partition_condition(newest, where)
     work = _Rescale(newest, buckets, commit_user, rewrite)
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -139,7 +140,7 @@ def _plan(
     CommitConflict
         Other writers added rows after the compaction.
     """
-    predicate = None if where is None else bind_partition_filter(context.table, where)
+    predicate = None if where is None else bind_partition_condition(context, where)
     for is_compacted in (False, True):
         snapshot = latest_snapshot(context)
         if snapshot is None:

@@ -8,7 +8,9 @@ snapshot, which is refused if another commit changed the same files. Source: `De
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,8 @@ from attrs import evolve
 
 from paimon.domain.assignment.expression import Assignment
 from paimon.domain.commit.message import CommitMessage, DataIncrement
-from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.data_files.deletion_vector_files import (
     BucketVectors,
@@ -27,32 +30,29 @@ from paimon.operations.data_files.deletion_vector_files import (
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.row_level.assign import apply_assignments
-from paimon.operations.row_level.matches import BucketMatches, FileMatch
+from paimon.operations.row_level.matches import BucketMatches, BucketPlace, FileMatch, WrittenChanges, find_rows
 from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
-from paimon.ports.engine import Engine
 
 Assignments = Sequence[Assignment]
+ChangeRows: TypeAlias = Callable[[pa.RecordBatch], pa.Table]
+"""Returns new versions of rows."""
 
 
 def write_append_changes(
-    context: TableContext,
-    snapshot: Snapshot,
-    found: Sequence[BucketMatches],
-    assignments: Assignments,
-    commit_user: str,
-) -> list[CommitMessage]:
-    """Write the files and deletion vectors that change the rows found.
+    context: TableContext, snapshot: Snapshot, predicate: Predicate, assignments: Assignments, commit_user: str
+) -> WrittenChanges:
+    """Write the files and deletion vectors that change the rows for which the predicate is true.
 
     Parameters
     ----------
     context : TableContext
         Engine and table.
     snapshot : Snapshot
-        The snapshot in which the rows were found.
-    found : sequence of BucketMatches
-        The rows to change.
+        The snapshot to read.
+    predicate : Predicate
+        Over stored columns.
     assignments : sequence of Assignment
         The new values; if empty, the rows are deleted.
     commit_user : str
@@ -60,12 +60,12 @@ def write_append_changes(
 
     Returns
     -------
-    list of CommitMessage
-        What to commit.
+    WrittenChanges
+        What to commit, and the number of changed rows.
     """
-    marks = context.options.deletion_vectors_enabled
+    found = find_rows(context, snapshot, predicate)
     held = read_bucket_vectors(context, snapshot)
-    writer = TableWriter(context.with_table(without_compaction(context.table)), commit_user)
+    writer = open_append_writer(context, commit_user)
     messages: list[CommitMessage] = []
 
     def undo() -> None:
@@ -75,43 +75,80 @@ def write_append_changes(
 
     with undo_on_failure(undo):
         for matches in found:
-            for rows in _read_new_rows(context, matches, assignments, whole_files=not marks):
-                writer.write(rows)
+            write_new_rows(context, writer, matches, assignments)
             key = matches.split.partition, matches.split.bucket
-            messages.append(build_removal_message(context, matches, held.get(key, BucketVectors(*key)), marks))
-        return [*messages, *writer.prepare_commit()]
+            vectors = held.get(key, BucketVectors(*key))
+            messages.append(build_removal_message(context, matches.split, matches.files, vectors))
+        return WrittenChanges([*messages, *writer.prepare_commit()], sum(matches.count for matches in found))
 
 
-def without_compaction(table: TableDefinition) -> TableDefinition:
-    """Return the table without inline compaction, which could remove the files whose rows are changed."""
-    return evolve(table, options=table.options.with_values({"write-only": "true"}))
+def open_append_writer(context: TableContext, commit_user: str) -> TableWriter:
+    """Return a writer without inline compaction, which could remove the files whose rows are changed."""
+    options = context.options.with_values({"write-only": "true"})
+    return TableWriter(context.with_table(evolve(context.table, options=options)), commit_user)
 
 
-def _read_new_rows(
-    context: TableContext, matches: BucketMatches, assignments: Assignments, whole_files: bool
-) -> Iterator[pa.Table]:
-    """Yield the rows to write: changed rows, and with `whole_files` also the unchanged rows of their files."""
-    if not assignments and not whole_files:
-        return
-    bucket = Bucket.of(context, matches.split)
+def write_new_rows(
+    context: TableContext, writer: TableWriter, matches: BucketMatches, assignments: Assignments
+) -> None:
+    """Write the new versions of changed rows; without deletion vectors also the unchanged rows of their files.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    writer : TableWriter
+        Takes the rows.
+    matches : BucketMatches
+        The changed rows of one split.
+    assignments : sequence of Assignment
+        The new values; if empty, the rows are deleted.
+    """
+    change = partial(apply_assignments, context.engine, assignments=assignments) if assignments else None
     for match in matches.files:
-        if match.removes_all_rows and not assignments:
-            continue
-        start = 0
-        for batch in read_data_file(bucket, match.file, context.schema.fields):
-            rows = _select_new_rows(context.engine, batch, match, start, assignments, whole_files)
-            start += batch.num_rows
-            if rows.num_rows:
-                yield rows
+        for rows in read_new_rows(context, matches.split, match, change):
+            writer.write(rows)
+
+
+def read_new_rows(
+    context: TableContext, split: DataSplit, match: FileMatch, change: ChangeRows | None
+) -> Iterator[pa.Table]:
+    """Read what replaces the rows found in a file; without deletion vectors also the other live rows of the file.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    split : DataSplit
+        Has the location of the file.
+    match : FileMatch
+        The rows found.
+    change : callable, optional
+        Returns rows found as they are after the change; it gets them in the order of the file. None deletes them.
+
+    Yields
+    ------
+    pyarrow.Table
+        All columns of the table, in the order of the file.
+    """
+    whole_files = not context.options.deletion_vectors_enabled
+    if change is None and (match.removes_all_rows or not whole_files):
+        return
+    start = 0
+    for batch in read_data_file(Bucket.of(context, split), match.file, context.schema.fields):
+        rows = _select_new_rows(batch, match, start, change, whole_files)
+        start += batch.num_rows
+        if rows.num_rows:
+            yield rows
 
 
 def _select_new_rows(
-    engine: Engine, batch: pa.RecordBatch, match: FileMatch, start: int, assignments: Assignments, whole_files: bool
+    batch: pa.RecordBatch, match: FileMatch, start: int, change: ChangeRows | None, whole_files: bool
 ) -> pa.Table:
     found, deleted = match.mask(start, batch.num_rows), match.before.mask(start, batch.num_rows)
-    if not assignments:
-        return pa.Table.from_batches([filter_rows(batch, ~found & ~deleted & whole_files)])
-    changed = apply_assignments(engine, batch.filter(pa.array(found)), assignments)
+    if change is None:
+        return pa.Table.from_batches([filter_rows(batch, ~found & ~deleted)])
+    changed = change(batch.filter(pa.array(found)))
     if not whole_files:
         return changed
     replaced = replace_rows(batch, np.flatnonzero(found), changed)
@@ -119,35 +156,35 @@ def _select_new_rows(
 
 
 def build_removal_message(
-    context: TableContext, matches: BucketMatches, vectors: BucketVectors, marks: bool
+    context: TableContext, place: BucketPlace, files: Sequence[FileMatch], vectors: BucketVectors
 ) -> CommitMessage:
     """Return the message that removes rows by deletion vectors, or whole files with their vectors.
 
     Parameters
     ----------
     context : TableContext
-        Engine and table.
-    matches : BucketMatches
+        Engine and table; without `deletion-vectors.enabled` whole files are removed.
+    place : BucketPlace
+        The bucket.
+    files : sequence of FileMatch
         The rows to remove.
     vectors : BucketVectors
         The deletion vectors of the bucket.
-    marks : bool
-        Whether rows are marked in deletion vectors; if not, whole files are removed.
 
     Returns
     -------
     CommitMessage
         The removed files, and the new deletion vectors.
     """
-    split, files = matches.split, matches.files
+    marks = context.options.deletion_vectors_enabled
     removed_files = [match.file for match in files if match.removes_all_rows or not marks]
     changed = {m.file.file_name: m.after for m in files if marks and not m.removes_all_rows}
     change = write_vectors(context, vectors, changed, removed={f.file_name for f in removed_files})
     return CommitMessage(
-        split.partition,
-        split.bucket,
-        split.total_buckets,
-        split.bucket_path,
+        place.partition,
+        place.bucket,
+        place.total_buckets,
+        place.bucket_path,
         DataIncrement(
             deleted_files=removed_files,
             new_index_files=change.new,

@@ -6,10 +6,10 @@ Invariant: a call makes one commit or none; after a refused commit its files are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.assignment.expression import (
     Assignment,
@@ -23,6 +23,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -30,9 +31,44 @@ from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.read.projection import bind_predicate
 from paimon.operations.row_level.append_rows import write_append_changes
 from paimon.operations.row_level.keyed_rows import write_keyed_changes
-from paimon.operations.row_level.matches import find_rows
+from paimon.operations.row_level.matches import WrittenChanges
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
+
+WriteChanges = Callable[[TableContext, Snapshot, Predicate, Sequence[Assignment], str], WrittenChanges]
+"""Writes the changes of selected rows: table, snapshot to read, predicate over stored columns, assignments (none for a
+delete), commit user."""
+
+
+def write_changes(
+    context: TableContext,
+    snapshot: Snapshot,
+    predicate: Predicate,
+    assignments: Sequence[Assignment],
+    commit_user: str,
+) -> WrittenChanges:
+    """Write the changes of selected rows in this process.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot
+        The snapshot to read.
+    predicate : Predicate
+        Over stored columns.
+    assignments : sequence of Assignment
+        The new values; if empty, the rows are deleted.
+    commit_user : str
+        The user of the commit to come.
+
+    Returns
+    -------
+    WrittenChanges
+        What to commit, and the number of changed rows.
+    """
+    write = write_keyed_changes if context.schema.primary_keys else write_append_changes
+    return write(context, snapshot, predicate, assignments, commit_user)
 
 
 @frozen(eq=False)
@@ -52,7 +88,11 @@ class RowChange:
 
 
 def delete_rows(
-    context: TableContext, where: Predicate, commit_user: str, properties: Mapping[str, str] | None = None
+    context: TableContext,
+    where: Predicate,
+    commit_user: str,
+    properties: Mapping[str, str] | None = None,
+    write: WriteChanges = write_changes,
 ) -> RowChange:
     """Delete the rows for which the predicate is true.
 
@@ -66,6 +106,8 @@ def delete_rows(
         The user of the commit.
     properties : mapping of str to str, optional
         Stored in the snapshot.
+    write : callable
+        Writes the changes; by default in this process.
 
     Returns
     -------
@@ -80,7 +122,9 @@ def delete_rows(
         Another commit changed the same files; no row was deleted.
     """
     check_deletable(context.table)
-    return _change_rows(context, where, (), commit_user, properties or {}, "DELETE")
+    return _change_rows(
+        context, where, (), CommitRequest((), commit_user, properties=properties or {}, operation="DELETE"), write
+    )
 
 
 def update_rows(
@@ -89,6 +133,7 @@ def update_rows(
     where: Predicate,
     commit_user: str,
     properties: Mapping[str, str] | None = None,
+    write: WriteChanges = write_changes,
 ) -> RowChange:
     """Set columns of the rows for which the predicate is true; each expression sees the row before the change.
 
@@ -104,6 +149,8 @@ def update_rows(
         The user of the commit.
     properties : mapping of str to str, optional
         Stored in the snapshot.
+    write : callable
+        Writes the changes; by default in this process.
 
     Returns
     -------
@@ -123,7 +170,13 @@ def update_rows(
     assignments = [Assignment(column, values[column.name]) for column in columns]
     for assignment in assignments:
         _check_columns_exist(context, assignment)
-    return _change_rows(context, where, assignments, commit_user, properties or {}, "UPDATE")
+    return _change_rows(
+        context,
+        where,
+        assignments,
+        CommitRequest((), commit_user, properties=properties or {}, operation="UPDATE"),
+        write,
+    )
 
 
 def _check_columns_exist(context: TableContext, assignment: Assignment) -> None:
@@ -143,24 +196,17 @@ def _change_rows(
     context: TableContext,
     where: Predicate,
     assignments: Sequence[Assignment],
-    commit_user: str,
-    properties: Mapping[str, str],
-    operation: str,
+    request: CommitRequest,
+    write: WriteChanges,
 ) -> RowChange:
     predicate = bind_predicate(where, context.table, context.schema.fields)
     check_condition(context.engine, predicate, context.schema.fields)
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return RowChange(CommitResult(), 0)
-    if context.schema.primary_keys:
-        messages, rows = write_keyed_changes(context, snapshot, predicate, assignments, commit_user)
-    else:
-        found = find_rows(context, snapshot, predicate)
-        rows = sum(matches.count for matches in found)
-        messages = write_append_changes(context, snapshot, found, assignments, commit_user)
-    request = CommitRequest(messages, commit_user, properties=properties, operation=operation)
-    with abort_on_refusal(context, messages, commit_user, snapshot):
-        return RowChange(commit_written(context, request), rows)
+    written = write(context, snapshot, predicate, assignments, request.commit_user)
+    with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
+        return RowChange(commit_written(context, evolve(request, messages=written.messages)), written.rows)
 
 
 def to_expression(value: Any) -> Expression:

@@ -7,7 +7,7 @@ rows that it shows). The merge engine applies the changes, so there are no confl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +15,19 @@ import pyarrow.compute as pc
 from attrs import evolve
 
 from paimon.domain.assignment.expression import Assignment
-from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.sequence_groups import parse_sequence_groups
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.scan_plan import ScanRequest
+from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.assign import apply_assignments
+from paimon.operations.row_level.matches import WrittenChanges
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
@@ -37,7 +38,7 @@ def write_keyed_changes(
     predicate: Predicate,
     assignments: Sequence[Assignment],
     commit_user: str,
-) -> tuple[list[CommitMessage], int]:
+) -> WrittenChanges:
     """Write the changes of the rows for which the predicate is true.
 
     Parameters
@@ -55,26 +56,57 @@ def write_keyed_changes(
 
     Returns
     -------
-    list of CommitMessage
-        What to commit.
-    int
-        The number of changed rows.
+    WrittenChanges
+        What to commit, and the number of changed rows.
     """
-    read = ReadPlan(context.schema.names, predicate)
-    table_with_hidden_rows = evolve(
-        context.table, options=context.options.with_values({"deletion-vectors.merge-on-read": "true"})
-    )
     writer = TableWriter(context, commit_user)
-    kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
     count = 0
     with undo_on_failure(writer.abort):
-        for split in plan_scan(context.with_table(table_with_hidden_rows), ScanRequest(snapshot, predicate)).splits:
-            for batch in read_split(context.with_table(table_with_hidden_rows), split, read):
-                rows = apply_assignments(context.engine, batch, assignments)
-                check_nulls(context.table, batch, rows, assignments)
-                writer.write(rows, pa.array(np.full(rows.num_rows, kind, np.int8)))
+        for split in plan_scan(with_hidden_rows(context), ScanRequest(snapshot, predicate)).splits:
+            for rows, kinds in read_keyed_changes(context, split, predicate, assignments):
+                writer.write(rows, kinds)
                 count += rows.num_rows
-        return writer.prepare_commit(), count
+        return WrittenChanges(writer.prepare_commit(), count)
+
+
+def with_hidden_rows(context: TableContext) -> TableContext:
+    """Return the context of a table whose reads include the rows of level 0 that they skip before a compaction."""
+    options = context.options.with_values({"deletion-vectors.merge-on-read": "true"})
+    return context.with_table(evolve(context.table, options=options))
+
+
+def read_keyed_changes(
+    context: TableContext, split: DataSplit, predicate: Predicate, assignments: Sequence[Assignment]
+) -> Iterator[tuple[pa.Table, pa.Int8Array]]:
+    """Read the rows of a split for which the predicate is true, as the changes to write.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    split : DataSplit
+        A split of the table with hidden rows.
+    predicate : Predicate
+        Over stored columns.
+    assignments : sequence of Assignment
+        The new values; if empty, the rows are deleted.
+
+    Yields
+    ------
+    tuple of (pyarrow.Table, int8 array)
+        All columns of the rows after the change, and their row kinds.
+    """
+    read = ReadPlan(context.schema.names, predicate)
+    kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
+    for batch in read_split(with_hidden_rows(context), split, read):
+        rows = apply_assignments(context.engine, batch, assignments)
+        check_nulls(context.table, batch, rows, assignments)
+        yield rows, repeat_kind(kind, rows.num_rows)
+
+
+def repeat_kind(kind: RowKind, count: int) -> pa.Int8Array:
+    """Return the row kind of rows that all have the same one."""
+    return pa.array(np.full(count, kind, np.int8))
 
 
 def check_nulls(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 from attrs import field, frozen
 
+from paimon.domain.commit.message import CommitMessage
 from paimon.domain.deletion.vector import DeletionVector, Mask
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
@@ -62,6 +64,34 @@ class FileMatch:
         """Return a mask of the rows found among `row_count` rows from position `first_row` on."""
         found: Mask = self.after.mask(first_row, row_count) & ~self.before.mask(first_row, row_count)
         return found
+
+
+class BucketPlace(Protocol):
+    """Where the files of a bucket are; splits and commit messages have these attributes."""
+
+    @property
+    def partition(self) -> bytes:
+        """The partition as serialized row."""
+
+    @property
+    def bucket(self) -> int:
+        """The number of the bucket."""
+
+    @property
+    def total_buckets(self) -> int:
+        """The number of buckets of the partition."""
+
+    @property
+    def bucket_path(self) -> str:
+        """The directory of the files."""
+
+
+@frozen(eq=False)
+class WrittenChanges:
+    """What to commit for a delete or an update, and the number of changed rows."""
+
+    messages: Sequence[CommitMessage]
+    rows: int
 
 
 def _to_tuple(values: Iterable[FileMatch]) -> tuple[FileMatch, ...]:

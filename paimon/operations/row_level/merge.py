@@ -6,19 +6,16 @@ commit, so that the caller can merge again. Source: `MergeIntoPaimonTable`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.row_level.merge_plan import MergeRequest, bind_merge
-from paimon.operations.row_level.merge_rows import write_merge
-from paimon.operations.row_level.merge_source import find_target_condition, index_source
+from paimon.operations.row_level.merge_source import MergeSource
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
 
@@ -44,7 +41,7 @@ class MergeChange:
 def merge_source(
     context: TableContext,
     snapshot: Snapshot | None,
-    source: tuple[Sequence[DataField], pa.RecordBatch],
+    source: MergeSource,
     request: MergeRequest,
     commit_user: str,
     properties: Mapping[str, str] | None = None,
@@ -57,8 +54,8 @@ def merge_source(
         Engine and table.
     snapshot : Snapshot, optional
         The snapshot whose rows are merged; the source was read at this time or later. None for an empty table.
-    source : tuple of (sequence of DataField, pyarrow.RecordBatch)
-        The columns and rows that `read_source` returned.
+    source : MergeSource
+        The rows, and how they are merged.
     request : MergeRequest
         The condition and the clauses.
     commit_user : str
@@ -78,10 +75,7 @@ def merge_source(
     CommitConflict
         Another user changed rows of the table; nothing was changed.
     """
-    fields, rows = source
-    merge = bind_merge(context, fields, request)
-    matching = index_source(context, merge, rows)
-    written = write_merge(context, snapshot, matching, find_target_condition(context, merge, matching), commit_user)
+    written = source.write(context, snapshot, bind_merge(context, source.fields, request), commit_user)
     commit = CommitRequest(
         written.messages,
         commit_user,

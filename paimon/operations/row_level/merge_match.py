@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.domain.assignment.hash_ranges import HashRange, hash_keys
 from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeClause
 from paimon.domain.assignment.merge_columnar import (
     NO_CLAUSE,
@@ -27,7 +28,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import resolve_column
 from paimon.domain.predicate.transform import columns_of
 from paimon.domain.types.arrow import arrow_schema
-from paimon.domain.types.data_types import DataField
+from paimon.domain.types.data_types import DataField, DataType
 from paimon.operations.read.evaluate import evaluate_condition, evaluate_expression
 from paimon.ports.engine import Engine
 
@@ -78,9 +79,29 @@ class RowChanges:
         return RowChanges(self.rows[part] - start, self.clauses[part], self.source_rows[part], self.matched)
 
 
+@frozen
+class KeyRange:
+    """The rows of the target that a part of the source can match.
+
+    Parameters
+    ----------
+    hashes : HashRange
+        The hashes of their keys.
+    types : tuple of DataType
+        The types of the key columns of the target.
+    """
+
+    hashes: HashRange
+    types: tuple[DataType, ...]
+
+    def select(self, keys: Sequence[pa.Array]) -> Integers:
+        """Return the numbers of the rows whose key is in the range."""
+        return self.hashes.select(hash_keys(keys, self.types))
+
+
 @frozen(eq=False)
 class Matching:
-    """A MERGE together with its source.
+    """A MERGE together with its source, or with a part of it.
 
     Parameters
     ----------
@@ -94,6 +115,12 @@ class Matching:
         The rows of the source, under canonical names.
     index : SourceIndex
         These rows by the columns that must be equal.
+    numbers : array of int64, optional
+        The position of each of these rows in the whole source; None if they are all rows.
+    key_range : KeyRange, optional
+        The rows of the target that belong to this part of the source; None for all rows.
+    is_share : bool
+        Whether the source is one of several shares, so that the numbers of its rows mean nothing to the caller.
     """
 
     engine: Engine
@@ -101,6 +128,9 @@ class Matching:
     merge: Merge
     source: pa.RecordBatch
     index: SourceIndex
+    numbers: Integers | None = None
+    key_range: KeyRange | None = None
+    is_share: bool = False
 
     def find_changes(self, rows: pa.RecordBatch) -> RowChanges:
         """Find the changed rows of a batch.
@@ -120,6 +150,14 @@ class Matching:
         InvalidRequest
             Two rows of the source match one row, or a condition cannot be computed.
         """
+        if self.key_range is None:
+            return self._find_changes(rows)
+        chosen = self.key_range.select([rows[name] for name, _ in self.merge.on.pairs])
+        if len(chosen) == rows.num_rows:
+            return self._find_changes(rows)
+        return self._find_changes(rows.take(pa.array(chosen))).at(chosen)
+
+    def _find_changes(self, rows: pa.RecordBatch) -> RowChanges:
         merge, parts = self.merge, []
         is_matched = np.zeros(rows.num_rows, np.bool_)
         keys = [rows[name] for name, _ in merge.on.pairs]
@@ -157,9 +195,11 @@ class Matching:
             return
         shown = [name for name, _ in self.merge.on.pairs] or rows.schema.names[:1]
         row = ", ".join(f"{name} = {rows[name][int(targets[position])].as_py()!r}" for name in shown)
-        numbers = " and ".join(str(int(n) + 1) for n in sources[position : position + 2])
+        pair = sources[position : position + 2]
+        numbers = " and ".join(str(int(n) + 1) for n in (pair if self.numbers is None else self.numbers[pair]))
+        which = "Two rows" if self.is_share else f"Rows {numbers}"
         raise InvalidRequest(
-            f"Rows {numbers} of the source match the same row of table {self.table_name!r}: {row}",
+            f"{which} of the source match the same row of table {self.table_name!r}: {row}",
             subject="source",
             hint="remove repeated keys from the source, or make the ON condition stricter",
         )

@@ -1,48 +1,48 @@
 """Write what a MERGE changes: rows of primary-key tables as changes, rows of append tables as new files or vectors.
 
-Invariant: one writer writes all new rows, so that the merge becomes one commit. The target streams; memory holds the
-source, and for append tables the numbers of the changed rows. Source: `MergeIntoPaimonTable`.
+Invariant: one writer writes all new rows, so that the merge becomes one commit. The target streams; memory holds one
+part of the source, and for append tables the numbers of the changed rows. Source: `MergeIntoPaimonTable`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
-from attrs import evolve, frozen
+from attrs import field, frozen
 
-from paimon.domain.assignment.merge_clauses import Merge, MergeAction, MergeClause, is_of_target, to_plain_name
-from paimon.domain.assignment.merge_columnar import Integers, Mask
+from paimon.domain.assignment.merge_clauses import MergeAction
+from paimon.domain.assignment.merge_columnar import Mask
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.assemble import BucketKey
 from paimon.domain.scan.scan_plan import ScanRequest
-from paimon.domain.scan.splits import DataSplit, DeletionFile
-from paimon.domain.scan.state_difference import file_vectors
+from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.domain.types.data_types import DataField
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files, read_bucket_vectors
-from paimon.operations.data_files.deletion_vectors import read_vector
-from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.plan import plan_scan
-from paimon.operations.read.projection import select_fields
-from paimon.operations.read.split import ReadPlan, read_split
-from paimon.operations.row_level.append_rows import build_removal_message, without_compaction
-from paimon.operations.row_level.keyed_rows import check_nulls
-from paimon.operations.row_level.matches import BucketMatches, FileMatch
-from paimon.operations.row_level.merge_match import Matching, RowChanges
-from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
+from paimon.operations.row_level.append_rows import build_removal_message, open_append_writer, read_new_rows
+from paimon.operations.row_level.keyed_rows import with_hidden_rows
+from paimon.operations.row_level.matches import FileMatch
+from paimon.operations.row_level.merge_changes import (
+    FileChanges,
+    compute_insert_rows,
+    compute_keyed_rows,
+    find_changes_in_split,
+    group_by_clause,
+    read_merged_rows,
+)
+from paimon.operations.row_level.merge_match import Matching
+from paimon.operations.row_level.merge_target import read_keyed_target
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
-_INSERT_ROWS = 1 << 17
+PreparePart: TypeAlias = Callable[[], tuple[Matching, Predicate | None]]
+"""Reads a part of the source, and returns the merge with it."""
 
 
 @frozen(eq=False)
@@ -54,7 +54,10 @@ class WrittenMerge:
 
 
 def write_merge(
-    context: TableContext, snapshot: Snapshot | None, matching: Matching, condition: Predicate | None, commit_user: str
+    context: TableContext,
+    snapshot: Snapshot | None,
+    parts: Sequence[PreparePart],
+    commit_user: str,
 ) -> WrittenMerge:
     """Write the changes of a MERGE.
 
@@ -64,10 +67,9 @@ def write_merge(
         Engine and table.
     snapshot : Snapshot, optional
         The snapshot to read; None for a table without rows.
-    matching : Matching
-        The merge and its source.
-    condition : Predicate, optional
-        True for each row of the target that can matter.
+    parts : sequence of callable
+        For each part of the source a function that returns the merge with it, and a condition that is true for each row
+        of the target that can matter. One part is in memory at a time. Each part reads the target.
     commit_user : str
         The user of the commit to come.
 
@@ -77,84 +79,108 @@ def write_merge(
         The messages, and the numbers of rows.
     """
     has_keys = bool(context.schema.primary_keys)
-    writing = context if has_keys else context.with_table(without_compaction(context.table))
-    writer = TableWriter(writing, commit_user)
-    job = _Job(context, matching, condition, writer, np.zeros(matching.source.num_rows, np.bool_), Counter(), [])
-    with undo_on_failure(job.undo):
-        # Without a row in the source, only rows that it does not match can change.
-        if snapshot is not None and (matching.source.num_rows or matching.merge.not_matched_by_source):
-            if has_keys:
-                job.change_keyed_rows(snapshot)
-            else:
-                job.change_append_rows(snapshot)
-        job.insert_rows()
-        return WrittenMerge([*job.messages, *writer.prepare_commit()], job.counts)
+    writer = TableWriter(context, commit_user) if has_keys else open_append_writer(context, commit_user)
+    output = _Output(context, writer, is_divided=len(parts) > 1)
+    with undo_on_failure(output.undo):
+        for prepare in parts:
+            _write_part(context, snapshot, output, *prepare())
+        if snapshot is not None:
+            output.remove_rows(snapshot)
+        return WrittenMerge([*output.messages, *output.writer.prepare_commit()], output.counts)
+
+
+def _write_part(
+    context: TableContext, snapshot: Snapshot | None, output: _Output, matching: Matching, condition: Predicate | None
+) -> None:
+    """Write the changes that a part of the source makes."""
+    job = _Job(context, matching, condition, output, np.zeros(matching.source.num_rows, np.bool_))
+    # Without a row in the source, only rows that it does not match can change.
+    if snapshot is not None and (matching.source.num_rows or matching.merge.not_matched_by_source):
+        if context.schema.primary_keys:
+            job.change_keyed_rows(snapshot)
+        else:
+            job.change_append_rows(snapshot)
+    job.insert_rows()
 
 
 @frozen(eq=False)
-class _Job:
-    """A merge that is being written: its writer, the rows of the source that matched so far, and the counts."""
+class _Output:
+    """What all parts of a merge write: new rows, the positions of old rows, the counts."""
 
     context: TableContext
-    matching: Matching
-    condition: Predicate | None
     writer: TableWriter
-    matched: Mask
-    counts: Counter[MergeAction]
-    messages: list[CommitMessage]
+    is_divided: bool
+    found: dict[BucketKey, dict[str, FileMatch]] = field(factory=dict)
+    splits: dict[BucketKey, DataSplit] = field(factory=dict)
+    counts: Counter[MergeAction] = field(factory=Counter)
+    messages: list[CommitMessage] = field(factory=list)
 
     def undo(self) -> None:
         """Delete what was written before an error."""
         self.writer.abort()
         delete_index_files(self.context, [e for m in self.messages for e in m.data.new_index_files])
 
+    def add_match(self, split: DataSplit, match: FileMatch) -> None:
+        """Record the old rows of a file that a part of the source changes."""
+        key = split.partition, split.bucket
+        self.splits.setdefault(key, split)
+        files = self.found.setdefault(key, {})
+        earlier = files.get(match.file.file_name)
+        if earlier is not None:
+            match = FileMatch(match.file, match.before, earlier.after.with_deleted(match.after.positions))
+        files[match.file.file_name] = match
+
+    def remove_rows(self, snapshot: Snapshot) -> None:
+        """Make the messages that remove the old rows of append tables."""
+        held = read_bucket_vectors(self.context, snapshot) if self.found else {}
+        for key, files in self.found.items():
+            split, matches = self.splits[key], tuple(files.values())
+            if self.is_divided:
+                # Each part wrote its new rows only. The unchanged rows of replaced files are known after the last one.
+                for match in matches:
+                    for rows in read_new_rows(self.context, split, match, None):
+                        self.writer.write(rows)
+            vectors = held.get(key, BucketVectors(*key))
+            self.messages.append(build_removal_message(self.context, split, matches, vectors))
+
+
+@frozen(eq=False)
+class _Job:
+    """A part of a source that is being merged, and which of its rows matched so far."""
+
+    context: TableContext
+    matching: Matching
+    condition: Predicate | None
+    output: _Output
+    matched: Mask
+
     def insert_rows(self) -> None:
         """Write the rows of the source without a match."""
-        kinds = bool(self.context.schema.primary_keys)
-        for clause, numbers in self.matching.find_inserts(self.matched):
-            for start in range(0, len(numbers), _INSERT_ROWS):
-                rows = self.matching.compute_inserts(clause, numbers[start : start + _INSERT_ROWS])
-                self.writer.write(rows, _repeat_kind(RowKind.INSERT, rows.num_rows) if kinds else None)
-            self.counts[MergeAction.INSERT] += len(numbers)
+        for rows, kinds in compute_insert_rows(self.context, self.matching, self.matched):
+            self.output.writer.write(rows, kinds)
+            self.output.counts[MergeAction.INSERT] += rows.num_rows
 
     def change_keyed_rows(self, snapshot: Snapshot) -> None:
         """Read the rows of a primary-key table, also those that reads skip before a compaction, and write changes."""
-        options = self.context.options.with_values({"deletion-vectors.merge-on-read": "true"})
-        context = self.context.with_table(evolve(self.context.table, options=options))
-        read = ReadPlan(_list_read_columns(context, self.matching.merge), self.condition)
-        for split in plan_scan(context, ScanRequest(snapshot, self.condition)).splits:
-            for batch in read_split(context, split, read):
+        merge = self.matching.merge
+        for split in plan_scan(with_hidden_rows(self.context), ScanRequest(snapshot, self.condition)).splits:
+            for batch in read_keyed_target(self.context, merge, self.condition, split):
                 changes = self.matching.find_changes(batch)
                 self.matched[changes.matched] = True
-                self._write_keyed_changes(batch, changes)
-
-    def _write_keyed_changes(self, batch: pa.RecordBatch, changes: RowChanges) -> None:
-        for clause, rows, sources in _group_by_clause(self.matching.merge, changes):
-            before = batch.take(pa.array(rows))
-            kind = RowKind.DELETE
-            after: pa.RecordBatch | pa.Table = before
-            if clause.action is MergeAction.UPDATE:
-                kind = RowKind.UPDATE_AFTER
-                after = self.matching.compute_rows(clause, self.context.schema.fields, before, sources)
-                check_nulls(self.context.table, before, after, clause.assignments)
-            self.writer.write(after, _repeat_kind(kind, len(rows)))
-            self.counts[clause.action] += len(rows)
+                for clause, rows, kinds in compute_keyed_rows(self.context, self.matching, batch, changes):
+                    self.output.writer.write(rows, kinds)
+                    self.output.counts[clause.action] += rows.num_rows
 
     def change_append_rows(self, snapshot: Snapshot) -> None:
-        """Find the changed rows of an append table, then write their files or vectors, and their new versions."""
-        marks = self.context.options.deletion_vectors_enabled
-        held = read_bucket_vectors(self.context, snapshot)
+        """Find the changed rows of an append table, write their new versions, and record the old ones."""
+        whole_files = not (self.context.options.deletion_vectors_enabled or self.output.is_divided)
         for bucket in self._find_buckets(snapshot):
             for file in bucket.files:
-                for rows in self._read_new_rows(bucket.split, file, whole_files=not marks):
-                    self.writer.write(rows)
-                for clause, numbers, _ in _group_by_clause(self.matching.merge, file.changes):
-                    self.counts[clause.action] += len(numbers)
-            key = bucket.split.partition, bucket.split.bucket
-            matches = BucketMatches(bucket.split, (file.match for file in bucket.files))
-            self.messages.append(
-                build_removal_message(self.context, matches, held.get(key, BucketVectors(*key)), marks)
-            )
+                for rows in read_merged_rows(self.context, self.matching, bucket.split, file, whole_files):
+                    self.output.writer.write(rows)
+                for clause, numbers, _ in group_by_clause(self.matching.merge, file.changes):
+                    self.output.counts[clause.action] += len(numbers)
+                self.output.add_match(bucket.split, file.match)
 
     def _find_buckets(self, snapshot: Snapshot) -> Sequence[_BucketChanges]:
         """Search all splits, concurrently, and group the changed files by bucket."""
@@ -168,137 +194,10 @@ class _Job:
                 found[split.partition, split.bucket] = _BucketChanges(split, (*earlier.files, *done.files))
         return list(found.values())
 
-    def _read_new_rows(self, split: DataSplit, file: _FileChanges, whole_files: bool) -> Iterator[pa.Table]:
-        """Yield the rows to write for one file, in its order; with `whole_files` also the unchanged rows."""
-        clauses, fields = self.matching.merge.changing, self.context.schema.fields
-        updates = any(clauses[int(n)].action is MergeAction.UPDATE for n in np.unique(file.changes.clauses))
-        if not updates and (file.match.removes_all_rows or not whole_files):
-            return
-        start = 0
-        for batch in read_data_file(Bucket.of(self.context, split), file.match.file, fields):
-            changes = file.changes.between(start, start + batch.num_rows)
-            unchanged = ~file.match.after.mask(start, batch.num_rows) & whole_files
-            start += batch.num_rows
-            rows = self._replace_rows(batch, changes, unchanged)
-            if rows.num_rows:
-                yield rows
-
-    def _replace_rows(self, batch: pa.RecordBatch, changes: RowChanges, unchanged: Mask) -> pa.Table:
-        """Return the unchanged rows of a batch together with the new versions of others, in the order of the batch."""
-        changed, parts = [np.empty(0, np.int64)], []
-        for clause, rows, sources in _group_by_clause(self.matching.merge, changes):
-            if clause.action is MergeAction.UPDATE:
-                before = batch.take(pa.array(rows))
-                parts.append(self.matching.compute_rows(clause, self.context.schema.fields, before, sources))
-                changed.append(rows)
-        numbers = np.concatenate(changed)
-        new = pa.concat_tables(parts) if parts else pa.Table.from_batches([], batch.schema)
-        if len(parts) > 1:
-            order = np.argsort(numbers)
-            numbers, new = numbers[order], new.take(pa.array(order))
-        if not unchanged.any():
-            return new
-        remaining = unchanged.copy()
-        remaining[numbers] = True
-        return pa.Table.from_batches([filter_rows(replace_rows(batch, numbers, new), remaining)])
-
-
-def _repeat_kind(kind: RowKind, count: int) -> pa.Array:
-    return pa.array(np.full(count, kind, np.int8))
-
-
-def _group_by_clause(merge: Merge, changes: RowChanges) -> Iterator[tuple[MergeClause, Integers, Integers | None]]:
-    """Yield each clause that applies to a row, with its rows and their rows of the source."""
-    for number, clause in enumerate(merge.changing):
-        chosen = changes.clauses == number
-        if chosen.any():
-            sources = changes.source_rows[chosen] if number < len(merge.matched) else None
-            yield clause, changes.rows[chosen], sources
-
-
-def _list_match_columns(context: TableContext, merge: Merge) -> tuple[DataField, ...]:
-    """Return the columns of the target that decide which clause applies; at least one column."""
-    conditions = [clause for clause in merge.changing if clause.condition is not None]
-    names = {n for clause in conditions for n in clause.columns() if is_of_target(n)} | merge.on.target_columns
-    fields = select_fields(context.schema.fields, sorted({to_plain_name(name) for name in names}))
-    whole = {f.name: f for f in context.schema.fields}
-    return tuple(whole[f.name] for f in fields) or context.schema.fields[:1]
-
-
-def _list_read_columns(context: TableContext, merge: Merge) -> tuple[str, ...]:
-    """Return the columns to read of a primary-key table: whole rows only where a clause needs them."""
-    names = {field.name for field in _list_match_columns(context, merge)}
-    all_names = context.schema.names
-    for clause in merge.changing:
-        set_columns = {a.column.name for a in clause.assignments}
-        if clause.action is MergeAction.DELETE or context.options.merge_engine == "partial-update":
-            return all_names
-        read = {to_plain_name(name) for name in clause.columns() if is_of_target(name)}
-        columns = {f.name for f in select_fields(context.schema.fields, sorted(read))}
-        names |= columns | (set(all_names) - set_columns)
-    return tuple(name for name in all_names if name in names)
-
-
-@frozen(eq=False)
-class _FileChanges:
-    """The changed rows of one file, by their positions in it."""
-
-    match: FileMatch
-    changes: RowChanges
-
 
 @frozen(eq=False)
 class _BucketChanges:
     """The files of one bucket with changed rows."""
 
     split: DataSplit
-    files: tuple[_FileChanges, ...]
-
-
-@frozen(eq=False)
-class SplitChanges:
-    """The files of a split with changed rows, and the rows of the source that match a row of the split."""
-
-    files: tuple[_FileChanges, ...]
-    matched: Integers
-
-
-def find_changes_in_split(context: TableContext, matching: Matching, split: DataSplit) -> SplitChanges:
-    """Find the rows of one split of an append table that a MERGE changes.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    matching : Matching
-        The merge and its source.
-    split : DataSplit
-        The split to search.
-
-    Returns
-    -------
-    SplitChanges
-        Only files with changed rows.
-    """
-    found = [
-        _find_in_file(context, matching, split, file, deleted)
-        for file, deleted in file_vectors(split.files, split.deletion_files)
-    ]
-    matched = np.unique(np.concatenate([np.empty(0, np.int64), *(f.changes.matched for f in found)]))
-    return SplitChanges(tuple(f for f in found if len(f.changes.rows)), matched)
-
-
-def _find_in_file(
-    context: TableContext, matching: Matching, split: DataSplit, file: DataFileMeta, deleted: DeletionFile | None
-) -> _FileChanges:
-    before = DeletionVector() if deleted is None else read_vector(context.engine, deleted)
-    columns = _list_match_columns(context, matching.merge)
-    start, parts = 0, []
-    # No row group may be skipped, because the position of a row is the number of rows before it.
-    for batch in read_data_file(Bucket.of(context, split), file, columns):
-        live = np.flatnonzero(~before.mask(start, batch.num_rows))
-        rows = batch if len(live) == batch.num_rows else batch.take(pa.array(live))
-        parts.append(matching.find_changes(rows).at(live + start))
-        start += batch.num_rows
-    changes = RowChanges.of_parts(parts)
-    return _FileChanges(FileMatch(file, before, before.with_deleted(changes.rows)), changes)
+    files: tuple[FileChanges, ...]

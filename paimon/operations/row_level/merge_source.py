@@ -1,28 +1,47 @@
-"""Read the source of a MERGE into memory, index it, and find which rows of the target it can match.
+"""Read the source of a MERGE, index it, and find which rows of the target it can match.
 
-Invariant: a source above the memory budget is refused by name, before the target is read.
+Invariant: a source that does not fit the memory budget is spilled; if rows do not match by equal columns, it is refused
+by name before the target is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from attrs import frozen
 
-from paimon.domain.assignment.merge_clauses import TARGET, Merge, to_plain_name
+from paimon.domain.assignment.merge_clauses import TARGET, Merge, MergeOn, to_plain_name
 from paimon.domain.assignment.merge_columnar import SourceIndex
+from paimon.domain.assignment.merge_sql import MergeNames, parse_on
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.columns.convert import convert_array
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Operator, Predicate
 from paimon.domain.predicate.transform import join_conjuncts, map_names, restrict_to_columns
 from paimon.domain.row.values import to_values
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_type, fields_from_arrow
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.type_text import format_type
-from paimon.operations.row_level.merge_match import Matching, name_source
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.row_level.merge_match import KeyRange, Matching, name_source
+from paimon.operations.row_level.merge_plan import MergeRequest
+from paimon.operations.row_level.merge_rows import WrittenMerge, write_merge
+from paimon.operations.row_level.spilled_source import (
+    ReadPart,
+    SourcePart,
+    SourceRows,
+    SourceSpill,
+    budget_error,
+    count_bytes,
+    divide_tables,
+    must_spill,
+    part_bytes,
+)
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.source import to_arrow_tables
 
@@ -30,8 +49,93 @@ _MOST_LISTED_KEYS = 256
 """Up to this number of different keys, files are pruned by each of them; above it, by the smallest and the largest."""
 
 
-def read_source(context: TableContext, data: Any) -> tuple[tuple[DataField, ...], pa.RecordBatch]:
-    """Read the rows of a source.
+class MergeSource(Protocol):
+    """The rows of a source, and how the changes of a merge are written with them."""
+
+    @property
+    def fields(self) -> Sequence[DataField]:
+        """The columns."""
+
+    def write(self, context: TableContext, snapshot: Snapshot | None, merge: Merge, commit_user: str) -> WrittenMerge:
+        """Write the changes of a merge.
+
+        Parameters
+        ----------
+        context : TableContext
+            Engine and table.
+        snapshot : Snapshot, optional
+            The snapshot to read; None for a table without rows.
+        merge : Merge
+            The bound condition and clauses.
+        commit_user : str
+            The user of the commit to come.
+
+        Returns
+        -------
+        WrittenMerge
+            What to commit, and the numbers of rows.
+
+        Raises
+        ------
+        InvalidRequest
+            Two rows of the source match one row of the table, or a value does not fit. No file is left behind.
+        """
+
+    def drop(self) -> None:
+        """Delete what the source stored; it is not written after this."""
+
+
+@frozen(eq=False)
+class ArrowSource:
+    """A source that this process merges; see `MergeSource`.
+
+    Parameters
+    ----------
+    fields : tuple of DataField
+        The columns.
+    rows : SourceRows
+        The rows, in memory or spilled.
+    """
+
+    fields: tuple[DataField, ...]
+    rows: SourceRows
+
+    def write(self, context: TableContext, snapshot: Snapshot | None, merge: Merge, commit_user: str) -> WrittenMerge:
+        """Write the changes of a merge in this process.
+
+        Parameters
+        ----------
+        context : TableContext
+            Engine and table.
+        snapshot : Snapshot, optional
+            The snapshot to read; None for a table without rows.
+        merge : Merge
+            The bound condition and clauses.
+        commit_user : str
+            The user of the commit to come.
+
+        Returns
+        -------
+        WrittenMerge
+            What to commit, and the numbers of rows.
+        """
+        parts = [partial(_prepare_part, context, merge, read) for read in self.rows.parts()]
+        return write_merge(context, snapshot, parts, commit_user)
+
+    def drop(self) -> None:
+        """Delete spilled rows."""
+        self.rows.drop()
+
+
+def _prepare_part(context: TableContext, merge: Merge, read: ReadPart) -> tuple[Matching, Predicate | None]:
+    """Read and index a part of the source, and find which rows of the target it can match."""
+    matching = index_source(context, merge, read())
+    keys = [KeyValues.of(values) for values in matching.index.values]
+    return matching, find_target_condition(context, merge, keys)
+
+
+def read_source(context: TableContext, data: Any, request: MergeRequest) -> ArrowSource:
+    """Read the rows of a source, and spill them if they are too large for the memory budget.
 
     Parameters
     ----------
@@ -39,51 +143,164 @@ def read_source(context: TableContext, data: Any) -> tuple[tuple[DataField, ...]
         Engine and table; Python values get the types of its columns.
     data : object
         Rows in any form that `Table.write` takes.
+    request : MergeRequest
+        Has the columns by which rows match.
+
+    Returns
+    -------
+    ArrowSource
+        The columns and rows; it has to be dropped.
+
+    Raises
+    ------
+    InvalidRequest
+        The data is not a table or has a column twice. Or it needs more than the memory budget, and the condition has no
+        equal columns.
+    """
+    tables: list[pa.Table] = []
+    size, has_keys = 0, None
+    given = divide_tables(context.engine, to_arrow_tables(data, context.schema.fields))
+    for table in given:
+        tables.append(table)
+        size += count_bytes(table)
+        if not must_spill(context.engine, size):
+            continue
+        if has_keys is None:
+            fields = describe_source(_unify_schemas(tables), context.schema.fields)
+            has_keys = bool(_parse_on(context, request, fields).pairs)
+        if has_keys:
+            return _spill(context, request, tables, given)
+        if sum(t.nbytes for t in tables) > context.engine.memory.bytes:
+            raise budget_error(context.engine, "The ON condition has no equal columns, so all rows are compared")
+    whole = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+    fields = describe_source(whole.schema, context.schema.fields)
+    return ArrowSource(fields, SourceRows(convert_source(whole, fields), context.engine))
+
+
+def _spill(
+    context: TableContext, request: MergeRequest, tables: list[pa.Table], given: Iterator[pa.Table]
+) -> ArrowSource:
+    """Store the tables that were read, and those that remain."""
+    first = pa.concat_tables(tables, promote_options="permissive")
+    fields = describe_source(first.schema, context.schema.fields)
+    on = _parse_on(context, request, fields)
+    columns = [context.schema.field_of(target) for target, _ in on.pairs]
+    spill = SourceSpill(context.engine.temp, tuple(name for _, name in on.pairs), tuple(c.type for c in columns))
+    with undo_on_failure(spill.drop):
+        _store(context, on, spill, [convert_source(first, fields)])
+        size, more = 0, []
+        for table in given:
+            more.append(_fit_schema(table, first.schema, fields))
+            size += count_bytes(table)
+            if size > part_bytes(context.engine):
+                _store(context, on, spill, more)
+                size, more = 0, []
+        _store(context, on, spill, more)
+    return ArrowSource(fields, SourceRows(None, context.engine, spill.pieces, spill.bytes))
+
+
+def _parse_on(context: TableContext, request: MergeRequest, fields: tuple[DataField, ...]) -> MergeOn:
+    names = MergeNames(context.schema.fields, fields, request.target_alias, request.source_alias)
+    return parse_on(request.on, names)
+
+
+def _unify_schemas(tables: Sequence[pa.Table]) -> pa.Schema:
+    """Return the columns of all tables."""
+    return pa.concat_tables([table.slice(0, 0) for table in tables], promote_options="permissive").schema
+
+
+def _store(context: TableContext, on: MergeOn, spill: SourceSpill, tables: Sequence[pa.RecordBatch]) -> None:
+    if tables:
+        rows = pa.concat_batches(tables)
+        spill.add(rows, convert_keys(context, on, rows))
+
+
+def _fit_schema(table: pa.Table, schema: pa.Schema, fields: Sequence[DataField]) -> pa.RecordBatch:
+    """Return a later table of the source with the columns of the first ones.
+
+    Raises
+    ------
+    InvalidRequest
+        It has other columns, or values that do not fit the types of the first tables.
+    """
+    other = [name for name in table.column_names if name not in schema.names]
+    if other:
+        raise InvalidRequest(
+            f"Column {other[0]!r} of the source begins after rows without it",
+            subject=other[0],
+            hint="give all parts of a large source the same columns",
+        )
+    columns = []
+    for column in fields:
+        if column.name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, arrow_type(column.type)))
+            continue
+        try:
+            values = _combine(table[column.name]).cast(schema.field(column.name).type)
+        except pa.ArrowException as error:
+            raise InvalidRequest(
+                f"Column {column.name!r} of the source has values that do not fit the type of its first rows: {error}",
+                subject=column.name,
+                hint="give all parts of a large source the same types",
+            ) from error
+        columns.append(convert_array(values, column.type, column.name))
+    return pa.RecordBatch.from_arrays(columns, [f.name for f in fields])
+
+
+def describe_source(schema: pa.Schema, fields: Sequence[DataField]) -> tuple[DataField, ...]:
+    """Return the columns of a source; one that contains only nulls gets the type of the column of that name.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The columns as the caller gave them.
+    fields : sequence of DataField
+        The columns of the target.
 
     Returns
     -------
     tuple of DataField
         The columns.
-    pyarrow.RecordBatch
-        The rows, in canonical Arrow types.
 
     Raises
     ------
     InvalidRequest
-        The data is not a table, has a column twice, or needs more than the memory budget.
+        A column occurs twice.
     """
-    limit = context.engine.memory.bytes
-    tables: list[pa.Table] = []
-    for table in to_arrow_tables(data, context.schema.fields):
-        tables.append(table)
-        if sum(t.nbytes for t in tables) > limit:
-            raise InvalidRequest(
-                f"The source of the merge needs more than the memory budget of {limit} bytes",
-                subject="memory-budget",
-                hint="merge the source in parts, or raise 'memory-budget'",
-            )
-    whole = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
-    repeated = [name for i, name in enumerate(whole.column_names) if name in whole.column_names[:i]]
+    repeated = [name for i, name in enumerate(schema.names) if name in schema.names[:i]]
     if repeated:
         raise InvalidRequest(
             f"The source has column {repeated[0]!r} more than once",
             subject=repeated[0],
             hint="rename or drop one of them",
         )
-    whole = pa.table(dict(_type_nulls(whole, context.schema.fields)))
-    fields = fields_from_arrow(whole.schema)
-    columns = [
-        convert_array(_combine(column), field.type, field.name)
-        for column, field in zip(whole.columns, fields, strict=True)
-    ]
-    return fields, pa.RecordBatch.from_arrays(columns, [f.name for f in fields])
-
-
-def _type_nulls(table: pa.Table, fields: Sequence[DataField]) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """Yield the columns; one that contains only nulls gets the type of the column of that name."""
     types = {f.name: arrow_type(f.type) for f in fields}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        yield name, column.cast(types.get(name, pa.string())) if pa.types.is_null(column.type) else column
+    typed = [(f.name, types.get(f.name, pa.string()) if pa.types.is_null(f.type) else f.type) for f in schema]
+    return fields_from_arrow(pa.schema(typed))
+
+
+def convert_source(rows: pa.Table, fields: Sequence[DataField]) -> pa.RecordBatch:
+    """Return rows of a source in canonical Arrow types.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        The rows as the caller gave them.
+    fields : sequence of DataField
+        The columns, from `describe_source`.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The rows, in their order.
+    """
+    columns = [
+        pa.nulls(rows.num_rows, arrow_type(field.type))
+        if pa.types.is_null(column.type)
+        else convert_array(_combine(column), field.type, field.name)
+        for column, field in zip(rows.columns, fields, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, [f.name for f in fields])
 
 
 def _combine(column: pa.ChunkedArray) -> pa.Array:
@@ -93,8 +310,8 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
     return combined.chunk(0) if combined.num_chunks else pa.array([], column.type)
 
 
-def index_source(context: TableContext, merge: Merge, source: pa.RecordBatch) -> Matching:
-    """Index a source by the columns that must be equal to columns of the target.
+def index_source(context: TableContext, merge: Merge, part: SourcePart, *, is_share: bool = False) -> Matching:
+    """Index a part of a source by the columns that must be equal to columns of the target.
 
     Parameters
     ----------
@@ -102,8 +319,10 @@ def index_source(context: TableContext, merge: Merge, source: pa.RecordBatch) ->
         Engine and table.
     merge : Merge
         The bound condition and clauses.
-    source : pyarrow.RecordBatch
+    part : SourcePart
         The rows of the source.
+    is_share : bool
+        Whether these are some of the rows, whose numbers mean nothing to the caller.
 
     Returns
     -------
@@ -115,8 +334,37 @@ def index_source(context: TableContext, merge: Merge, source: pa.RecordBatch) ->
     InvalidRequest
         A key of the source does not fit the type of its column.
     """
+    index = SourceIndex.of(convert_keys(context, merge.on, part.rows), part.rows.num_rows)
+    types = tuple(context.schema.field_of(target).type for target, _ in merge.on.pairs)
+    key_range = None if part.hashes is None else KeyRange(part.hashes, types)
+    source, name = name_source(part.rows), context.table.table_name
+    return Matching(context.engine, name, merge, source, index, part.numbers, key_range, is_share)
+
+
+def convert_keys(context: TableContext, on: MergeOn, source: pa.RecordBatch) -> list[pa.Array]:
+    """Return the columns of a source that must be equal to columns of the target, in the types of the target.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    on : MergeOn
+        The condition.
+    source : pyarrow.RecordBatch
+        Rows of the source.
+
+    Returns
+    -------
+    list of pyarrow.Array
+        One for each pair of the condition.
+
+    Raises
+    ------
+    InvalidRequest
+        A key does not fit the type of its column.
+    """
     keys = []
-    for target, name in merge.on.pairs:
+    for target, name in on.pairs:
         column, values = context.schema.field_of(target), source[name]
         if not can_accept(column.type, values.type):
             raise InvalidRequest(
@@ -126,11 +374,46 @@ def index_source(context: TableContext, merge: Merge, source: pa.RecordBatch) ->
                 hint="cast the column of the source",
             )
         keys.append(convert_array(values, column.type.with_nullable(True), name))
-    index = SourceIndex.of(keys, source.num_rows)
-    return Matching(context.engine, context.table.table_name, merge, name_source(source), index)
+    return keys
 
 
-def find_target_condition(context: TableContext, merge: Merge, matching: Matching) -> Predicate | None:
+@frozen(eq=False)
+class KeyValues:
+    """The different values of a key column of a source, or the smallest and the largest one of many.
+
+    Parameters
+    ----------
+    values : pyarrow.Array
+        The values, without null.
+    is_complete : bool
+        Whether these are all values.
+    """
+
+    values: pa.Array
+    is_complete: bool
+
+    @classmethod
+    def of(cls, values: pa.Array, is_complete: bool = True) -> KeyValues:
+        """Return the values of a column, which may be repeated, in at most `_MOST_LISTED_KEYS` values."""
+        different = values.unique().drop_null()
+        if len(different) <= _MOST_LISTED_KEYS:
+            return cls(different, is_complete)
+        if not _has_bounds(different.type):
+            return cls(different.slice(0, 0), False)
+        bounds = pc.min_max(different)
+        return cls(pa.array([bounds["min"], bounds["max"]], different.type), False)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[KeyValues]) -> KeyValues:
+        """Return the values of several parts of a source, of which there is at least one."""
+        return cls.of(pa.concat_arrays([part.values for part in parts]), all(part.is_complete for part in parts))
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    return not (pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_nested(kind))
+
+
+def find_target_condition(context: TableContext, merge: Merge, keys: Sequence[KeyValues]) -> Predicate | None:
     """Return a condition that is true for each row of the target that the source can match; None if all can matter.
 
     Parameters
@@ -139,8 +422,8 @@ def find_target_condition(context: TableContext, merge: Merge, matching: Matchin
         Engine and table.
     merge : Merge
         The bound condition and clauses.
-    matching : Matching
-        The index of the source.
+    keys : sequence of KeyValues
+        The values of the source for each pair of the condition.
 
     Returns
     -------
@@ -150,7 +433,7 @@ def find_target_condition(context: TableContext, merge: Merge, matching: Matchin
     if merge.not_matched_by_source:
         return None
     parts = []
-    for (target, _), values in zip(merge.on.pairs, matching.index.values, strict=True):
+    for (target, _), values in zip(merge.on.pairs, keys, strict=True):
         parts += _bound_keys(context.schema.field_of(target), values)
     if merge.on.condition is not None:
         of_target = [f"{TARGET}.{f.name}" for f in context.schema.fields]
@@ -160,14 +443,15 @@ def find_target_condition(context: TableContext, merge: Merge, matching: Matchin
     return None if condition == Literal(True) else condition
 
 
-def _bound_keys(column: DataField, values: pa.Array) -> list[Predicate]:
+def _bound_keys(column: DataField, keys: KeyValues) -> list[Predicate]:
     """Return conditions that each of these values fulfils."""
     if isinstance(column.type, FloatType | DoubleType):
         return []  # the index holds their order, not their values
-    if len(values) <= _MOST_LISTED_KEYS:
-        return [In(column.name, tuple(to_values(values, column.type)))]
-    if pa.types.is_boolean(values.type):
+    values = to_values(keys.values, column.type)
+    if keys.is_complete and len(values) <= _MOST_LISTED_KEYS:
+        return [In(column.name, tuple(values))]
+    if not _has_bounds(keys.values.type) or not values:
         return []
-    bounds = pc.min_max(values)
-    low, high = (to_values(pa.array([bounds[end]], values.type), column.type)[0] for end in ("min", "max"))
+    bounds = pc.min_max(keys.values)
+    low, high = (to_values(pa.array([bounds[end]], keys.values.type), column.type)[0] for end in ("min", "max"))
     return [And((Compare(column.name, Operator.GE, low), Compare(column.name, Operator.LE, high)))]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
@@ -24,8 +28,9 @@ from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.merge_builder import MergeBuilder
 from paimon.operations.row_level import merge as merge_module
-from paimon.operations.row_level import merge_match
+from paimon.operations.row_level import merge_match, merge_source, spilled_source
 from paimon.operations.row_level.merge_plan import bind_merge
+from paimon.ports.engine import MemoryBudget
 from paimon.table import Table
 
 Rows = list[dict[str, Any]]
@@ -154,10 +159,31 @@ def drop_unreachable(clauses: list[tuple[str, tuple[Any, ...]]]) -> list[tuple[s
     return kept
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.sampled_from(sorted(LAYOUTS)), TARGETS, SOURCES, st.sampled_from(ONS), MATCHED, INSERTS, BY_SOURCE, st.data())
+@contextmanager
+def spill_sources(spills: bool) -> Iterator[None]:
+    """Spill each source, and divide it into parts of about one row."""
+    with pytest.MonkeyPatch.context() as patch:
+        if spills:
+            patch.setattr(merge_source, "must_spill", lambda engine, size: size > 0)
+            patch.setattr(spilled_source, "part_bytes", lambda engine: 100)
+        yield
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(sorted(LAYOUTS)),
+    st.booleans(),
+    TARGETS,
+    SOURCES,
+    st.sampled_from(ONS),
+    MATCHED,
+    INSERTS,
+    BY_SOURCE,
+    st.data(),
+)
 def test_a_merge_equals_its_reference(
     layout: str,
+    spills: bool,
     target: Rows,
     source: Rows,
     on: Any,
@@ -179,11 +205,12 @@ def test_a_merge_equals_its_reference(
         if layout == "partial update":
             source = [{**r, "s": r["s"] or "text", "v": r["v"] or 0} for r in source]
     new = pa.Table.from_pylist(source, SOURCE_SCHEMA)
-    merge, before = apply(table, new, on, clauses), read(table)
+    given_rows = new.to_reader(max_chunksize=2) if spills else new
+    merge, before = apply(table, given_rows, on, clauses), read(table)
     try:
         expected, counts = expect(table, new, merge)
     except InvalidRequest:
-        with pytest.raises(InvalidRequest, match="match the same row"):
+        with spill_sources(spills), pytest.raises(InvalidRequest, match="match the same row"):
             merge.execute()
         assert read(table) == before
         return
@@ -192,7 +219,8 @@ def test_a_merge_equals_its_reference(
         return  # an inserted key exists already, under another ON condition: the table merges both rows
     if layout == "partial update" and any(r["v"] is None or r["s"] is None for r in expected):
         return  # a null keeps the old value
-    assert run(merge) == counts
+    with spill_sources(spills):
+        assert run(merge) == counts
     assert read(table) == expected
     assert table.scan().count() == len(expected)
 
@@ -460,14 +488,118 @@ def test_two_matches_are_refused_with_the_key(tmp_path: Path) -> None:
     assert run(one.when_matched_update_all()) == (0, 1, 0)
 
 
-def test_a_source_above_the_memory_budget_is_refused(tmp_path: Path) -> None:
-    catalog = paimon.connect(str(tmp_path), memory_budget="1 mb")
-    catalog.create_database("d")
-    table = catalog.create_table("d.t", SCHEMA)
+WIDE = 300_000
+MERGE_WIDE_SOURCE = """
+import sys, pyarrow as pa, paimon
+def make_batches():
+    for start in range(0, 300_000, 10_000):
+        ids = range(start * 2, (start + 10_000) * 2, 2)
+        yield pa.table({"id": pa.array(ids), "s": pa.array([f"{n:0100}" for n in ids])})
+table = paimon.connect(sys.argv[1], memory_budget=sys.argv[2]).table("d.t")
+source = make_batches()
+if sys.argv[3] == "table":  # the caller has the source in memory, so only what is above it counts
+    source = pa.concat_tables(source)
+before = pa.default_memory_pool().bytes_allocated()
+merge = table.merge(source, "id").when_matched_update({"s": "source.s", "v": "v + 1"})
+done = merge.when_not_matched_insert({"id": "id", "day": "2", "s": "s", "v": "5"}).execute()
+assert (done.inserted, done.updated) == (150_000, 150_000), done
+print(pa.default_memory_pool().max_memory() - before)
+"""
+
+
+@pytest.mark.parametrize(
+    ("layout", "source"), [("append", "batches"), ("append with vectors", "table"), ("fixed", "batches")]
+)
+def test_memory_is_bounded_by_the_budget_however_large_the_source_is(tmp_path: Path, layout: str, source: str) -> None:
+    table = make(tmp_path, layout)
+    ones, zeros = pa.array([1] * WIDE, pa.int32()), pa.array([0] * WIDE, pa.int32())
+    table.write(pa.table({"id": pa.array(range(WIDE)), "day": ones, "v": zeros}))
+    source_bytes = 300_000 * (8 + 4 + 100)
+    arguments = [sys.executable, "-c", MERGE_WIDE_SOURCE, str(tmp_path), "6 mb", source]
+    peak = int(subprocess.run(arguments, capture_output=True, text=True, check=True).stdout)
+    assert peak < source_bytes * 2 / 3, f"{peak:,} of {source_bytes:,} bytes"
+    found = table.scan().to_arrow()
+    assert found.num_rows == 450_000
+    assert len(found.filter(pc.equal(found["v"], 1))) == len(found.filter(pc.equal(found["v"], 5))) == 150_000
+    texts = found.filter(pc.is_valid(found["s"]))
+    assert texts.num_rows == 300_000
+    assert pc.all(pc.equal(texts["s"].cast(pa.int64()), texts["id"])).as_py()
+
+
+def make_small_budget(table: Table) -> Table:
+    return table.with_engine(evolve(table.engine, memory=MemoryBudget(1 << 20)))
+
+
+def test_a_large_source_without_equal_columns_is_refused(tmp_path: Path) -> None:
+    table = make_small_budget(make(tmp_path))
     batches = (pa.table({"id": pa.array(range(n * 10_000, (n + 1) * 10_000))}) for n in range(100))
-    with pytest.raises(InvalidRequest, match="memory budget"):
-        table.merge(batches, "id").when_not_matched_insert({"id": "id"}).execute()
+    with pytest.raises(InvalidRequest, match=r"memory budget .* no equal columns"):
+        table.merge(batches, "target.id < source.id").when_matched_delete().execute()
     assert next(batches).num_rows == 10_000, "the rest was not read"
+
+
+def test_a_source_without_equal_columns_fills_the_whole_budget(tmp_path: Path) -> None:
+    table = make_small_budget(make(tmp_path))
+    table.write([row(1), row(2)])
+    source = pa.table({"id": pa.array([7] * 60_000)})  # 480 kB, and more with an index of its keys
+    done = table.merge([source], "target.id > source.id + 5").when_not_matched_by_source_delete().execute()
+    assert done.deleted == 2
+
+
+def test_many_rows_of_one_key_above_the_budget_are_refused(tmp_path: Path) -> None:
+    table = make_small_budget(make(tmp_path))
+    table.write([row(1)])
+    source = pa.table({"id": pa.array([7] * 50_000)})
+    with pytest.raises(InvalidRequest, match="Many rows of the source have the same key"):
+        table.merge(source, "id").when_not_matched_insert({"id": "id"}).execute()
+    assert table.scan().count() == 1
+
+
+def test_tables_of_a_large_source_have_the_same_columns(tmp_path: Path) -> None:
+    table = make_small_budget(make(tmp_path))
+    first = pa.table({"id": pa.array(range(20_000)), "v": pa.array([1] * 20_000, pa.int32())})
+    merge = "when_not_matched_insert"
+    for last, refused in (
+        ({"id": [5], "w": [1]}, "Column 'w' of the source begins after rows without it"),
+        ({"id": ["x"]}, "Column 'id' of the source has values that do not fit"),
+    ):
+        with pytest.raises(InvalidRequest, match=refused):
+            getattr(table.merge([first, pa.table(last)], "id"), merge)({"id": "id"}).execute()
+    done = getattr(table.merge([first, pa.table({"id": [20_000]})], "id"), merge)({"id": "id", "v": "v"}).execute()
+    assert done.inserted == 20_001
+    assert table.scan(where="v IS NULL").to_arrow()["id"].to_pylist() == [20_000]
+
+
+def test_an_error_names_the_rows_of_a_spilled_source(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.write([row(i) for i in range(9)])
+    source = [row(i % 5) for i in range(6)]
+    with spill_sources(True), pytest.raises(InvalidRequest, match=r"Rows 1 and 6 of the source .* id = 0"):
+        table.merge(source, "id").when_matched_delete().execute()
+
+
+def test_a_spilled_source_is_dropped(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    dropped: list[str] = []
+    temp = table.engine.temp
+
+    class Temp:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(temp, name)
+
+        def drop(self, handle: str) -> None:
+            dropped.append(handle)
+            temp.drop(handle)
+
+    watched = table.with_engine(evolve(table.engine, temp=Temp()))
+    with spill_sources(True):
+        watched.merge([row(1), row(2)], "id").when_not_matched_insert_all().execute()
+        watched.merge(lambda: [row(1), row(3)], "id").when_not_matched_insert_all().execute()
+        with pytest.raises(InvalidRequest):
+            watched.merge([row(1), row(1)], "id").when_matched_delete().execute()
+    assert len(set(dropped)) == 6  # a piece for each row
+    assert not any(Path(handle).exists() for handle in dropped)
+    assert [r["id"] for r in read(table)] == [1, 2, 3]
 
 
 def test_null_and_float_keys(tmp_path: Path) -> None:

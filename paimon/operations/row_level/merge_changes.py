@@ -1,0 +1,224 @@
+"""Find the rows that a MERGE changes in a split, and compute what is written for them.
+
+Invariant: the functions keep no state, so a task of any executor can call them for its splits and its share of the
+source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.assignment.merge_clauses import Merge, MergeAction, MergeClause
+from paimon.domain.assignment.merge_columnar import Integers, Mask
+from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.row.kinds import RowKind
+from paimon.domain.scan.splits import DataSplit
+from paimon.operations.data_files.read_data_file import Bucket, read_data_file
+from paimon.operations.row_level.keyed_rows import check_nulls, repeat_kind
+from paimon.operations.row_level.matches import FileMatch
+from paimon.operations.row_level.merge_match import Matching, RowChanges
+from paimon.operations.row_level.merge_target import read_file_vectors, read_live_rows
+from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
+from paimon.operations.table_context import TableContext
+
+_INSERT_ROWS = 1 << 17
+
+
+def compute_insert_rows(
+    context: TableContext, matching: Matching, matched: Mask
+) -> Iterator[tuple[pa.Table, pa.Int8Array | None]]:
+    """Compute the rows to insert for the rows of the source without a match.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    matching : Matching
+        The merge and its source.
+    matched : bool array
+        For each row of the source whether it matches a row of the target.
+
+    Yields
+    ------
+    tuple of (pyarrow.Table, int8 array or None)
+        The columns that a clause sets, and the row kinds for a primary-key table.
+    """
+    for clause, numbers in matching.find_inserts(matched):
+        for start in range(0, len(numbers), _INSERT_ROWS):
+            rows = matching.compute_inserts(clause, numbers[start : start + _INSERT_ROWS])
+            yield rows, repeat_kind(RowKind.INSERT, rows.num_rows) if context.schema.primary_keys else None
+
+
+def compute_keyed_rows(
+    context: TableContext, matching: Matching, batch: pa.RecordBatch, changes: RowChanges
+) -> Iterator[tuple[MergeClause, pa.Table, pa.Int8Array]]:
+    """Compute what is written for the changed rows of a primary-key table.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    matching : Matching
+        The merge and its source.
+    batch : pyarrow.RecordBatch
+        Rows of the target.
+    changes : RowChanges
+        Those of them that change.
+
+    Yields
+    ------
+    tuple of (MergeClause, pyarrow.Table, int8 array)
+        The clause, the rows to write, and their row kinds.
+    """
+    for clause, rows, sources in group_by_clause(matching.merge, changes):
+        before = batch.take(pa.array(rows))
+        if clause.action is MergeAction.UPDATE:
+            after = matching.compute_rows(clause, context.schema.fields, before, sources)
+            check_nulls(context.table, before, after, clause.assignments)
+            yield clause, after, repeat_kind(RowKind.UPDATE_AFTER, len(rows))
+        else:
+            yield clause, pa.Table.from_batches([before]), repeat_kind(RowKind.DELETE, len(rows))
+
+
+def group_by_clause(merge: Merge, changes: RowChanges) -> Iterator[tuple[MergeClause, Integers, Integers | None]]:
+    """Yield each clause that applies to a row, with its rows and their rows of the source."""
+    for number, clause in enumerate(merge.changing):
+        chosen = changes.clauses == number
+        if chosen.any():
+            sources = changes.source_rows[chosen] if number < len(merge.matched) else None
+            yield clause, changes.rows[chosen], sources
+
+
+@frozen(eq=False)
+class FileChanges:
+    """The changed rows of one file, by their positions in it."""
+
+    match: FileMatch
+    changes: RowChanges
+
+    @classmethod
+    def of(cls, file: DataFileMeta, before: DeletionVector, changes: RowChanges) -> FileChanges:
+        """Return the changes of a file.
+
+        Parameters
+        ----------
+        file : DataFileMeta
+            The file.
+        before : DeletionVector
+            The rows that are deleted before the change.
+        changes : RowChanges
+            The changed rows, by their positions.
+
+        Returns
+        -------
+        FileChanges
+            The changes, and the rows to remove.
+        """
+        return cls(FileMatch(file, before, before.with_deleted(changes.rows)), changes)
+
+
+def read_merged_rows(
+    context: TableContext, matching: Matching, split: DataSplit, file: FileChanges, whole_files: bool
+) -> Iterator[pa.Table]:
+    """Read a changed file of an append table, and compute the rows to write.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    matching : Matching
+        The merge and its source.
+    split : DataSplit
+        The split of the file.
+    file : FileChanges
+        The file, and its changed rows.
+    whole_files : bool
+        Return the unchanged rows of the file, too.
+
+    Yields
+    ------
+    pyarrow.Table
+        New versions of rows, in the order of the file.
+    """
+    clauses, fields = matching.merge.changing, context.schema.fields
+    updates = any(clauses[int(n)].action is MergeAction.UPDATE for n in np.unique(file.changes.clauses))
+    if not updates and (file.match.removes_all_rows or not whole_files):
+        return
+    start = 0
+    for batch in read_data_file(Bucket.of(context, split), file.match.file, fields):
+        changes = file.changes.between(start, start + batch.num_rows)
+        unchanged = ~file.match.after.mask(start, batch.num_rows) & whole_files
+        start += batch.num_rows
+        rows = _replace_rows(context, matching, batch, changes, unchanged)
+        if rows.num_rows:
+            yield rows
+
+
+def _replace_rows(
+    context: TableContext, matching: Matching, batch: pa.RecordBatch, changes: RowChanges, unchanged: Mask
+) -> pa.Table:
+    """Return the unchanged rows of a batch together with the new versions of others, in the order of the batch."""
+    changed, parts = [np.empty(0, np.int64)], []
+    for clause, rows, sources in group_by_clause(matching.merge, changes):
+        if clause.action is MergeAction.UPDATE:
+            before = batch.take(pa.array(rows))
+            parts.append(matching.compute_rows(clause, context.schema.fields, before, sources))
+            changed.append(rows)
+    numbers = np.concatenate(changed)
+    new = pa.concat_tables(parts) if parts else pa.Table.from_batches([], batch.schema)
+    if len(parts) > 1:
+        order = np.argsort(numbers)
+        numbers, new = numbers[order], new.take(pa.array(order))
+    if not unchanged.any():
+        return new
+    remaining = unchanged.copy()
+    remaining[numbers] = True
+    return pa.Table.from_batches([filter_rows(replace_rows(batch, numbers, new), remaining)])
+
+
+@frozen(eq=False)
+class SplitChanges:
+    """The files of a split with changed rows, and the rows of the source that match a row of the split."""
+
+    files: tuple[FileChanges, ...]
+    matched: Integers
+
+
+def find_changes_in_split(context: TableContext, matching: Matching, split: DataSplit) -> SplitChanges:
+    """Find the rows of one split of an append table that a MERGE changes.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    matching : Matching
+        The merge and its source.
+    split : DataSplit
+        The split to search.
+
+    Returns
+    -------
+    SplitChanges
+        Only files with changed rows.
+    """
+    bucket = Bucket.of(context, split)
+    found = [
+        _find_in_file(context, matching, bucket, file, before) for file, before in read_file_vectors(context, split)
+    ]
+    matched = np.unique(np.concatenate([np.empty(0, np.int64), *(f.changes.matched for f in found)]))
+    return SplitChanges(tuple(f for f in found if len(f.changes.rows)), matched)
+
+
+def _find_in_file(
+    context: TableContext, matching: Matching, bucket: Bucket, file: DataFileMeta, before: DeletionVector
+) -> FileChanges:
+    parts = [
+        matching.find_changes(live.rows).at(live.positions)
+        for live in read_live_rows(context, matching.merge, bucket, file, before)
+    ]
+    return FileChanges.of(file, before, RowChanges.of_parts(parts))

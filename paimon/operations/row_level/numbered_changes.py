@@ -1,0 +1,233 @@
+"""Delete or update the rows of an append table that a query engine found, by their numbers.
+
+Invariant: the result is that of `append_rows` for the same rows. The changes stream; memory holds those of one file,
+and the positions of deleted rows. A commit of another user that changed rows after the snapshot refuses the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from attrs import define, field, frozen
+
+from paimon.domain.assignment.evaluate_columnar import fit_values
+from paimon.domain.columns.buffers import combine_column
+from paimon.domain.columns.convert import convert_array
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
+from paimon.domain.types.data_types import DataField
+from paimon.operations.commit.abort import abort_on_refusal
+from paimon.operations.commit.request import CommitRequest
+from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files, read_bucket_vectors
+from paimon.operations.data_files.deletion_vectors import read_vector
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.row_level.append_rows import (
+    ChangeRows,
+    build_removal_message,
+    open_append_writer,
+    read_new_rows,
+)
+from paimon.operations.row_level.change import RowChange
+from paimon.operations.row_level.matches import BucketMatches, FileMatch
+from paimon.operations.row_level.numbered_rows import NumberedFile, NumberedRows
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.commit_written import commit_written
+from paimon.operations.write.writer import TableWriter
+
+
+def check_numbered_change(context: TableContext, columns: Sequence[str] | None) -> tuple[DataField, ...]:
+    """Check that rows can be changed before a query looks for them.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and an append table.
+    columns : sequence of str, optional
+        The columns to set; None to delete rows.
+
+    Returns
+    -------
+    tuple of DataField
+        The columns to set.
+
+    Raises
+    ------
+    InvalidRequest, Unsupported
+        The table does not accept the change, or a column cannot be set.
+    """
+    if columns is not None:
+        return check_updatable(context.table, columns)
+    check_deletable(context.table)
+    return ()
+
+
+def change_numbered_rows(
+    rows: NumberedRows,
+    changes: pa.RecordBatchReader,
+    columns: Sequence[DataField],
+    commit_user: str,
+    properties: Mapping[str, str] | None = None,
+) -> RowChange:
+    """Delete or update rows in one commit.
+
+    Parameters
+    ----------
+    rows : NumberedRows
+        The rows among which the query looked.
+    changes : pyarrow.RecordBatchReader
+        The numbers of the rows to change, ascending and all different. The other columns are the new values.
+    columns : sequence of DataField
+        The columns that get these values, in this order; without columns the rows are deleted.
+    commit_user : str
+        The user of the commit.
+    properties : mapping of str to str, optional
+        Stored in the snapshot.
+
+    Returns
+    -------
+    RowChange
+        The commit, and the number of changed rows.
+
+    Raises
+    ------
+    InvalidRequest
+        A value does not fit its column.
+    CommitConflict
+        Another user changed rows of the table; nothing was changed.
+    """
+    context, snapshot = rows.context, rows.snapshot
+    _check_types(changes.schema, columns)
+    writer = open_append_writer(context, commit_user)
+    job = _Job(context, writer, tuple(columns), _Stream(changes))
+    with undo_on_failure(job.undo):
+        for file in rows.files:
+            job.change_file(file)
+        if snapshot is not None:
+            held = read_bucket_vectors(context, snapshot)
+            job.remove_rows(held)
+        messages = [*job.messages, *writer.prepare_commit()]
+    request = CommitRequest(
+        messages,
+        commit_user,
+        properties=properties or {},
+        operation="UPDATE" if columns else "DELETE",
+        read_snapshot=0 if snapshot is None else snapshot.id,
+    )
+    with abort_on_refusal(context, messages, commit_user, snapshot):
+        return RowChange(commit_written(context, request), sum(found.count for found in job.found.values()))
+
+
+def _check_types(schema: pa.Schema, columns: Sequence[DataField]) -> None:
+    """Refuse types of new values that do not fit, also if no row changes.
+
+    Raises
+    ------
+    InvalidRequest
+        A type is of another kind than its column.
+    """
+    for column, given in zip(columns, schema.types[1:], strict=True):
+        fit_values(pa.nulls(0, given), column)
+
+
+@frozen(eq=False)
+class _Job:
+    """A change that is being written."""
+
+    context: TableContext
+    writer: TableWriter
+    columns: tuple[DataField, ...]
+    changes: _Stream
+    found: dict[tuple[bytes, int], BucketMatches] = field(factory=dict)
+    messages: list[CommitMessage] = field(factory=list)
+
+    def undo(self) -> None:
+        """Delete what was written before an error."""
+        self.writer.abort()
+        delete_index_files(self.context, [e for m in self.messages for e in m.data.new_index_files])
+
+    def change_file(self, file: NumberedFile) -> None:
+        """Write the new versions of the rows of one file, and record the old ones."""
+        changes = self.changes.take_before(file.end)
+        if not changes.num_rows:
+            return
+        positions = changes.column(0).to_numpy() - file.first
+        before = DeletionVector() if file.deleted is None else read_vector(self.context.engine, file.deleted)
+        match = FileMatch(file.file, before, before.with_deleted(positions))
+        change = self._plan_change(changes) if self.columns else None
+        for rows in read_new_rows(self.context, file.split, match, change):
+            self.writer.write(rows)
+        key = file.split.partition, file.split.bucket
+        earlier = self.found.setdefault(key, BucketMatches(file.split, ()))
+        self.found[key] = BucketMatches(file.split, (*earlier.files, match))
+
+    def remove_rows(self, held: Mapping[tuple[bytes, int], BucketVectors]) -> None:
+        """Make the messages that remove the old rows."""
+        for key, matches in self.found.items():
+            vectors = held.get(key, BucketVectors(*key))
+            self.messages.append(build_removal_message(self.context, matches.split, matches.files, vectors))
+
+    def _plan_change(self, changes: pa.Table) -> ChangeRows:
+        """Return a function that replaces values of the changed rows, which it gets in the order of their numbers."""
+        values = {
+            column.name: convert_array(fit_values(combine_column(given), column), column.type, column.name)
+            for column, given in zip(self.columns, changes.columns[1:], strict=True)
+        }
+        position = 0
+
+        def change(rows: pa.RecordBatch) -> pa.Table:
+            """Return the next rows with their new values."""
+            nonlocal position
+            part = slice(position, position + rows.num_rows)
+            position += rows.num_rows
+            columns = [
+                values[name][part] if name in values else old
+                for name, old in zip(rows.schema.names, rows.columns, strict=True)
+            ]
+            return pa.Table.from_arrays(columns, schema=rows.schema)
+
+        return change
+
+
+@define(eq=False)
+class _Stream:
+    """A state machine: the changes that no file has taken yet, in ascending order of their numbers."""
+
+    reader: pa.RecordBatchReader
+    rest: pa.RecordBatch | None = None
+    last: int = -1
+
+    def take_before(self, end: int) -> pa.Table:
+        """Return the changes of rows whose number is below `end`.
+
+        Raises
+        ------
+        InvalidRequest
+            The query engine did not return the rows in the order of their numbers.
+        """
+        parts: list[pa.RecordBatch] = []
+        while self._load():
+            assert self.rest is not None
+            count = int(np.searchsorted(self.rest.column(0).to_numpy(), end))
+            parts.append(self.rest.slice(0, count))
+            self.rest = self.rest.slice(count)
+            if self.rest.num_rows:
+                break
+        return pa.Table.from_batches(parts, self.reader.schema)
+
+    def _load(self) -> bool:
+        """Read the next batch if all rows of the one before it are taken; return whether there is a row."""
+        while self.rest is None or not self.rest.num_rows:
+            try:
+                self.rest = self.reader.read_next_batch()
+            except StopIteration:
+                return False
+            numbers = self.rest.column(0).to_numpy()
+            if len(numbers):
+                if int(numbers[0]) <= self.last or (np.diff(numbers) <= 0).any():
+                    raise InvalidRequest("The query engine returned changed rows in the wrong order.", subject="engine")
+                self.last = int(numbers[-1])
+        return True
