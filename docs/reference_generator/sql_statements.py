@@ -30,12 +30,15 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
         ("CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [DEFAULT value] [COMMENT 'text'], …, "
          "PRIMARY KEY (columns) NOT ENFORCED) [COMMENT 'text'] [PARTITIONED BY (columns)] [WITH ('key' = 'value', …)]",
          "Spark's clauses are accepted, too: `TBLPROPERTIES`, `OPTIONS`, `USING paimon`, and columns with a type in "
-         "`PARTITIONED BY`. A single key column may say `PRIMARY KEY NOT ENFORCED`."),
+         "`PARTITIONED BY`. A single key column may say `PRIMARY KEY NOT ENFORCED`. Types are those of Flink; "
+         "`STRUCT<a: INT>` and `TIMESTAMP_NTZ` are accepted. The option `comment` is the comment of the table."),
         ("CREATE TABLE name [clauses] AS query", "A statement that fails leaves no table."),
         ("CREATE TABLE name LIKE name [WITH (…)]", "Copies columns, keys, options and the comment."),
         ("ALTER TABLE [IF EXISTS] name clause",
          "`ADD`, `RENAME`, `DROP`, `MODIFY`, `ALTER COLUMN`, `SET`, `RESET`, `COMMENT`, as in `Table.alter`."),
-        ("ALTER TABLE name RENAME TO name · ALTER TABLE name DROP PARTITION (column = value, …), …", ""),
+        ("ALTER TABLE name RENAME TO name · COMMENT ON TABLE name IS 'text'", "`IS NULL` removes the comment."),
+        ("ALTER TABLE name DROP [IF EXISTS] PARTITION (column = value, …), …",
+         "Some of the partition columns suffice. Without `IF EXISTS`, each partition must exist."),
         ("DROP TABLE [IF EXISTS] name · TRUNCATE TABLE name [PARTITION (…)]", ""),
         ("DESCRIBE [EXTENDED] name · DESC · SHOW COLUMNS FROM name", ""),
         ("SHOW TABLES [IN database] [LIKE 'pattern'] · SHOW CREATE TABLE name", ""),
@@ -44,12 +47,14 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
          "A query with a name, for this session."),
     ],
     "Rows": [
-        ("INSERT INTO name [PARTITION (…)] [(columns)] query", "Each column is cast to the type of the table."),
-        ("INSERT OVERWRITE name [PARTITION (…)] [(columns)] query",
+        ("INSERT INTO name [PARTITION (…)] [(columns) | BY NAME] query",
+         "Each column is cast to the type of the table. `BY NAME` takes the columns from the names in the query."),
+        ("INSERT OVERWRITE name [PARTITION (…)] [(columns) | BY NAME] query",
          "Replaces the partition of the clause, else the partitions of the rows, else the table."),
         ("UPDATE name [AS alias] SET column = expression, … [WHERE condition]",
-         "As `Table.update`; a value may be a subquery of one row and one column."),
-        ("DELETE FROM name [AS alias] [WHERE condition]", "As `Table.delete`."),
+         "As `Table.update`; values and the condition may contain subqueries, also over columns of the changed row."),
+        ("DELETE FROM name [AS alias] [WHERE condition]",
+         "As `Table.delete`; the condition may contain subqueries, also over columns of the deleted row."),
         ("MERGE INTO name [AS alias] USING source [AS alias] ON condition WHEN …",
          "As `Table.merge`. The source is a table, a data frame or a query in parentheses. Clauses, each with "
          "`[AND condition]`: `WHEN MATCHED THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE`, "
@@ -59,7 +64,7 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
          "The scans with their columns, conditions and limits, and the plan of the engine."),
     ],
     "Queries": [
-        ("SELECT … · VALUES … · WITH … · FROM …", "DuckDB's dialect and functions."),
+        ("SELECT … · VALUES … · WITH … · FROM …", "DuckDB's dialect and functions. Bytes are `X'00FF'`."),
         ("name VERSION AS OF n · name VERSION AS OF 'tag' · FOR VERSION AS OF",
          "A snapshot or a tag. An alias follows after it."),
         ("name TIMESTAMP AS OF 'time' · name FOR SYSTEM_TIME AS OF TIMESTAMP 'time'",

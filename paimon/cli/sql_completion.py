@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from paimon.domain.errors import PaimonError
 from paimon.domain.options.known_options import OPTIONS
-from paimon.procedures.registry import PROCEDURES
+from paimon.procedures.registry import HELP, PROCEDURES, REPAIR
 from paimon.sql.parse import list_statement_words
-from paimon.sql.session import Session
+from paimon.sql.session import OPTION_PREFIX, Session
 from paimon.sql.statements import TableName
 from paimon.system_table import SYSTEM_TABLES
 
@@ -20,27 +20,35 @@ _CLAUSES = (
     *("AND", "AS", "ASC", "BETWEEN", "BUCKET", "BY", "CASE", "CAST", "COMMENT", "COUNT", "DESC", "DISTINCT", "ELSE"),
     *("END", "ENFORCED", "EXISTS", "FROM", "GROUP", "HAVING", "IF", "IN", "INTO", "IS", "JOIN", "KEY", "LEFT", "LIKE"),
     *("LIMIT", "NOT", "NULL", "ON", "OR", "ORDER", "OVERWRITE", "PARTITION", "PARTITIONED", "PRIMARY", "SET", "SUM"),
+    *("ADD COLUMN", "ALTER COLUMN", "DROP COLUMN", "MODIFY", "RENAME COLUMN", "RENAME TO", "WHEN MATCHED THEN"),
+    *("WHEN NOT MATCHED BY SOURCE THEN", "WHEN NOT MATCHED THEN INSERT"),
     *("TABLE", "THEN", "TIMESTAMP AS OF", "UNION", "USING", "VALUES", "VERSION AS OF", "WHEN", "WHERE", "WITH"),
 )
-_TABLES = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|OVERWRITE|DESCRIBE|DESC)\s+([\w.$`]+)", re.IGNORECASE)
-_AFTER_TABLE_WORD = re.compile(
-    r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|OVERWRITE|DESCRIBE|DESC|COLUMNS IN)\s+[\w.$`]*\Z", re.I
+_TABLE_WORDS = (
+    r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE(?:\s+IF\s+EXISTS)?|OVERWRITE|DESCRIBE|DESC|USING|PARTITIONS|COLUMNS\s+IN)\s+"
 )
+_TABLES = re.compile(_TABLE_WORDS + r"(?P<name>[\w.$`]+)(?:\s+(?:AS\s+)?(?P<alias>\w+))?", re.IGNORECASE)
+_AFTER_TABLE_WORD = re.compile(_TABLE_WORDS + r"[\w.$`]*\Z", re.IGNORECASE)
+_AFTER_DATABASE_WORD = re.compile(r"\b(?:USE|DATABASE|SCHEMA|TABLES\s+(?:IN|FROM))\s+\w*\Z", re.IGNORECASE)
 _IN_TEXT = re.compile(r"'[^']*\Z")
+_OPTION = re.compile(r"\b(?:WITH|OPTIONS|TBLPROPERTIES|SET|RESET)\s*\((?:[^()']|'[^']*')*'[^']*\Z", re.IGNORECASE)
+_SETTING = re.compile(r"\b(?:SET|RESET)\s+'[^']*\Z", re.IGNORECASE)
 _PROCEDURE = re.compile(r"\bCALL\s+(?:sys\.)?\w*\Z", re.IGNORECASE)
+_ARGUMENT = re.compile(r"\bCALL\s+sys\.(?P<name>\w+)\s*\((?:[^()']|'[^']*')*\Z", re.IGNORECASE)
+_TABLE_ARGUMENT = re.compile(r"\bCALL\s+sys\.\w+\s*\((?:[^()']*\btable\s*=>)?\s*'[^']*\Z", re.IGNORECASE)
 WORD = re.compile(r"[\w.$-]*\Z")
 """The word before the cursor."""
 
 
-def complete(session: Session, before: str) -> list[str]:
+def complete(session: Session, before: str, after: str = "") -> list[str]:
     """Return the words that continue a text.
 
     Parameters
     ----------
     session : Session
         Whose names are completed.
-    before : str
-        The text before the cursor.
+    before, after : str
+        The text before and after the cursor.
 
     Returns
     -------
@@ -49,15 +57,40 @@ def complete(session: Session, before: str) -> list[str]:
     """
     match = WORD.search(before)
     begun = match.group().lower() if match else ""
-    if begun and before.count("'") % 2 and _IN_TEXT.search(before):
-        candidates: Iterable[str] = OPTIONS
-    elif _PROCEDURE.search(before):
-        candidates = [f"sys.{name}" for name in (*PROCEDURES, "help", "repair")]
-    elif _AFTER_TABLE_WORD.search(before):
-        candidates = _list_tables(session, begun)
-    else:
-        candidates = [*list_statement_words(), *_CLAUSES, *_list_columns(session, before)]
-    return sorted({word for word in candidates if word.lower().startswith(begun)}, key=str.lower)
+    found = _list_candidates(session, before, after, begun)
+    return sorted({word for word in found if word.lower().startswith(begun)}, key=str.lower)
+
+
+def _list_candidates(session: Session, before: str, after: str, begun: str) -> Iterable[str]:
+    if before.count("'") % 2 and _IN_TEXT.search(before):
+        return _list_texts(session, before, begun)
+    if _PROCEDURE.search(before):
+        return [f"sys.{name}" for name in (*PROCEDURES, HELP, REPAIR)]
+    call = _ARGUMENT.search(before)
+    if call:
+        procedure = PROCEDURES.get(call["name"].lower())
+        return [f"{name} => " for name in ("table", *(p.name for p in procedure.parameters))] if procedure else []
+    if _AFTER_DATABASE_WORD.search(before):
+        return _list_databases(session)
+    if _AFTER_TABLE_WORD.search(before):
+        return _list_tables(session, begun)
+    return [*list_statement_words(), *_CLAUSES, *_list_columns(session, before + after, begun)]
+
+
+def _list_texts(session: Session, before: str, begun: str) -> Iterable[str]:
+    """Return what can be in the quotes that are open: the key of an option, or the table of a procedure."""
+    if _SETTING.search(before):
+        return [f"{OPTION_PREFIX}{option}" for option in OPTIONS]
+    if _OPTION.search(before):
+        return OPTIONS
+    return _list_tables(session, begun) if _TABLE_ARGUMENT.search(before) else []
+
+
+def _list_databases(session: Session) -> list[str]:
+    try:
+        return session.catalog().databases()
+    except PaimonError:
+        return []
 
 
 def _list_tables(session: Session, begun: str) -> list[str]:
@@ -74,11 +107,18 @@ def _list_tables(session: Session, begun: str) -> list[str]:
     return names
 
 
-def _list_columns(session: Session, before: str) -> list[str]:
+def _list_columns(session: Session, text: str, begun: str) -> list[str]:
+    """Return the columns of the tables of a text; those of one table after its name or alias and a dot."""
+    qualifier, dot, _ = begun.rpartition(".")
     found: list[str] = []
-    for name in _TABLES.findall(before):
+    for match in _TABLES.finditer(text):
+        parts = tuple(match["name"].replace("`", "").split("."))
+        names = [name.lower() for name in (match["alias"], parts[-1]) if name]
+        if dot and qualifier not in names:
+            continue
         try:
-            found += session.open(TableName(tuple(name.replace("`", "").split(".")))).arrow_schema.names
+            columns = session.open(TableName(parts)).arrow_schema.names
         except PaimonError:  # the table does not exist, or not yet
             continue
+        found += [f"{qualifier}.{column}" for column in columns] if dot else columns
     return found

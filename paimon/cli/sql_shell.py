@@ -170,7 +170,7 @@ class _Completer(Completer):
         before = document.text_before_cursor
         match = WORD.search(before)
         start = -len(match.group()) if match else 0
-        for word in complete(self.session, before):
+        for word in complete(self.session, before, document.text_after_cursor):
             yield Completion(word, start_position=start)
 
 

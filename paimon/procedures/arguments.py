@@ -32,12 +32,15 @@ class Parameter:
         What it means.
     required : bool
         Whether it has no default.
+    other_name : str, optional
+        The name of the parameter in Spark, where it is not that in Flink.
     """
 
     name: str
     type: str
     help: str
     required: bool = False
+    other_name: str | None = None
 
     def convert(self, procedure: str, value: object) -> Any:
         """Return the value of an argument in the type of the parameter.
@@ -109,7 +112,9 @@ def bind_arguments(
         message = f"Procedure {procedure!r} has {len(parameters)} parameters, and the call has {len(positional)}."
         raise InvalidRequest(message, subject=procedure, hint=f"the parameters are {', '.join(by_name)}")
     given = {parameter.name: value for parameter, value in zip(parameters, positional, strict=False)}
-    for name, value in named.items():
+    other_names = {parameter.other_name: parameter.name for parameter in parameters}
+    for given_name, value in named.items():
+        name = other_names.get(given_name, given_name)
         if name not in by_name:
             hint = did_you_mean(name, by_name)
             raise InvalidRequest(f"Procedure {procedure!r} has no parameter {name!r}.", subject=name, hint=hint)

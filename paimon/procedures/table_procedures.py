@@ -145,8 +145,18 @@ def _expire_tags(table: ProcedureTable, arguments: Arguments) -> pa.Table:
 
 def _expire_partitions(table: ProcedureTable, arguments: Arguments) -> pa.Table:
     age, most = arguments.get("expiration_time"), arguments.get("max_expires")
-    gone = table.maintain.expire_partitions(age, max_partitions=most)
+    options = {key: arguments[name] for name, key in _PARTITION_TIMES.items() if name in arguments}
+    changed = table.with_options(options) if options else table
+    gone = changed.maintain.expire_partitions(age, max_partitions=most)
     return _names("partition", ("/".join(f"{key}={value}" for key, value in spec.items()) for spec in gone))
+
+
+_PARTITION_TIMES = {
+    "timestamp_formatter": "partition.timestamp-formatter",
+    "timestamp_pattern": "partition.timestamp-pattern",
+    "expire_strategy": "partition.expiration-strategy",
+}
+"""The options that parameters of `expire_partitions` set for one call."""
 
 
 def _drop_partition(table: ProcedureTable, arguments: Arguments) -> pa.Table:
@@ -296,7 +306,7 @@ def to_predicate(partitions: Sequence[Mapping[str, str]]) -> Predicate:
 _OLDER = Parameter("older_than", TIME, "a timestamp, or an age such as '7 d'")
 _TAG = Parameter("tag", TEXT, "the name of the tag", required=True)
 _RETAINED = Parameter("time_retained", TEXT, "the time to live of the tag, such as '30 d'")
-_SNAPSHOT = Parameter("snapshot_id", INTEGER, "the id of a snapshot; by default the latest")
+_SNAPSHOT = Parameter("snapshot_id", INTEGER, "the id of a snapshot; by default the latest", other_name="snapshot")
 _BRANCH = Parameter("branch", TEXT, "the name of the branch", required=True)
 _PARTITIONS = "partitions such as 'dt=2026-01-01,hour=1;dt=2026-01-02'"
 _LIMITS = (
@@ -341,6 +351,9 @@ TABLE_PROCEDURES: Sequence[Procedure] = (
         (
             Parameter("expiration_time", TEXT, "the age, such as '7 d'; by default the table's option"),
             Parameter("max_expires", INTEGER, "the largest number of partitions to drop"),
+            Parameter("timestamp_formatter", TEXT, "the format of times in partitions, such as 'yyyy-MM-dd'"),
+            Parameter("timestamp_pattern", TEXT, "how partition columns make a time, such as '$dt $hour:00:00'"),
+            Parameter("expire_strategy", TEXT, "'values-time' or 'update-time'"),
         ),
         _expire_partitions,
     ),

@@ -16,7 +16,7 @@ from sqlglot import exp
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_array
 from paimon.ports.queries import QuerySource
-from paimon.sql.parse_query import DIALECT
+from paimon.sql.query_tree import DIALECT, QueryTree
 
 if TYPE_CHECKING:
     from paimon.table import Table
@@ -44,13 +44,14 @@ class CountedQuery:
     note: str
 
 
-def plan_from_metadata(tree: exp.Expression, tables: Mapping[str, Table]) -> CountedQuery | None:
+def plan_from_metadata(tree: QueryTree, tables: Mapping[str, Table]) -> CountedQuery | None:
     """Plan a query that needs only partition values and numbers of rows; None for any other query."""
     nodes = list(tree.find_all(exp.Table))
-    if len(nodes) != 1 or nodes[0].name not in tables or not isinstance(tree, exp.Select):
+    root = tree.root
+    if len(nodes) != 1 or nodes[0].name not in tables or not isinstance(root, exp.Select):
         return None
     table = tables[nodes[0].name]
-    if not _needs_partitions_only(tree, table.partition_keys, table.schema.names):
+    if not _needs_partitions_only(root, table.partition_keys, table.schema.names):
         return None
     scan = table.scan()
     plan = scan.plan()
@@ -63,7 +64,7 @@ def plan_from_metadata(tree: exp.Expression, tables: Mapping[str, Table]) -> Cou
     arrays = [to_array([value[i] for value in values], f.type) for i, f in enumerate(fields)]
     rows = pa.table([*arrays, pa.array(counts, pa.int64())], names=[*(f.name for f in fields), _ROWS])
     rows = rows.filter(pc.greater(rows[_ROWS], 0))
-    sql = _count_rows(tree.copy()).sql(dialect=DIALECT)
+    sql = _count_rows(root.copy()).sql(dialect=DIALECT)
     note = f"metadata of {table.name}: {len(plan.splits)} splits, no data file is read"
     return CountedQuery(sql, {nodes[0].name: QuerySource(rows.schema, rows.to_reader, rows)}, note)
 

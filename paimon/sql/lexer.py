@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.sql_tokens import Token, TokenReader
@@ -129,12 +129,15 @@ class StatementReader(TokenReader):
     ----------
     first_line : int
         The number of the first line of the statement in its script.
+    known_tokens : tuple of SqlToken, optional
+        The tokens of the text, if they are known.
     """
 
     first_line: int = 1
+    known_tokens: tuple[SqlToken, ...] | None = field(default=None, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        self.tokens = tokenize(self.text, self.first_line)
+        self.tokens = self.known_tokens or tokenize(self.text, self.first_line)
 
     def error(self, reason: str, hint: str | None = None) -> InvalidRequest:
         """Build the error that shows where in the script reading stopped."""
@@ -258,15 +261,24 @@ def split_statements(script: str) -> list[StatementReader]:
     list of StatementReader
         One for each statement, in order.
     """
-    ends = [t.start for t in tokenize(script) if t.kind == "symbol" and t.text == ";"]
     text = blank_comments(script)
-    readers, start = [], 0
-    for end in (*ends, len(text)):
-        part = text[start:end]
-        first = start + len(part) - len(part.lstrip())
-        if part.strip():
-            indent = " " * (first - text.rfind("\n", 0, first) - 1)  # errors show the column in the script
-            statement = indent + text[first:end].rstrip()
-            readers.append(StatementReader(statement, first_line=1 + text.count("\n", 0, first)))
-        start = end + 1
+    readers: list[StatementReader] = []
+    tokens: list[SqlToken] = []
+    for token in tokenize(script):
+        if token.kind != "end" and not (token.kind == "symbol" and token.text == ";"):
+            tokens.append(token)
+        elif tokens:
+            readers.append(_make_reader(text, tokens, token.start))
+            tokens = []
     return readers
+
+
+def _make_reader(text: str, tokens: list[SqlToken], end: int) -> StatementReader:
+    """Return the reader of the statement that has these tokens of a script."""
+    first = tokens[0].start
+    indent = first - text.rfind("\n", 0, first) - 1  # errors show the column in the script
+    statement = " " * indent + text[first:end].rstrip()
+    shift = indent - first
+    moved = tokens if not shift else [SqlToken(t.kind, t.text, t.start + shift, t.end + shift) for t in tokens]
+    last = SqlToken("end", "", len(statement), len(statement))
+    return StatementReader(statement, first_line=1 + text.count("\n", 0, first), known_tokens=(*moved, last))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
-from paimon.domain.errors import Unsupported, did_you_mean
+from paimon.domain.errors import PaimonError, Unsupported, did_you_mean
 from paimon.sql.lexer import StatementReader, split_statements
 from paimon.sql.parse_catalogs import CATALOG_READERS, parse_call
 from paimon.sql.parse_merge import MERGE_READERS
@@ -19,6 +19,8 @@ from paimon.sql.parse_tables import TABLE_READERS
 from paimon.sql.statements import Explain, Statement
 
 Read = Callable[[StatementReader], Statement]
+_FEW_WORDS = 2
+"""A statement whose first word has so few continuations is a mistake; other words may name a statement elsewhere."""
 
 
 @frozen(eq=False)
@@ -77,13 +79,13 @@ def parse_statement(reader: StatementReader) -> Statement:
     Unsupported
         There is no such statement.
     """
+    if reader.current.text.upper() in QUERY_WORDS:  # no reader begins with one of them
+        return parse_query(reader)
     for words, read in _READERS.items():
         if reader.read_if_next(*words):
             statement = read(reader)
             reader.expect_end()
             return statement
-    if reader.current.text.upper() in QUERY_WORDS:
-        return parse_query(reader)
     return _refuse(reader)
 
 
@@ -94,14 +96,27 @@ def _refuse(reader: StatementReader) -> Statement:
     words = [t.text.upper() for t in reader.tokens[reader.position : reader.position + 2] if t.kind == "word"]
     known = {words[0] for words in _READERS} | set(QUERY_WORDS)
     if words[0] in known:
-        longer = sorted({" ".join(w) for w in _READERS if w[0] == words[0]})
-        hint = f"statements with {words[0]}: {', '.join(longer)}"
-        raise Unsupported(f"statement {' '.join(words)}", hint=hint)
+        raise _refuse_second_word(reader, words)
     if words[0] in _OTHER_STATEMENTS:
-        raise Unsupported(f"statement {' '.join(words)}", hint=_list_statements())
+        raise Unsupported(f"statement {words[0]}", hint=_list_statements())
     near = did_you_mean(words[0], known) or ""
     hint = near if near.startswith("did") else _list_statements()
     raise reader.error(f"expected a statement, not {first.text!r}", hint=hint)
+
+
+def _refuse_second_word(reader: StatementReader, words: list[str]) -> PaimonError:
+    """Return the error for a statement whose first word is known."""
+    longer = sorted({" ".join(w) for w in _READERS if w[0] == words[0]})
+    seconds = sorted({w[1] for w in _READERS if w[0] == words[0] and len(w) > 1})
+    near = (did_you_mean(words[1], seconds) if len(words) > 1 else None) or ""
+    hint = f"statements with {words[0]}: {', '.join(longer)}"
+    if near.startswith("did"):
+        hint = near.replace("'", f"'{words[0]} ", 1)
+    if len(words) == 1 or len(seconds) <= _FEW_WORDS:
+        reader.advance()
+        wanted = " or ".join(filter(None, (", ".join(seconds[:-1]), seconds[-1])))
+        return reader.error(f"expected {wanted} after {words[0]}, not {reader.describe_next()}", hint=hint)
+    return Unsupported(f"statement {' '.join(words)}", hint=hint)
 
 
 def _list_statements() -> str:
@@ -125,7 +140,7 @@ _READERS: Mapping[tuple[str, ...], Read] = {
 """Readers by the first words of a statement; longer beginnings come before shorter ones."""
 _OTHER_STATEMENTS = frozenset(
     (
-        *("ANALYZE", "ATTACH", "BEGIN", "CACHE", "CLEAR", "COMMENT", "COMMIT", "COPY", "DECLARE", "DETACH", "EXECUTE"),
+        *("ANALYZE", "ATTACH", "BEGIN", "CACHE", "CLEAR", "COMMIT", "COPY", "DECLARE", "DETACH", "EXECUTE"),
         *("EXPORT", "GRANT", "IMPORT", "INSTALL", "LIST", "LOAD", "MSCK", "OPTIMIZE", "PIVOT", "PRAGMA"),
         *("PREPARE", "REFRESH", "REPAIR", "REPLACE", "REVOKE", "ROLLBACK", "START", "SUMMARIZE", "UNCACHE", "UNPIVOT"),
         *("UPSERT", "VACUUM", "COMPACT", "STOP", "ADD", "REMOVE", "EXECUTE", "TABLE"),

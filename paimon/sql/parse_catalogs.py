@@ -159,6 +159,8 @@ def _read_argument(reader: StatementReader) -> object:
     token = reader.current
     if token.kind == "word" and token.text.upper() in _CONSTANTS:
         return _CONSTANTS[reader.advance().text.upper()]
+    if token.kind == "quoted" and reader.text.startswith('"', token.start):
+        return reader.advance().text  # Spark writes texts in double quotes, too
     if reader.read_if_next("TIMESTAMP") or token.kind == "literal":
         return reader.literal()
     if token.kind == "number":

@@ -5,6 +5,8 @@ Invariant: the tree names each table by an entry of `Query.tables`, and position
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
@@ -16,10 +18,11 @@ from sqlglot.errors import ParseError, SqlglotError
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.types.sql_tokens import Token
 from paimon.domain.types.type_text import quote_identifier
-from paimon.sql.lexer import SqlToken, StatementReader, syntax_error, tokenize
+from paimon.sql.lexer import SqlToken, StatementReader, syntax_error
+from paimon.sql.query_errors import explain_refusal
+from paimon.sql.query_tree import DIALECT
 from paimon.sql.statements import Options, Query, TableName
 
-DIALECT = "duckdb"
 QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")
 """The words that begin a query."""
 _FIRST_WORDS = frozenset(word for word in QUERY_WORDS if word.isalpha())
@@ -33,8 +36,10 @@ _TRAVEL: Mapping[tuple[str, ...], str] = {
     ("FOR", "TIMESTAMP", "AS", "OF"): "scan.timestamp",
     ("FOR", "SYSTEM_TIME", "AS", "OF"): "scan.timestamp",
 }
+_TRAVEL_WORDS = frozenset(words[0] for words in _TRAVEL)
 _RESERVED = ("SELECT", "FROM", "JOIN", "WHERE", "ON", "AND", "OR", "BY", "AS", "WITH", "DISTINCT", "ALL", "UNION")
 """Words that are not the name of a table before a hint."""
+_HEXADECIMAL = re.compile("[0-9a-fA-F]*")
 _TYPES = {"BYTES": "BLOB", "TIMESTAMP_LTZ": "TIMESTAMPTZ", "TIMESTAMP_NTZ": "TIMESTAMP"}
 """Types of Flink and Spark by their names in DuckDB, where the parser does not know them."""
 
@@ -76,10 +81,11 @@ def parse_query(reader: StatementReader) -> Query:
     Unsupported
         The query contains a clause that is not supported.
     """
-    start = reader.current.start
+    tokens = [
+        token for token in reader.tokens[reader.position :] if isinstance(token, SqlToken) and token.kind != "end"
+    ]
     body = reader.rest()
-    blanks = "".join(c if c == "\n" else " " for c in reader.text[:start])
-    normal = _NormalText(blanks + body, reader.first_line)
+    normal = _NormalText(reader.text.rstrip(), reader.first_line, tokens)
     try:
         return _to_query(normal.parse(), body, normal.options)
     except RecursionError as error:
@@ -104,10 +110,11 @@ def _to_query(tree: exp.Expression, body: str, marked: Mapping[str, tuple[tuple[
 
 @define
 class _NormalText:
-    """The text that sqlglot parses, with the positions of its tokens in the statement."""
+    """The text that sqlglot parses, with the positions of its tokens in the statement. Other tokens become blanks."""
 
     text: str
     first_line: int
+    tokens: list[SqlToken]
     options: dict[str, tuple[tuple[str, ...], Options]] = field(factory=dict)
     """By mark: the parts of the table's name, and the options of its hint and its time travel."""
     _starts: list[tuple[int, int]] = field(factory=list)
@@ -133,7 +140,7 @@ class _NormalText:
         """Replace hints, time travel and quoted names, and copy all else."""
         parts: list[str] = []
         length = position = 0
-        for token, text in self._replace_clauses(list(tokenize(self.text, self.first_line)[:-1])):
+        for token, text in self._replace_clauses(self.tokens):
             gap = "".join(c if c == "\n" else " " for c in self.text[position : token.start])
             self._starts.append((length + len(gap), token.start))
             parts += [gap, text]
@@ -147,8 +154,9 @@ class _NormalText:
         while position < len(tokens):
             clause = self._read_clause(tokens, position)
             if clause is None:
-                found.append((tokens[position], self._to_text(tokens[position])))
-                position += 1
+                written = self._read_bytes(tokens, position) or (tokens[position], self._to_text(tokens[position]))
+                found.append(written)
+                position += 2 if written[0].end > tokens[position].end else 1
                 continue
             options, position = clause
             found = self._mark_table(found, options, tokens[min(position, len(tokens)) - 1])
@@ -159,11 +167,33 @@ class _NormalText:
             return quote_identifier(token.text)
         return self.text[token.start : token.end]
 
+    def _read_bytes(self, tokens: list[SqlToken], position: int) -> tuple[SqlToken, str] | None:
+        """Return a literal such as ``X'00FF'`` as a call that DuckDB and Spark have; None for another token.
+
+        Raises
+        ------
+        InvalidRequest
+            The text is not hexadecimal.
+        """
+        first, *following = tokens[position : position + 2]
+        if first.kind != "word" or first.text.upper() != "X":
+            return None
+        if not following or following[0].kind != "literal" or following[0].start != first.end:
+            return None
+        digits = following[0].text
+        if len(digits) % 2 or not _HEXADECIMAL.fullmatch(digits):
+            reason = f"{digits!r} is not a text of bytes"
+            hint = "write two hexadecimal digits for each byte, such as X'00FF'"
+            raise syntax_error(self.text, following[0].start, reason, hint, self.first_line)
+        return evolve(first, end=following[0].end), f"unhex('{digits}')"
+
     def _read_clause(self, tokens: list[SqlToken], position: int) -> tuple[Options, int] | None:
         """Read a hint or a time travel; return its options and the position after it."""
         token = tokens[position]
         if token.kind == "hint":
             return self._parse_hint(token), position + 1
+        if token.kind != "word" or token.text.upper() not in _TRAVEL_WORDS:
+            return None
         for words, key in _TRAVEL.items():
             ahead = tokens[position : position + len(words)]
             if tuple(t.text.upper() for t in ahead if t.kind == "word") == words:
@@ -215,25 +245,18 @@ class _NormalText:
         if found.get("line") and found.get("col"):
             lines = sql.split("\n")
             offset = sum(len(line) + 1 for line in lines[: found["line"] - 1]) + found["col"] - len(shown)
-        starts = [pair for pair in self._starts if pair[0] <= max(offset, 0)]
-        position = starts[-1][1] if starts else 0
-        return syntax_error(
-            self.text, position, _explain(str(found.get("description") or ""), shown), first_line=self.first_line
-        )
+        if not self.tokens:
+            return syntax_error(self.text, 0, "the query is not complete", first_line=self.first_line)
+        place = max(bisect_right(self._starts, max(offset, 0), key=lambda pair: pair[0]) - 1, 0)
+        at = self._starts[place][1] if self._starts else 0
+        number = max(bisect_right(self.tokens, at, key=lambda token: token.start) - 1, 0)
+        is_last = offset + len(shown) >= len(sql.rstrip())
+        why = explain_refusal(str(found.get("description") or ""), self.tokens, number, is_last)
+        return syntax_error(self.text, why.position, why.reason, why.hint, self.first_line)
 
 
 def _can_be_name(token: SqlToken) -> bool:
     return token.kind == "quoted" or (token.kind == "word" and token.text.upper() not in _RESERVED)
-
-
-def _explain(description: str, shown: str) -> str:
-    """Return what a parser's message says, without names of its classes."""
-    if description.startswith(("Expecting ", "Expected ")):
-        wanted = description.split(" ", 1)[1].partition(" but got")[0].rstrip(".")
-        return f"expected {wanted}, not {shown!r}" if shown else f"expected {wanted}"
-    if description.startswith("Required keyword"):
-        return f"expected an expression after {shown!r}" if shown else "the query is not complete"
-    return f"unexpected {shown!r}" if shown else "the query is not complete"
 
 
 def read_options(reader: StatementReader) -> dict[str, str]:

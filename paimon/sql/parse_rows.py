@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from paimon.domain.errors import Unsupported
 from paimon.sql.lexer import StatementReader
 from paimon.sql.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse_tables import read_partition, read_table_name
@@ -17,8 +16,8 @@ def _insert(overwrite: bool) -> Callable[[StatementReader], Statement]:
 
         Raises
         ------
-        InvalidRequest, Unsupported
-            The statement has no query, or BY NAME.
+        InvalidRequest
+            The statement has no query.
         """
         reader.read_if_next("TABLE")
         name = read_table_name(reader)
@@ -26,13 +25,12 @@ def _insert(overwrite: bool) -> Callable[[StatementReader], Statement]:
         partition: PartitionValues | None = None
         if reader.read_if_next("PARTITION"):
             partition, _ = read_partition(reader)
-        if reader.read_if_next("BY", "NAME"):
-            raise Unsupported("INSERT … BY NAME", hint="write the columns after the name of the table")
-        if reader.current.text == "(" and not _begins_query(reader):
+        by_name = reader.read_if_next("BY", "NAME")
+        if not by_name and reader.current.text == "(" and not _begins_query(reader):
             columns = reader.names_in_parentheses()
         if reader.current.text.upper() not in QUERY_WORDS:
             raise reader.error(f"expected VALUES or a query, not {reader.describe_next()}")
-        return Insert(name, parse_query(reader), columns, overwrite, partition)
+        return Insert(name, parse_query(reader), columns, overwrite, partition, by_name)
 
     return read
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from attrs import define, evolve, field
 
 from paimon.domain.errors import Unsupported
-from paimon.domain.schema.parse_changes import parse_schema_changes
+from paimon.domain.schema.changes import SetComment
+from paimon.domain.schema.parse_changes import COMMENT_OPTION, read_schema_changes
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import read_field
 from paimon.sql.lexer import StatementReader
@@ -127,6 +128,7 @@ def _read_clause(reader: StatementReader, made: _Declaration) -> None:
         made.comment = reader.literal()
     elif any(reader.read_if_next(word) for word in ("WITH", "TBLPROPERTIES", "OPTIONS")):
         made.options |= read_options(reader)
+        made.comment = made.options.pop(COMMENT_OPTION, made.comment)
     elif reader.read_if_next("USING"):
         provider = reader.name()
         if provider.lower() != "paimon":
@@ -165,12 +167,13 @@ def _alter_table(reader: StatementReader) -> Statement:
     name = read_table_name(reader)
     if reader.read_if_next("RENAME", "TO"):
         return RenameTable(name, reader.object_name(), missing_ok)
-    for words in (("DROP", "IF", "EXISTS", "PARTITION"), ("DROP", "PARTITION")):
-        if reader.read_if_next(*words):
-            return DropPartitions(name, _read_partitions(reader))
+    if reader.read_if_next("DROP", "IF", "EXISTS", "PARTITION"):
+        return DropPartitions(name, _read_partitions(reader))
+    if reader.read_if_next("DROP", "PARTITION"):
+        return DropPartitions(name, _read_partitions(reader), missing_ok=False)
     if reader.read_if_next("ADD", "PARTITION") or reader.read_if_next("ADD", "IF", "NOT", "EXISTS", "PARTITION"):
         raise Unsupported("ALTER TABLE … ADD PARTITION", hint="a partition begins to exist with its first row")
-    return AlterTable(name, parse_schema_changes(reader.rest()), missing_ok)
+    return AlterTable(name, read_schema_changes(reader), missing_ok)
 
 
 def _read_partitions(reader: StatementReader) -> tuple[PartitionValues, ...]:
@@ -244,6 +247,15 @@ def _truncate(reader: StatementReader) -> Statement:
     return Truncate(name)
 
 
+def _comment_on(reader: StatementReader) -> Statement:
+    if not reader.read_if_next("TABLE"):
+        hint = "COMMENT ON TABLE, or ALTER TABLE … ALTER COLUMN … COMMENT"
+        raise Unsupported(f"statement COMMENT ON {reader.current.text.upper()}", hint=hint)
+    name = read_table_name(reader)
+    reader.expect("IS")
+    return AlterTable(name, (SetComment(None if reader.read_if_next("NULL") else reader.literal()),))
+
+
 def _refuse(what: str, hint: str) -> Callable[[StatementReader], Statement]:
     def read(reader: StatementReader) -> Statement:
         """Refuse the statement.
@@ -265,5 +277,6 @@ TABLE_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] 
     ("ALTER", "TABLE"): _alter_table,
     ("DROP", "TABLE"): _drop_table,
     ("TRUNCATE", "TABLE"): _truncate,
+    ("COMMENT", "ON"): _comment_on,
 }
 """Readers by the first words of a statement; longer beginnings come before shorter ones."""

@@ -19,15 +19,17 @@ from paimon.domain.extras import MissingExtra
 from paimon.domain.markup import format_count
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.engine_files import find_engine_files, open_engine_files
 from paimon.operations.read.time_travel import PinnedTable
+from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbered_rows
 from paimon.operations.write.source import to_arrow_tables
 from paimon.ports.queries import QuerySource, SourceFiles
 from paimon.scan import Scan
 from paimon.sql.count_from_metadata import plan_from_metadata
-from paimon.sql.parse_query import DIALECT
 from paimon.sql.pushdown_columns import find_columns
 from paimon.sql.pushdown_predicates import PushableTable, find_limit, find_predicates
+from paimon.sql.query_tree import QueryTree
 from paimon.sql.session import Session
 from paimon.sql.statements import Query, TableName
 from paimon.system_table import SystemScan, SystemTable
@@ -51,15 +53,15 @@ class PlannedQuery:
         The text for the engine.
     sources : mapping of str to QuerySource
         What it reads.
-    notes : tuple of str
-        What is read of each table, for EXPLAIN.
+    describe : tuple of callable
+        Each returns what is read of a table, for EXPLAIN.
     names : tuple of str
         All columns of its tables, for errors.
     """
 
     sql: str
     sources: Mapping[str, QuerySource]
-    notes: tuple[str, ...]
+    describe: tuple[Callable[[], str], ...]
     names: tuple[str, ...] = ()
 
 
@@ -72,10 +74,26 @@ class _Relation:
     fields: tuple[DataField, ...] = ()
     """The columns that a scan can filter by; empty where it takes no conditions."""
     table: Table | None = None
-    scan: Callable[[Sequence[str], Predicate | None, int | None], Scan | SystemScan] | None = None
+    scan: Callable[[Sequence[str], Predicate | None, int | None], Scan | SystemScan | NumberedRows] | None = None
     frame: pa.Table | None = None
     adopted: QuerySource | None = None
     origin: Table | SystemTable | None = None
+
+
+@frozen(eq=False)
+class NumberedTable:
+    """A frame that means an append table whose rows are read with their numbers.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    number_name : str
+        The name of the column with the number.
+    """
+
+    table: Table
+    number_name: str
 
 
 @frozen(eq=False)
@@ -127,16 +145,19 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
     InvalidRequest
         A table function or an option is not valid.
     """
-    tree, names = expand_views(session, query, frames)
+    tree, names = query.indexed, query.tables
+    if session.views:
+        root, names = expand_views(session, query, frames)
+        tree = QueryTree(root)
     resolver = _Resolver(session, frames)
     relations = {own: resolver.resolve(name) for own, name in names.items()}
     counted = plan_from_metadata(tree, {own: r.table for own, r in relations.items() if r.table is not None})
     if counted is not None:
-        return PlannedQuery(counted.sql, counted.sources, (counted.note,))
+        return PlannedQuery(counted.sql, counted.sources, (lambda: counted.note,))
     return _push_down(session, tree, relations)
 
 
-def _push_down(session: Session, tree: exp.Expression, relations: Mapping[str, _Relation]) -> PlannedQuery:
+def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relation]) -> PlannedQuery:
     columns = find_columns(tree, {own: relation.columns for own, relation in relations.items()})
     pushable = {
         own: PushableTable(own, {f.name.lower(): f for f in relation.fields})
@@ -146,43 +167,53 @@ def _push_down(session: Session, tree: exp.Expression, relations: Mapping[str, _
     predicates = find_predicates(tree, pushable, partial(_evaluate, session))
     limit = find_limit(tree)
     sources: dict[str, QuerySource] = {}
-    notes: list[str] = []
+    describe: list[Callable[[], str]] = []
     reads_files = query_engine(session).reads_files
     for own, relation in relations.items():
         sources[own], note = _open_source(
             relation, columns.get(own, relation.columns), predicates.get(own), limit, reads_files
         )
-        notes.append(note)
+        describe.append(note)
     names = tuple(column for relation in relations.values() for column in relation.columns)
-    return PlannedQuery(tree.sql(dialect=DIALECT), sources, tuple(notes), names)
+    return PlannedQuery(tree.sql, sources, tuple(describe), names)
 
 
 def _open_source(
     relation: _Relation, columns: Sequence[str], predicate: Predicate | None, limit: int | None, reads_files: bool
-) -> tuple[QuerySource, str]:
+) -> tuple[QuerySource, Callable[[], str]]:
+    """Return the source of a relation, and a function that describes what is read."""
     if relation.frame is not None:
         rows = relation.frame.select(list(columns))
-        note = f"frame {relation.label}: {rows.num_rows} rows"
-        return QuerySource(rows.schema, rows.to_reader, rows), note
+        return QuerySource(rows.schema, rows.to_reader, rows), lambda: f"frame {relation.label}: {rows.num_rows} rows"
     if relation.adopted is not None:
-        return relation.adopted, f"frame {relation.label}\n  columns: {', '.join(columns)}"
+        return relation.adopted, lambda: f"frame {relation.label}\n  columns: {', '.join(columns)}"
     assert relation.scan is not None and relation.origin is not None
     scan = relation.scan(columns, predicate, limit)
-    system = f"system table {relation.label}\n  columns: {', '.join(columns)}"
+    if isinstance(scan, NumberedRows):
+        numbered = scan
+        return (
+            QuerySource(scan.arrow_schema, scan.to_batches, scan),
+            lambda: f"table {relation.label}\n{numbered.explain()}",
+        )
     if not isinstance(scan, Scan):
-        return QuerySource(scan.arrow_schema, scan.to_batches), system
-    note, context, read = scan.explain(), scan.context, scan.read_plan
+        system = f"system table {relation.label}\n  columns: {', '.join(columns)}"
+        return QuerySource(scan.arrow_schema, scan.to_batches), lambda: system
+    context, read = scan.context, scan.read_plan
+    shared_files = 0
     share: Callable[[], SourceFiles] | None = None
     if reads_files:
         selected = find_engine_files(context, scan.plan().splits, read)
         if selected.files:
             share = partial(open_engine_files, context, selected, read)
-            count = format_count(scan.plan().file_count, "file")
-            note += f"\n  the query engine itself reads {len(selected.files)} of {count}"
-    if limit is not None:
-        note += f"\n  limit:   {limit}"
+            shared_files = len(selected.files)
     origin = ScanOrigin(relation.origin, scan, tuple(columns), predicate, limit)
-    return QuerySource(scan.arrow_schema, scan.to_batches, origin, share), note
+    source = QuerySource(scan.arrow_schema, scan.to_batches, origin, share)
+    return source, partial(_describe_scan, scan, limit, shared_files)
+
+
+def _describe_scan(scan: Scan, limit: int | None, shared_files: int) -> str:
+    shared = f"\n  the query engine itself reads {shared_files} of {format_count(scan.plan().file_count, 'file')}"
+    return f"{scan.explain()}{shared if shared_files else ''}{'' if limit is None else f'{chr(10)}  limit:   {limit}'}"
 
 
 def _evaluate(session: Session, expressions: Sequence[str]) -> list[Any]:
@@ -269,8 +300,7 @@ class _Resolver:
             return self._resolve_system_table(name, opened)
         first = opened.scan()
         fields = first.fields
-        key = (opened.location, opened.definition.branch, tuple(sorted(opened.options.items())))
-        pin = self.pinned.setdefault(key, first.pinned)
+        pin = self.pinned.setdefault(_to_key(opened), first.pinned)
         plain = not any(option.startswith("incremental") for option in opened.options)
         _check_names(name.text, first.arrow_schema.names)
 
@@ -284,7 +314,21 @@ class _Resolver:
         fields = scan.fields if isinstance(scan, Scan) and opened.system_name != "binlog" else ()
         return _Relation(name.text, tuple(scan.arrow_schema.names), fields, None, opened.scan, origin=opened)
 
+    def _resolve_numbered(self, frame: NumberedTable) -> _Relation:
+        table = frame.table
+        pin = PinnedTable(table.definition, latest_snapshot(table.context))
+        # Rows are changed in the newest snapshot, also where options select another one for reads.
+        if not any(option.startswith("scan.") for option in table.options):
+            pin = self.pinned.setdefault(_to_key(table), pin)
+        fields = table.table_schema.fields
+        names = [column.name for column in fields]
+        _check_names(table.name, names)
+        scan = partial(_number_rows, frame, pin)
+        return _Relation(table.name, (*names, frame.number_name), fields, scan=scan, origin=table)
+
     def _resolve_frame(self, name: str) -> _Relation:
+        if isinstance(self.frames[name], NumberedTable):
+            return self._resolve_numbered(self.frames[name])
         adopted = query_engine(self.session).adopt(self.frames[name])
         if adopted is not None:
             _check_names(name, adopted.schema.names)
@@ -311,6 +355,18 @@ def _scan_pinned(
     table: Table, pinned: PinnedTable, columns: Sequence[str], where: Predicate | None, limit: int | None
 ) -> Scan:
     return Scan(table.context, columns=columns, where=where, limit=limit, pinned=pinned)
+
+
+def _number_rows(
+    frame: NumberedTable, pinned: PinnedTable, columns: Sequence[str], where: Predicate | None, limit: int | None
+) -> NumberedRows:
+    wanted = [column for column in columns if column != frame.number_name]
+    return plan_numbered_rows(frame.table.context, pinned.snapshot, wanted, where, frame.number_name)
+
+
+def _to_key(table: Table) -> object:
+    """Return what scans of one state of a table have in common."""
+    return table.location, table.definition.branch, tuple(sorted(table.options.items()))
 
 
 def _check_names(label: str, names: Sequence[str]) -> None:

@@ -9,17 +9,19 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from paimon.sql.query_tree import QueryTree
+
 _NAMES = ("Columns", "Pivot", "PositionalColumn")
 _READS_ALL = tuple(getattr(exp, name) for name in _NAMES if hasattr(exp, name))
 """Nodes that may read columns without naming them; older parsers refuse `#1`, for which they have no node."""
 
 
-def find_columns(tree: exp.Expression, columns: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def find_columns(tree: QueryTree, columns: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """Return the columns that each table must give, in the order of the table.
 
     Parameters
     ----------
-    tree : sqlglot.exp.Expression
+    tree : QueryTree
         The query, in which each table has a name of its own.
     columns : mapping of str to sequence of str
         All columns of each table.
@@ -30,7 +32,7 @@ def find_columns(tree: exp.Expression, columns: Mapping[str, Sequence[str]]) -> 
         A table of which only rows are counted gives one column.
     """
     used = {node.name.lower() for node in tree.find_all(exp.Identifier, exp.Var)}
-    everything = any(True for _ in tree.find_all(*_READS_ALL)) or any(
+    everything = tree.has(*_READS_ALL) or any(
         str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join)
     )
     starred = _find_starred_tables(tree)
@@ -48,7 +50,7 @@ def find_columns(tree: exp.Expression, columns: Mapping[str, Sequence[str]]) -> 
     return found
 
 
-def _find_starred_tables(tree: exp.Expression) -> set[str | None]:
+def _find_starred_tables(tree: QueryTree) -> set[str | None]:
     """Return the tables whose columns a star lists; None means all of them."""
     found: set[str | None] = set()
     for star in tree.find_all(exp.Star):
@@ -62,7 +64,7 @@ def _find_starred_tables(tree: exp.Expression) -> set[str | None]:
             continue
         alias = parent.table.lower() if isinstance(parent, exp.Column) else None
         # A qualified star may name a table of an outer query, so its alias is looked up in the whole tree.
-        inside = tree.find_all(exp.Table) if alias else tables_of(scope)
+        inside = tree.find_all(exp.Table) if alias else tree.tables_of(scope)
         found |= {table.name for table in inside if alias in (None, table.alias.lower())}
     return found
 
@@ -71,8 +73,3 @@ def _is_existence_test(scope: exp.Select) -> bool:
     """Return whether a SELECT is that of EXISTS, whose columns do not matter."""
     others = ("distinct", "group", "having", "qualify", "order")
     return isinstance(scope.parent, exp.Exists) and not any(scope.args.get(name) for name in others)
-
-
-def tables_of(scope: exp.Select) -> list[exp.Table]:
-    """Return the tables of one SELECT, without those of its subqueries."""
-    return [table for table in scope.find_all(exp.Table) if table.find_ancestor(exp.Select) is scope]

@@ -27,7 +27,7 @@ from paimon.domain.types.data_types import (
     TimestampType,
     VarCharType,
 )
-from paimon.sql.pushdown_columns import tables_of
+from paimon.sql.query_tree import QueryTree
 
 Evaluate = Callable[[Sequence[str]], Sequence[Any]]
 """Computes constant expressions, given as SQL."""
@@ -46,6 +46,7 @@ _CONSTANT = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Date, exp.Null),
 )
 """Nodes of expressions that are computed before; none of them depends on the time."""
+_NOT_OF_ONE_ROW = (exp.Query, exp.AggFunc, exp.Window, exp.Lambda)
 _KNOWN_PARTS = frozenset(("this", "expression", "expressions", "low", "high", "negate", "table"))
 """The converted attributes of nodes. A node with any other attribute is left to the engine."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
@@ -69,14 +70,12 @@ class PushableTable:
     fields: Mapping[str, DataField]
 
 
-def find_predicates(
-    tree: exp.Expression, tables: Mapping[str, PushableTable], evaluate: Evaluate
-) -> dict[str, Predicate]:
+def find_predicates(tree: QueryTree, tables: Mapping[str, PushableTable], evaluate: Evaluate) -> dict[str, Predicate]:
     """Return a condition for each table that has one.
 
     Parameters
     ----------
-    tree : sqlglot.exp.Expression
+    tree : QueryTree
         The query, in which each table has a name of its own.
     tables : mapping of str to PushableTable
         The tables whose scans take conditions.
@@ -90,8 +89,11 @@ def find_predicates(
     """
     found: dict[str, list[Predicate]] = {}
     for scope in tree.find_all(exp.Select):
-        for node, allowed in _iterate_conditions(scope):
-            owner = _find_owner(node, scope, tables)
+        here = {table.alias.lower(): tables.get(table.name) for table in tree.tables_of(scope)}
+        if not any(here.values()):
+            continue
+        for node, allowed in _iterate_conditions(tree, scope):
+            owner = _find_owner(node, here, tables)
             if owner is None or owner.name not in allowed:
                 continue
             predicate = _Converter(owner.fields, evaluate).convert(node)
@@ -100,12 +102,12 @@ def find_predicates(
     return {name: parts[0] if len(parts) == 1 else And(tuple(parts)) for name, parts in found.items()}
 
 
-def _iterate_conditions(scope: exp.Select) -> Iterator[tuple[exp.Expression, frozenset[str]]]:
+def _iterate_conditions(tree: QueryTree, scope: exp.Select) -> Iterator[tuple[exp.Expression, frozenset[str]]]:
     """Yield the conjuncts of WHERE and ON, each with the tables whose rows it may remove before the joins."""
     joins = scope.args.get("joins") or []
     if any(not _is_plain(join) for join in joins):
         return
-    direct = {id(table): table for table in tables_of(scope) if isinstance(table.parent, exp.From | exp.Join)}
+    direct = {id(table): table for table in tree.tables_of(scope) if isinstance(table.parent, exp.From | exp.Join)}
     optional = {id(join.this) for join in joins if str(join.side or "").upper() == "LEFT"}
     required = frozenset(table.name for key, table in direct.items() if key not in optional)
     where = scope.args.get("where")
@@ -138,13 +140,16 @@ def _split(node: exp.Expression) -> Iterator[exp.Expression]:
             yield current
 
 
-def _find_owner(node: exp.Expression, scope: exp.Select, tables: Mapping[str, PushableTable]) -> PushableTable | None:
+def _find_owner(
+    node: exp.Expression, here: Mapping[str, PushableTable | None], tables: Mapping[str, PushableTable]
+) -> PushableTable | None:
     """Return the only table whose columns a condition reads."""
-    if node.find(exp.Query, exp.AggFunc, exp.Window, exp.Lambda):
-        return None
-    here = {table.alias.lower(): tables.get(table.name) for table in tables_of(scope)}
     owners: set[str] = set()
-    for column in node.find_all(exp.Column):
+    for column in node.walk():
+        if isinstance(column, _NOT_OF_ONE_ROW):
+            return None
+        if not isinstance(column, exp.Column):
+            continue
         if column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
             return None
         if column.table:
@@ -310,16 +315,19 @@ def _fit_date(value: Any) -> datetime.date | None:
     return None
 
 
-def find_limit(tree: exp.Expression) -> int | None:
+def find_limit(tree: QueryTree) -> int | None:
     """Return how many rows the scan of the only table of a query must give; None where more may be needed."""
-    if not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Table))) != 1 or not tables_of(tree):
+    root = tree.root
+    if not isinstance(root, exp.Select) or root.args.get("limit") is None:
+        return None
+    if len(list(tree.find_all(exp.Table))) != 1 or not tree.tables_of(root):
         return None
     others = ("joins", "where", "group", "having", "qualify", "windows", "distinct", "order", "laterals", "sample")
-    if any(tree.args.get(name) for name in others) or any(
-        tree.find(exp.AggFunc, exp.Window, exp.Anonymous, exp.Unnest, exp.Explode, exp.Subquery, exp.UDTF) for _ in (0,)
+    if any(root.args.get(name) for name in others) or tree.has(
+        exp.AggFunc, exp.Window, exp.Anonymous, exp.Unnest, exp.Explode, exp.Subquery, exp.UDTF
     ):
         return None
-    amounts = [tree.args.get(name) for name in ("limit", "offset")]
+    amounts = [root.args.get(name) for name in ("limit", "offset")]
     if not isinstance(amounts[0], exp.Limit):
         return None
     values = [amount.expression for amount in amounts if amount is not None]

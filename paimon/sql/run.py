@@ -12,18 +12,21 @@ from attrs import fields, frozen
 
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.ports.queries import QueryEngine
-from paimon.sql.keyed_changes import build_change_query
 from paimon.sql.parse import ParsedStatement, parse_script
 from paimon.sql.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
+from paimon.sql.query_changes import build_change_query
 from paimon.sql.result import SqlResult
 from paimon.sql.run_catalogs import CATALOG_RUNNERS
 from paimon.sql.run_rows import ROW_RUNNERS, find_changed_rows
 from paimon.sql.run_show import SHOW_RUNNERS
 from paimon.sql.run_tables import TABLE_RUNNERS
-from paimon.sql.session import DEFAULT_CATALOG, Connect, QueryWriter, Session, SqlCatalog
+from paimon.sql.session import DEFAULT_CATALOG, Connect, Session, SqlCatalog, Workers
 from paimon.sql.statement_run import StatementRun, report
 from paimon.sql.statements import CreateView, Delete, Explain, Query, Statement, TableName, Update
 from paimon.sql.subqueries import SubqueryError
+
+_MOST_KNOWN_SCRIPTS = 100
+_LONGEST_KNOWN_SCRIPT = 20_000
 
 
 @frozen(eq=False)
@@ -88,7 +91,7 @@ class SqlSession:
             A statement failed, and those after it do not run. In a script of several statements the message names its
             line.
         """
-        parsed = parse_script(text)
+        parsed = self._parse(text)
         for statement in parsed:
             try:
                 yield statement, run_statement(self.state, statement, frames or {})
@@ -97,12 +100,24 @@ class SqlSession:
                     error.add_note(f"The statement begins in line {statement.line} of the script.")
                 raise
 
+    def _parse(self, text: str) -> list[ParsedStatement]:
+        """Return the statements of a script; programs run the same queries again and again."""
+        known = self.state.parsed
+        if text not in known:
+            parsed = parse_script(text)
+            if len(text) > _LONGEST_KNOWN_SCRIPT:
+                return parsed
+            if len(known) >= _MOST_KNOWN_SCRIPTS:
+                known.clear()
+            known[text] = parsed
+        return known[text]
+
 
 def open_session(
     catalog: SqlCatalog,
     connect: Connect | None,
     queries: QueryEngine | None = None,
-    write_query: QueryWriter | None = None,
+    workers: Workers | None = None,
 ) -> SqlSession:
     """Return a new session whose current catalog is `paimon`, and whose current database is `default`.
 
@@ -112,7 +127,7 @@ def open_session(
         The warehouse.
     connect : callable or None
         Opens a warehouse for CREATE CATALOG.
-    queries, write_query : QueryEngine, callable, optional
+    queries, workers : QueryEngine, Workers, optional
         As in `Session`.
 
     Returns
@@ -120,7 +135,7 @@ def open_session(
     SqlSession
         The session.
     """
-    return SqlSession(Session({DEFAULT_CATALOG: catalog}, connect, queries=queries, write_query=write_query))
+    return SqlSession(Session({DEFAULT_CATALOG: catalog}, connect, queries=queries, workers=workers))
 
 
 def run_statement(session: Session, parsed: ParsedStatement, frames: Frames) -> SqlResult:
@@ -199,7 +214,11 @@ def _explain(run: StatementRun, statement: Explain) -> SqlResult:
 def _explain_query(run: StatementRun, query: Query) -> list[str]:
     planned = plan_query(run.session, query, run.frames)
     plan = query_engine(run.session).explain(planned.sql, planned.sources)
-    return [*"\n".join(planned.notes).splitlines(), f"query: {planned.sql}", *plan.splitlines()]
+    return [
+        *"\n".join(describe() for describe in planned.describe).splitlines(),
+        f"query: {planned.sql}",
+        *plan.splitlines(),
+    ]
 
 
 def _explain_change(run: StatementRun, statement: Update | Delete) -> list[str]:
@@ -208,9 +227,8 @@ def _explain_change(run: StatementRun, statement: Update | Delete) -> list[str]:
     try:
         where = find_changed_rows(run, table, statement)
     except SubqueryError:
-        if not table.primary_keys:
-            raise
-        return _explain_query(run, build_change_query(run, table, statement))
+        query, reading = build_change_query(run, table, statement)
+        return _explain_query(reading, query)
     return table.scan(where=where).explain().splitlines()
 
 

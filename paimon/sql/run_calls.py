@@ -53,4 +53,6 @@ def run_call(session: Session, statement: Call) -> pa.Table:
     procedure = find_procedure(statement.procedure)
     name, named = split_table_argument(procedure, statement.positional, statement.named)
     table = session.open_table(TableName(tuple(name.split("."))))
+    if session.workers is not None:
+        table = session.workers.distribute(table)
     return call_procedure(table, procedure.name, (), named)

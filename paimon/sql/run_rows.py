@@ -17,9 +17,9 @@ from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType
 from paimon.domain.types.type_text import quote_identifier, quote_text
 from paimon.sql.engine_types import to_engine_type
-from paimon.sql.keyed_changes import change_by_query
 from paimon.sql.plan_query import PlannedQuery, describe_query, plan_query, query_engine
 from paimon.sql.qualified_names import remove_table_name
+from paimon.sql.query_changes import change_by_query, merge_query
 from paimon.sql.result import SqlResult
 from paimon.sql.statement_run import StatementRun
 from paimon.sql.statements import Delete, Insert, Merge, Update
@@ -57,8 +57,9 @@ def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
     rows = _CastRows.plan(run, table, statement)
     # Without a static partition, the partitions of the rows are replaced, or the table as its options say.
     replaced = (statement.partition or None) if statement.overwrite else None
-    if run.session.write_query is not None:
-        done = run.session.write_query(
+    workers = run.session.workers
+    if workers is not None:
+        done = workers.write_query(
             table, rows.sql, rows.planned.sources, overwrite=statement.overwrite, partition=replaced
         )
     else:
@@ -98,8 +99,9 @@ class _CastRows:
             The query has another number of columns, or a column does not exist.
         """
         planned, engine = plan_query(run.session, statement.query, run.frames), query_engine(run.session)
-        given = _select_columns(table, statement)
-        found = describe_query(run.session, planned).types
+        described = describe_query(run.session, planned)
+        given = _select_columns(table, tuple(described.names) if statement.by_name else statement.columns, statement)
+        found = described.types
         if len(found) != len(given):
             message = f"INSERT INTO {table.name} needs {len(given)} columns, and the query has {len(found)}."
             names = ", ".join(column.name for column in given)
@@ -141,19 +143,19 @@ def _cast(name: str, found: pa.DataType, wanted: DataType) -> str:
     return f"CAST({name} AS {to_engine_type(wanted)})"
 
 
-def _select_columns(table: Table, statement: Insert) -> list[DataField]:
-    """Return the columns of the table that the query gives, in its order."""
+def _select_columns(table: Table, names: Sequence[str], statement: Insert) -> list[DataField]:
+    """Return the columns of the table that the query gives, in its order; without names, all columns."""
     fields = {column.name: column for column in table.table_schema.fields}
     static = statement.partition or {}
     for name in static:
         if name not in table.partition_keys:
             hint = did_you_mean(name, table.partition_keys)
             raise InvalidRequest(f"{name!r} is not a partition column of {table.name!r}.", subject=name, hint=hint)
-    if not statement.columns:
+    if not names:
         return [column for column in fields.values() if column.name not in static]
     chosen: list[DataField] = []
     by_case = {name.lower(): name for name in fields}
-    for name in statement.columns:
+    for name in names:
         exact = name if name in fields else by_case.get(name.lower())
         if exact is None:
             raise InvalidRequest(
@@ -188,10 +190,9 @@ def _update(run: StatementRun, statement: Update) -> SqlResult:
         values = {column: read_assignment(run, text) for column, text in texts.items()}
         where = find_changed_rows(run, table, statement)
     except SubqueryError:
-        if not table.primary_keys:
-            raise
         return _change_by_query(run, table, statement)
-    done = table.update(values, where)
+    workers = run.session.workers
+    done = table.update(values, where) if workers is None else workers.update(table, values, where)
     return _report_rows(run, done.rows, done.snapshot_ids)
 
 
@@ -200,16 +201,15 @@ def _delete(run: StatementRun, statement: Delete) -> SqlResult:
     try:
         where = find_changed_rows(run, table, statement)
     except SubqueryError:
-        if not table.primary_keys:
-            raise
         return _change_by_query(run, table, statement)
-    done = table.delete(where)
+    workers = run.session.workers
+    done = table.delete(where) if workers is None else workers.delete(table, where)
     return _report_rows(run, done.rows, done.snapshot_ids)
 
 
 def _change_by_query(run: StatementRun, table: Table, statement: Update | Delete) -> SqlResult:
     done = change_by_query(run, table, statement)
-    return _report_rows(run, done.updated + done.deleted, done.snapshot_ids)
+    return _report_rows(run, done.rows, done.snapshot_ids)
 
 
 def find_changed_rows(run: StatementRun, table: Table, statement: Update | Delete) -> str | Predicate:
@@ -245,15 +245,9 @@ def _remove_name(table: Table, statement: Update | Delete, text: str) -> str:
 
 
 def _merge(run: StatementRun, statement: Merge) -> SqlResult:
-    table, engine = run.session.open_table(statement.name), query_engine(run.session)
-
-    def read_source() -> pa.RecordBatchReader:
-        """Run the query, which may read the table that is merged, on the newest snapshots."""
-        planned = plan_query(run.session, statement.query, run.frames)
-        return engine.run(planned.sql, planned.sources)
-
+    table = run.session.open_table(statement.name)
     aliases = {"source_alias": statement.source_alias, "target_alias": statement.target_alias}
-    merge = table.merge(read_source, statement.on, **aliases)
+    merge = table.merge((), statement.on, **aliases)
     for clause in statement.clauses:
         values = {column: read_assignment(run, text) for column, text in (clause.values or {}).items()}
         given = () if clause.values is None else (values,)
@@ -261,7 +255,7 @@ def _merge(run: StatementRun, statement: Merge) -> SqlResult:
         method = f"when_{clause.rows} {clause.action}".lower().replace(" ", "_")
         is_all = clause.values is None and clause.action != "DELETE"
         merge = getattr(merge, f"{method}_all" if is_all else method)(*given, condition=condition)
-    done = merge.execute()
+    done = merge_query(run, merge, statement.query)
     counts = {"inserted": [done.inserted], "updated": [done.updated], "deleted": [done.deleted]}
     return run.to_result({**counts, "snapshot": _first_or_none(done.snapshot_ids)}, _MERGE_REPORT)
 

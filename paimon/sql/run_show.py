@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paimon.domain.errors import NotFound, did_you_mean
+from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.types.type_text import format_type
 from paimon.procedures.registry import PROCEDURES, list_procedures
 from paimon.sql.format_table import format_create_table
@@ -56,6 +56,12 @@ def _show_settings(run: StatementRun, statement: Show) -> SqlResult:
 
 def _show_partitions(run: StatementRun, statement: Show) -> SqlResult:
     table = run.session.open_table(TableName(statement.parts))
+    if not table.partition_keys:
+        raise InvalidRequest(
+            f"Table {table.name!r} has no partitions.",
+            subject=table.name,
+            hint="CREATE TABLE … PARTITIONED BY makes partitions",
+        )
     wanted = {f"{key}={value}" for key, value in (statement.partition or {}).items()}
     unknown = [key for key in statement.partition or {} if key not in table.partition_keys]
     if unknown:

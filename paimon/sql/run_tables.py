@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, did_you_mean
+from paimon.domain.options.known_options import OPTIONS, canonical_key
+from paimon.domain.schema.changes import RemoveOption
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.sql.plan_query import describe_query, plan_query
@@ -25,6 +27,9 @@ from paimon.sql.statements import (
     TableName,
     Truncate,
 )
+
+if TYPE_CHECKING:
+    from paimon.table import Table
 
 
 def _create_table(run: StatementRun, statement: CreateTable) -> SqlResult:
@@ -108,8 +113,25 @@ def _alter(run: StatementRun, statement: AlterTable) -> SqlResult:
     place = run.session.locate(statement.name.parts)
     if statement.missing_ok and not _has_table(place):
         return report(run, f"There is no table {place.name!r}.")
-    table = run.session.open_table(statement.name).alter(*statement.changes)
+    opened = run.session.open_table(statement.name)
+    _check_reset_options(opened, statement)
+    table = opened.alter(*statement.changes)
     return report(run, f"Table {place.name!r} has schema {table.table_schema.id}.")
+
+
+def _check_reset_options(table: Table, statement: AlterTable) -> None:
+    """Refuse to reset an option that is not set, and whose name looks like a mistake.
+
+    Raises
+    ------
+    InvalidRequest
+        Another option has almost this name.
+    """
+    options = table.table_schema.options
+    for key in (change.key for change in statement.changes if isinstance(change, RemoveOption)):
+        near = did_you_mean(key, {*options, *OPTIONS}) or ""
+        if key not in options and canonical_key(key) not in OPTIONS and near.startswith("did"):
+            raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=near)
 
 
 def _rename(run: StatementRun, statement: RenameTable) -> SqlResult:
@@ -134,7 +156,7 @@ def _drop(run: StatementRun, statement: DropTable) -> SqlResult:
 
 def _drop_partitions(run: StatementRun, statement: DropPartitions) -> SqlResult:
     table = run.session.open_table(statement.name)
-    snapshots = table.drop_partitions(*statement.partitions)
+    snapshots = table.drop_partitions(*statement.partitions, missing_ok=statement.missing_ok)
     return report(run, f"Partitions of {table.name!r} are dropped (number of snapshots: {len(snapshots)}).")
 
 

@@ -12,12 +12,15 @@ import pyarrow as pa
 from attrs import define, evolve, field, frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
+from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
 from paimon.ports.engine import Engine
 from paimon.ports.queries import QueryEngine, QuerySource
 from paimon.sql.statements import ObjectName, Query, TableName
 
 if TYPE_CHECKING:
+    from paimon.merge_builder import MergeBuilder, MergeResult
+    from paimon.sql.parse import ParsedStatement
     from paimon.system_table import SystemTable
     from paimon.table import Table
     from paimon.table_write import WriteResult
@@ -104,10 +107,14 @@ class SqlCatalog(Protocol):
         """Register a table whose files exist."""
 
 
-class QueryWriter(Protocol):
-    """Writes the rows of a query with the workers of an engine, in one commit."""
+PlanSource = Callable[[], tuple[str, Mapping[str, QuerySource]]]
+"""Returns a query and what it reads."""
 
-    def __call__(
+
+class Workers(Protocol):
+    """Changes tables with the workers of an engine, so that no row passes through this process."""
+
+    def write_query(
         self,
         table: Table,
         sql: str,
@@ -116,7 +123,7 @@ class QueryWriter(Protocol):
         overwrite: bool,
         partition: Mapping[str, object] | None,
     ) -> WriteResult:
-        """Write the rows.
+        """Write the rows of a query in one commit.
 
         Parameters
         ----------
@@ -136,6 +143,46 @@ class QueryWriter(Protocol):
         WriteResult
             As `Table.write` returns it.
         """
+
+    def delete(self, table: Table, where: str | Predicate) -> WriteResult:
+        """Delete rows as `Table.delete` does."""
+
+    def update(self, table: Table, set: Mapping[str, Any], where: str | Predicate) -> WriteResult:
+        """Set columns of rows as `Table.update` does.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+        set : mapping of str to object
+            By column: SQL text over the row before the update, or a constant.
+        where : str or Predicate
+            The rows to change.
+
+        Returns
+        -------
+        WriteResult
+            As `Table.update` returns it.
+        """
+
+    def merge(self, merge: MergeBuilder, read_source: PlanSource) -> MergeResult:
+        """Run a merge as `MergeBuilder.execute` does.
+
+        Parameters
+        ----------
+        merge : MergeBuilder
+            The clauses.
+        read_source : callable
+            Returns the query of the source, on the newest snapshots, and what it reads.
+
+        Returns
+        -------
+        MergeResult
+            What the merge did.
+        """
+
+    def distribute(self, table: Table) -> Table:
+        """Return a table whose compactions and rescales run with the workers."""
 
 
 @frozen
@@ -195,10 +242,12 @@ class Session:
         What SET has set.
     queries : QueryEngine, optional
         Evaluates the queries of this session; by default the engine of the current catalog.
-    write_query : callable, optional
-        Writes the rows of a query with the workers of that engine; by default the rows pass through this process.
+    workers : Workers, optional
+        Change tables with the workers of that engine; by default rows pass through this process.
     constants : dict of str to tuple
         The values of constant expressions, by their text; they never change.
+    parsed : dict of str to list of ParsedStatement
+        The statements of recent scripts, by their text; they never change.
     """
 
     catalogs: dict[str, SqlCatalog]
@@ -208,8 +257,9 @@ class Session:
     views: dict[str, View] = field(factory=dict)
     settings: dict[str, str] = field(factory=dict)
     queries: QueryEngine | None = None
-    write_query: QueryWriter | None = None
+    workers: Workers | None = None
     constants: dict[str, tuple[Any, ...]] = field(factory=dict, repr=False)
+    parsed: dict[str, list[ParsedStatement]] = field(factory=dict, repr=False)
 
     @property
     def engine(self) -> Engine:

@@ -6,12 +6,15 @@ Invariant: values are frozen and hold no rows. `paimon.sql.parse` makes them, `p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
 from paimon.domain.schema.changes import SchemaChange
 from paimon.domain.types.data_types import DataField
+
+if TYPE_CHECKING:
+    from paimon.sql.query_tree import QueryTree
 
 ObjectName = tuple[str, ...]
 """One to three parts: table, database.table, catalog.database.table."""
@@ -62,6 +65,14 @@ class Query:
     text: str
     tree: Any
     tables: Mapping[str, TableName]
+    indexed: QueryTree = field(init=False, repr=False)
+    """The tree with an index of its nodes."""
+
+    @indexed.default
+    def _index_tree(self) -> QueryTree:
+        from paimon.sql.query_tree import QueryTree  # loads the parser only where there is a query
+
+        return QueryTree(self.tree)
 
 
 @frozen
@@ -191,10 +202,11 @@ PartitionValues = Mapping[str, str | int | None]
 
 @frozen
 class DropPartitions:
-    """ALTER TABLE name DROP PARTITION (k = v, …), …."""
+    """ALTER TABLE name DROP [IF EXISTS] PARTITION (k = v, …), …, or TRUNCATE TABLE name PARTITION (k = v, …)."""
 
     name: TableName
     partitions: tuple[PartitionValues, ...]
+    missing_ok: bool = True
 
 
 @frozen
@@ -220,6 +232,8 @@ class Insert:
         Replace partitions, or the table.
     partition : mapping of str to str, int or None
         Values of partition columns that the query does not give; a column without a value is dynamic and left out.
+    by_name : bool
+        Whether the names of the query's columns are the columns that it gives.
     """
 
     name: TableName
@@ -227,6 +241,7 @@ class Insert:
     columns: tuple[str, ...] = ()
     overwrite: bool = False
     partition: PartitionValues | None = None
+    by_name: bool = False
 
 
 @frozen

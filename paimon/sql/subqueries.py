@@ -17,12 +17,13 @@ from paimon.domain.predicate.expression import And, Compare, In, Literal, Not, O
 from paimon.domain.predicate.scalar_sql import HINT, convert_condition
 from paimon.domain.predicate.sql import PredicateDialect, column_path, parse_sql
 from paimon.sql.lexer import StatementReader
-from paimon.sql.parse_query import DIALECT, begins_subquery, parse_query
+from paimon.sql.parse_query import begins_subquery, parse_query
 from paimon.sql.plan_query import plan_query, query_engine
 from paimon.sql.pushdown_predicates import OPERATORS
+from paimon.sql.query_tree import DIALECT
 from paimon.sql.statement_run import StatementRun
 
-_KEYED_HINT = "UPDATE and DELETE of a table with a primary key take any subquery"
+_ANY_HINT = "UPDATE and DELETE take any subquery"
 _MOST_VALUES = 100_000
 """Values of one subquery at most, because each is compared with each row."""
 
@@ -84,7 +85,7 @@ def _convert_value(run: StatementRun, node: exp.Expression) -> Constant:
         return Constant(_read_single_value(run, query))
     text = node.sql(dialect=PredicateDialect)
     message = f"{text!r} contains a subquery in an expression."
-    raise SubqueryError(message, subject=text, hint=f"SET column = (SELECT …) takes it alone; {_KEYED_HINT}")
+    raise SubqueryError(message, subject=text, hint=f"SET column = (SELECT …) takes it alone; {_ANY_HINT}")
 
 
 def _convert(run: StatementRun, node: exp.Expression) -> Predicate:
@@ -109,7 +110,7 @@ def _convert(run: StatementRun, node: exp.Expression) -> Predicate:
     operator = OPERATORS.get(type(node))
     if operator is None or not isinstance(node.expression.unnest(), exp.Query):
         text = node.sql(dialect=PredicateDialect)
-        hint = f"write column IN (SELECT …), EXISTS (SELECT …), or column = (SELECT …); {_KEYED_HINT}"
+        hint = f"write column IN (SELECT …), EXISTS (SELECT …), or column = (SELECT …); {_ANY_HINT}"
         raise SubqueryError(f"{text!r} contains a subquery that is not supported here.", subject=text, hint=hint)
     value = _read_single_value(run, node.expression.unnest())
     return Literal(None) if value is None else Compare(_to_path(node.this), operator, value)
@@ -126,7 +127,7 @@ def _to_path(node: exp.Expression) -> str:
     try:
         return column_path(node)
     except InvalidRequest as error:
-        raise SubqueryError(error.message, subject=error.subject, hint=_KEYED_HINT) from error
+        raise SubqueryError(error.message, subject=error.subject, hint=_ANY_HINT) from error
 
 
 def _read_single_value(run: StatementRun, query: exp.Expression) -> Any:
@@ -154,7 +155,7 @@ def _read_rows(run: StatementRun, query: exp.Expression) -> list[tuple[Any, ...]
     except SubqueryError:
         raise
     except InvalidRequest as error:
-        hint = f"a subquery cannot name columns of the changed row here; {_KEYED_HINT}"
+        hint = f"a subquery cannot name columns of the changed row here; {_ANY_HINT}"
         both = f"{error.hint} Note that {hint}" if error.hint else hint
         raise SubqueryError(error.message, subject=text, hint=both) from error
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
@@ -172,6 +173,6 @@ def _read_at_most(reader: pa.RecordBatchReader, text: str) -> pa.Table:
     for batch in reader:
         batches.append(batch)
         if sum(b.num_rows for b in batches) > _MOST_VALUES:
-            hint = f"use a condition with fewer values; {_KEYED_HINT}"
+            hint = f"use a condition with fewer values; {_ANY_HINT}"
             raise SubqueryError(f"Subquery {text!r} has more than {_MOST_VALUES:,} rows.", subject=text, hint=hint)
     return pa.Table.from_batches(batches, reader.schema)

@@ -147,6 +147,31 @@ def test_enter_runs_a_complete_statement(text: str, expected: bool) -> None:
     assert is_complete(text) is expected
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("SELECT wo", " FROM t", ["word"]),
+        ("SELECT x.wo", " FROM t AS x", ["x.word"]),
+        ("SELECT x.", " FROM t x JOIN t y ON x.id = y.id", ["x.id", "x.word"]),
+        ("SELECT t.wo", " FROM t", ["t.word"]),
+        ("SELECT z.wo", " FROM t AS x", []),
+        ("SELECT * FROM t WHERE word = 'buck", "", []),
+        ("CREATE TABLE x (id INT) WITH ('bucket' = '1', 'merge-e", "", ["merge-engine"]),
+        ("SET 'paimon.scan.snap", "", ["paimon.scan.snapshot-id"]),
+        ("CALL sys.compact(table => 't', wh", "", ["where => "]),
+        ("CALL sys.compact(table => 'default.", "", ["default.t"]),
+        ("CALL sys.compact('default.", "", ["default.t"]),
+        ("CALL sys.nothing(", "", []),
+        ("USE de", "", ["default"]),
+        ("DROP TABLE IF EXISTS default.", "", ["default.t"]),
+        ("MERGE INTO x USING default.", "", ["default.t"]),
+        ("ALTER TABLE t REN", "", ["RENAME COLUMN", "RENAME TO"]),
+    ],
+)
+def test_words_depend_on_their_place(lake: str, before: str, after: str, expected: list[str]) -> None:
+    assert complete(paimon.connect(lake).sql_session().state, before, after) == expected
+
+
 def test_words_complete_a_statement(lake: str) -> None:
     session = paimon.connect(lake).sql_session().state
     assert complete(session, "SELECT * FROM d") == ["default.t"]

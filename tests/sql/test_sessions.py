@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 import paimon
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.type_text import format_field
+from paimon.sql import query_changes
 from paimon.sql.lexer import blank_comments, split_statements, tokenize
 from paimon.sql.parse import list_statement_words, parse_script
+from paimon.sql.plan_query import PlannedQuery, plan_query
 
 
 @pytest.fixture
@@ -217,8 +219,17 @@ CORRELATED = [
 ]
 
 
+CHANGED_TABLES = {
+    "keyed": ", PRIMARY KEY (`day`, id) NOT ENFORCED) PARTITIONED BY (`day`) WITH ('bucket' = '2')",
+    "rewritten": ") PARTITIONED BY (`day`)",
+    "marked": ") WITH ('deletion-vectors.enabled' = 'true', 'target-file-size' = '1 kb')",
+    "buckets": ") WITH ('bucket' = '2', 'bucket-key' = 'id', 'file.format' = 'avro')",
+}
+
+
+@pytest.mark.parametrize("table", CHANGED_TABLES)
 @pytest.mark.parametrize("statement", CORRELATED)
-def test_subqueries_that_name_the_changed_row_equal_those_of_duckdb(tmp_path: Path, statement: str) -> None:
+def test_subqueries_that_name_the_changed_row_equal_those_of_duckdb(tmp_path: Path, statement: str, table: str) -> None:
     chance = random.Random(7)
     days = [f"2026-01-0{n}" for n in range(1, 4)]
     orders = pa.Table.from_pylist(
@@ -231,10 +242,10 @@ def test_subqueries_that_name_the_changed_row_equal_those_of_duckdb(tmp_path: Pa
     rates = pa.table({"id": [1, 2, 3], "limit_": [5, 10, None]})
     catalog = paimon.connect(tmp_path)
     catalog.sql(
-        "CREATE TABLE orders (`day` STRING, id BIGINT, rate BIGINT, amount BIGINT, word STRING, PRIMARY KEY (`day`, id)"
-        " NOT ENFORCED) PARTITIONED BY (`day`) WITH ('bucket' = '2');"
+        f"CREATE TABLE orders (`day` STRING, id BIGINT, rate BIGINT, amount BIGINT, word STRING{CHANGED_TABLES[table]};"
         "CREATE TABLE rates (id BIGINT, limit_ BIGINT); INSERT INTO rates SELECT * FROM new_rates;"
-        "INSERT INTO orders SELECT * FROM new_orders",
+        "INSERT INTO orders SELECT * FROM new_orders WHERE id < 20;"
+        "INSERT INTO orders SELECT * FROM new_orders WHERE id >= 20",
         new_rates=rates, new_orders=orders,
     )  # fmt: skip
     with duckdb.connect() as peer:
@@ -248,11 +259,39 @@ def test_subqueries_that_name_the_changed_row_equal_those_of_duckdb(tmp_path: Pa
     assert [tuple(row.values()) for row in found] == expected
 
 
-def test_a_subquery_of_many_rows_needs_a_primary_key(catalog: paimon.Catalog) -> None:
-    catalog.sql("CREATE TABLE k (id BIGINT, PRIMARY KEY (id) NOT ENFORCED); INSERT INTO k VALUES (1), (150000)")
-    condition = "id IN (SELECT n FROM numbers)"
+@pytest.mark.parametrize("key", [", PRIMARY KEY (id) NOT ENFORCED", ""])
+def test_a_subquery_may_have_many_rows(catalog: paimon.Catalog, key: str) -> None:
+    catalog.sql(f"CREATE TABLE k (id BIGINT{key}); INSERT INTO k VALUES (1), (150000)")
     numbers = pa.table({"n": range(2, 200_000)})
-    with pytest.raises(InvalidRequest, match="more than 100,000 rows"):
-        catalog.sql(f"DELETE FROM t WHERE {condition}", numbers=numbers)
-    assert catalog.sql(f"DELETE FROM k WHERE {condition}", numbers=numbers).to_arrow()["rows"].to_pylist() == [1]
+    done = catalog.sql("DELETE FROM k WHERE id IN (SELECT n FROM numbers)", numbers=numbers)
+    assert done.to_arrow()["rows"].to_pylist() == [1]
     assert catalog.sql("SELECT id FROM k").to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_clause_of_a_merge_takes_a_limited_number_of_values(catalog: paimon.Catalog) -> None:
+    numbers = pa.table({"id": range(2, 200_000)})
+    with pytest.raises(InvalidRequest, match="more than 100,000 rows"):
+        catalog.sql(
+            "MERGE INTO t USING (SELECT 1 AS id) AS s ON t.id = s.id "
+            "WHEN MATCHED AND t.id IN (SELECT id FROM numbers) THEN DELETE",
+            numbers=numbers,
+        )
+
+
+def test_a_change_of_another_user_runs_the_query_again(
+    catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.sql("CREATE TABLE a (k BIGINT, n BIGINT); INSERT INTO a VALUES (1, 0), (2, 0)")
+    plans: list[PlannedQuery] = []
+
+    def plan_and_write(*arguments: Any) -> PlannedQuery:
+        plans.append(plan_query(*arguments))
+        if len(plans) == 1:
+            catalog.table("default.a").write([{"k": 2, "n": 7}])
+        return plans[-1]
+
+    monkeypatch.setattr(query_changes, "plan_query", plan_and_write)
+    done = catalog.sql("UPDATE a SET n = (SELECT sum(u.n) + 1 FROM a AS u WHERE u.k = a.k)")
+    assert done.to_arrow().to_pylist() == [{"rows": 3, "snapshot": 3}]
+    assert len(plans) == 2
+    assert catalog.sql("SELECT k, n FROM a ORDER BY k").to_arrow()["n"].to_pylist() == [1, 8, 8]

@@ -17,8 +17,9 @@ import duckdb
 import pyarrow as pa
 from attrs import field, frozen
 
+from paimon.adapters.queries.duckdb_errors import to_file_error, to_paimon_error
 from paimon.adapters.queries.shared_files import FILE_NAME, ROOT, QueryFileSystem
-from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError
+from paimon.domain.errors import PaimonError
 from paimon.domain.types.type_text import quote_identifier
 from paimon.ports.queries import QuerySource, SharedFile, SourceFiles
 
@@ -272,30 +273,3 @@ def _to_reader(relation: Any) -> Any:
 
 
 _BEGIN = re.compile(r"(?P<select>SELECT\s)|WITH\s+(?P<recursive>RECURSIVE\s+)?", re.IGNORECASE)
-_CANDIDATES = re.compile(r"Candidate bindings: (.*)")
-_SIMILAR = re.compile(r"Did you mean (.*?)\??$", re.MULTILINE)
-_POSITION = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
-_COLUMN = re.compile(r'[Cc]olumn "([^"]*)" not found')
-
-
-def to_file_error(error: Exception, path: str) -> CorruptTable:
-    """Return an error of DuckDB about one of its files as one of this library."""
-    reason = FILE_NAME.sub(path, _POSITION.sub("", str(error)).partition(" Error: ")[2] or str(error))
-    return CorruptTable(path, f"cannot be read as Parquet: {reason.strip().splitlines()[0]}")
-
-
-def to_paimon_error(error: Exception) -> PaimonError:
-    """Return an error of DuckDB as one of this library."""
-    text = _POSITION.sub("", str(error)).strip()
-    kind, colon, message = text.partition(" Error: ")
-    first = (message if colon else text).splitlines()[0].rstrip("!.") if text else type(error).__name__
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return StorageError("query", first, hint="raise memory-budget, or set a limit on the rows of the query")
-    near = _CANDIDATES.search(text) or _SIMILAR.search(text)
-    hint = f"did you mean {near[1].rstrip('?')}?" if near else None
-    column = _COLUMN.search(text)
-    if column:
-        return InvalidRequest(
-            f"Column {column[1]!r} does not exist in this part of the query.", subject=column[1], hint=hint
-        )
-    return InvalidRequest(f"The query failed: {first}.", subject=kind or None, hint=hint)

@@ -35,6 +35,9 @@ _CLAUSES = (
     "RESET ('key'), COMMENT 'text' or DROP PRIMARY KEY"
 )
 
+COMMENT_OPTION = "comment"
+"""The option by which SQL changes the comment of a table."""
+
 
 def parse_schema_changes(text: str) -> Changes:
     """Parse one clause of ALTER TABLE.
@@ -66,16 +69,25 @@ def parse_schema_changes(text: str) -> Changes:
             "ALTER TABLE and the table name are not part of the text",
             hint="write only what follows, such as 'ADD COLUMN x INT'",
         )
-    for words, read in _READERS.items():
-        if reader.read_if_next(*words):
-            changes = read(reader)
-            break
-    else:
-        raise reader.error("expected a clause of ALTER TABLE", hint=_CLAUSES)
+    changes = read_schema_changes(reader)
     reader.read_if_next(";")
     if reader.current.kind != "end":
         raise reader.error("expected the end of the text")
     return changes
+
+
+def read_schema_changes(reader: TokenReader) -> Changes:
+    """Read one clause of ALTER TABLE, and leave what follows.
+
+    Raises
+    ------
+    InvalidRequest
+        The text is no such clause; the message shows where reading stopped.
+    """
+    for words, read in _READERS.items():
+        if reader.read_if_next(*words):
+            return read(reader)
+    raise reader.error("expected a clause of ALTER TABLE", hint=_CLAUSES)
 
 
 def _add(reader: TokenReader) -> Changes:
@@ -145,13 +157,19 @@ def _set(reader: TokenReader) -> Changes:
         """Read one pair ``'key' = 'value'``."""
         key = inner.literal()
         inner.expect("=")
-        return SetOption(key, _value(inner))
+        value = _value(inner)
+        return SetComment(value) if key == COMMENT_OPTION else SetOption(key, value)
 
     return _in_parentheses(reader, option)
 
 
 def _reset(reader: TokenReader) -> Changes:
-    return _in_parentheses(reader, lambda inner: RemoveOption(inner.literal()))
+    def option(inner: TokenReader) -> SchemaChange:
+        """Read one key."""
+        key = inner.literal()
+        return SetComment(None) if key == COMMENT_OPTION else RemoveOption(key)
+
+    return _in_parentheses(reader, option)
 
 
 _READERS: Mapping[tuple[str, ...], Callable[[TokenReader], Changes]] = {
@@ -169,6 +187,7 @@ _READERS: Mapping[tuple[str, ...], Callable[[TokenReader], Changes]] = {
     ("ALTER", "COLUMN"): _alter,
     ("SET", "TBLPROPERTIES"): _set,
     ("SET",): _set,
+    ("UNSET", "TBLPROPERTIES", "IF", "EXISTS"): _reset,
     ("UNSET", "TBLPROPERTIES"): _reset,
     ("RESET",): _reset,
     ("COMMENT",): lambda reader: (SetComment(reader.literal()),),

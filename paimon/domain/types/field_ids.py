@@ -1,6 +1,7 @@
 """Ids of fields: those of new columns, and derived ids of array elements, map keys and map values in files.
 
-Invariant: ids are assigned depth-first, a column before its nested fields. An id is never used twice in a table.
+Invariant: ids are assigned depth-first: a column before its nested fields, but a field of a ROW after the fields in it.
+An id is never used twice in a table.
 Source: `ReassignFieldId`, `SpecialFields.getArrayElementFieldId` and its siblings.
 """
 
@@ -20,7 +21,9 @@ MAX_NESTING = 1024
 
 
 def assign_ids(fields: Iterable[DataField], start: int = 0) -> tuple[tuple[DataField, ...], int]:
-    """Assign new ids to fields and their nested fields, depth-first.
+    """Assign new ids to fields and their nested fields, depth-first, as Java does.
+
+    A column has its id before the fields in it. A field of a ROW has its id after the fields in it.
 
     Parameters
     ----------
@@ -50,8 +53,12 @@ def _assign(fields: tuple[DataField, ...], next_id: int) -> tuple[tuple[DataFiel
 def _renumber(data_type: DataType, next_id: int) -> tuple[DataType, int]:
     match data_type:
         case dt.RowType(fields=fields):
-            numbered, following = _assign(fields, next_id)
-            return evolve(data_type, fields=numbered), following
+            numbered = []
+            for nested in fields:
+                renumbered, next_id = _renumber(nested.type, next_id)
+                numbered.append(evolve(nested, id=next_id, type=renumbered))
+                next_id += 1
+            return evolve(data_type, fields=tuple(numbered)), next_id
         case dt.ArrayType() | dt.MultisetType() | dt.VectorType():
             element, following = _renumber(data_type.element, next_id)
             return evolve(data_type, element=element), following

@@ -50,10 +50,13 @@ _PRECISION_NAMES: dict[type[DataType], tuple[str, str]] = {
     dt.LocalZonedTimestampType: ("TIMESTAMP", " WITH LOCAL TIME ZONE"),
 }
 """The name before and the words after the precision."""
-_ALIASES = {"INTEGER": "INT", "BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
+_ALIASES = {"INTEGER": "INT", "BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "DEC": "DECIMAL", "STRUCT": "ROW"}
 _NESTED_NAMES = ("ARRAY", "MAP", "MULTISET", "ROW", "VECTOR")
 _SHORT_TEXT = 64
-_KNOWN = (*_PLAIN, *_LENGTHS, "STRING", "BYTES", "DECIMAL", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", *_NESTED_NAMES)
+_KNOWN = (
+    *(*_PLAIN, *_LENGTHS, "STRING", "BYTES", "DECIMAL"),
+    *("TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", *_NESTED_NAMES),
+)
 
 
 def parse_type(text: str) -> DataType:
@@ -151,7 +154,13 @@ def _read_atomic(reader: TokenReader, name: str) -> DataType:
         time = dt.TimeType(_parameters(reader, (0,))[0])
         reader.read_if_next("WITHOUT", "TIME", "ZONE")
         return time
+    return _read_timestamp(reader, name)
+
+
+def _read_timestamp(reader: TokenReader, name: str) -> DataType:
     (precision,) = _parameters(reader, (6,))
+    if name == "TIMESTAMP_NTZ":
+        return dt.TimestampType(precision)
     if name == "TIMESTAMP_LTZ" or reader.read_if_next("WITH", "LOCAL", "TIME", "ZONE"):
         return dt.LocalZonedTimestampType(precision)
     reader.read_if_next("WITHOUT", "TIME", "ZONE")

@@ -62,8 +62,8 @@ def test_types_and_nested_names_decide_on_a_cast() -> None:
 
 def test_nested_rows_are_pruned_to_the_requested_fields() -> None:
     (file_field,) = parse_columns("m MAP<STRING, ARRAY<ROW<a INT, b STRING, c ROW<d INT, e INT>>>>")
-    # ids: m 0, a 1, b 2, c 3, d 4, e 5
-    wanted = _remove_fields(file_field, {1, 5})
+    # ids: m 0, a 1, b 2, d 3, e 4, c 5
+    wanted = _remove_fields(file_field, {1, 4})
     (mapping,) = map_fields((wanted,), (file_field,))
     assert mapping.source is not None and mapping.source.type == wanted.type and not mapping.needs_cast
 
@@ -74,7 +74,7 @@ def _remove_fields(column: DataField, ids: set[int]) -> DataField:
 
     def renumber(t: DataType) -> DataType:
         if isinstance(t, RowType):
-            return RowType(evolve(f, id=next(numbered), type=renumber(f.type)) for f in t.fields)
+            return RowType(evolve(f, type=renumber(f.type), id=next(numbered)) for f in t.fields)
         for part in ("element", "value"):
             if hasattr(t, part):
                 return evolve(t, **{part: renumber(getattr(t, part))})  # type: ignore[arg-type]

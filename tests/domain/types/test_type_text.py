@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import suppress
 
 import pyarrow as pa
@@ -57,7 +58,18 @@ def test_ddl_is_read_back(columns: list[tuple[str, dt.DataType, str | None, str 
 @given(append_schemas(max_depth=3), st.integers(0, 1000))
 def test_ids_are_given_depth_first(schema: object, start: int) -> None:
     numbered, highest = assign_ids(schema.fields, start)  # type: ignore[attr-defined]
-    assert [f.id for f in all_fields(numbered)] == list(range(start, highest + 1))
+    assert sorted(f.id for f in all_fields(numbered)) == list(range(start, highest + 1))
+    for column, following in itertools.pairwise(numbered):
+        assert column == next(iter(all_fields((column,))))
+        assert all(column.id <= f.id < following.id for f in all_fields((column,)))
+
+
+def test_a_nested_field_has_its_id_after_the_fields_in_it() -> None:
+    columns = parse_columns(
+        "a INT, b ROW<x INT, y ROW<z STRING, w ARRAY<ROW<v INT>>>>, c MAP<STRING, ROW<u ROW<t INT>>>"
+    )
+    names = {f.name: f.id for f in all_fields(columns)}
+    assert names == {"a": 0, "b": 1, "x": 2, "z": 3, "v": 4, "w": 5, "y": 6, "c": 7, "t": 8, "u": 9}
 
 
 @pytest.mark.parametrize(
@@ -77,6 +89,9 @@ def test_ids_are_given_depth_first(schema: object, start: int) -> None:
         ("timestamp(0) with local time zone null", "TIMESTAMP(0) WITH LOCAL TIME ZONE"),
         ("map<string, array<int not null>> not null", "MAP<STRING, ARRAY<INT NOT NULL>> NOT NULL"),
         ("row<a int comment 'it''s', `b c` row<>>", "ROW<`a` INT COMMENT 'it''s', `b c` ROW<>>"),
+        ("struct<a: int, b: struct<c: string not null>>", "ROW<`a` INT, `b` ROW<`c` STRING NOT NULL>>"),
+        ("timestamp_ntz", "TIMESTAMP(6)"),
+        ("timestamp_ntz(3) not null", "TIMESTAMP(3) NOT NULL"),
         ("multiset<string>", "MULTISET<STRING>"),
         ("vector<float, 3>", "VECTOR<FLOAT, 3>"),
     ],
@@ -87,8 +102,9 @@ def test_accepted_forms(text: str, written: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "STRUCT<a INT>", "INTT", "DECIMAL(39, 0)", "DECIMAL(4, 5)", "CHAR(0)", "VARCHAR(99999999999)", "TIMESTAMP(10)",
-     "INT INT", "INT(4)", "ARRAY<INT", "ARRAY", "MAP<INT>", "TIME(-1)", "INT NOT", "INT;", "ARRAY<" * 200 + "INT"],
+    ["", "OBJECT<a INT>", "INTT", "DECIMAL(39, 0)", "DECIMAL(4, 5)", "CHAR(0)", "VARCHAR(99999999999)", "TIMESTAMP(10)",
+     "INT INT", "INT(4)", "ARRAY<INT", "ARRAY", "MAP<INT>", "TIME(-1)", "INT NOT", "INT;", "ARRAY<" * 200 + "INT",
+     "TIMESTAMP_NTZ WITH LOCAL TIME ZONE", "STRUCT"],
 )  # fmt: skip
 def test_refused_texts(text: str) -> None:
     with pytest.raises(InvalidRequest):

@@ -1,0 +1,59 @@
+"""The index of a syntax tree answers as the tree itself, and repeated statements see what changed since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import sqlglot
+from sqlglot import exp
+
+import paimon
+from paimon.sql.lexer import split_statements
+from paimon.sql.query_tree import QueryTree
+
+QUERIES = [
+    reader.text for reader in split_statements((Path(__file__).parent / "tpch" / "queries.sql").read_text("utf8"))
+]
+KINDS = [(exp.Table,), (exp.Select,), (exp.Column, exp.Star), (exp.AggFunc,), (exp.Query, exp.Join), (exp.Lambda,)]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=range(1, len(QUERIES) + 1))
+def test_the_index_finds_what_the_tree_finds(query: str) -> None:
+    root = sqlglot.parse_one(query, dialect="duckdb")
+    tree = QueryTree(root)
+    for kinds in KINDS:
+        assert [id(node) for node in tree.find_all(*kinds)] == [id(node) for node in root.find_all(*kinds)]
+        assert tree.has(*kinds) == (root.find(*kinds) is not None)
+    for scope in root.find_all(exp.Select):
+        inside = [t for t in scope.find_all(exp.Table) if t.find_ancestor(exp.Select) is scope]
+        assert {id(t) for t in tree.tables_of(scope)} == {id(t) for t in inside}
+    assert tree.sql == root.sql(dialect="duckdb")
+
+
+def test_a_repeated_statement_sees_what_changed(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    session = catalog.sql_session()
+    session.sql("CREATE TABLE t (id INT); INSERT INTO t VALUES (1)")
+    query = "SELECT count(*) AS n, max(id) AS id FROM t"
+
+    def read(**frames: pa.Table) -> tuple[int, int]:
+        (row,) = session.sql(query, **frames).to_arrow().to_pylist()
+        return row["n"], row["id"]
+
+    assert read() == (1, 1)
+    session.sql("INSERT INTO t VALUES (2)")
+    assert read() == (2, 2)
+    session.sql("SET 'paimon.scan.snapshot-id' = '1'")
+    assert read() == (1, 1)
+    session.sql("RESET 'paimon.scan.snapshot-id'")
+    session.sql("ALTER TABLE t RENAME COLUMN id TO old; ALTER TABLE t ADD COLUMN id INT; INSERT INTO t VALUES (3, 30)")
+    assert read() == (3, 30)
+    assert read(t=pa.table({"id": [7, 8, 9, 10]})) == (4, 10)
+    session.sql("CREATE TEMPORARY VIEW t AS SELECT 5 AS id")
+    assert read() == (1, 5)
+    session.sql("DROP TEMPORARY VIEW t")
+    assert read() == (3, 30)
+    session.sql("CREATE DATABASE other; USE other; CREATE TABLE t (id INT); INSERT INTO t VALUES (6)")
+    assert read() == (1, 6)
