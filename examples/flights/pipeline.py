@@ -23,6 +23,7 @@ from flights import events, plot, source, truth
 from flights.delays import print_delays
 from flights.states import collect_states, count_runs, read_delays
 from flights.steps import Steps, divert_errors
+from flights.streaming import ChangeStream, check_batches
 from paimon.domain.errors import CorruptTable
 from paimon.spark.types import to_spark_schema
 from paimon.table import Table
@@ -67,8 +68,7 @@ def run(warehouse: Path, output: Path, commits: int, console: Console) -> None:
     catalog = paimon.connect(warehouse)
     catalog.create_database("flights", exist_ok=True)
     table = _create_flights_table(catalog)
-    for number, part in enumerate(stream, 1):
-        _write_commit(steps, spark, table, part, number, commits)
+    _stream_changes(steps, spark, table, stream, output / "stream")
     _append_plain_tables(steps, spark, catalog)
     _check_results(steps, spark, table, flights, stream)
     picture = output / "flights.png"
@@ -98,17 +98,22 @@ def _start_spark(steps: Steps, log: Path) -> SparkSession:
     return spark
 
 
-def _write_commit(steps: Steps, spark: SparkSession, table: Table, part: pa.Table, number: int, commits: int) -> None:
-    with steps.step(f"commit {number} of {commits} through Spark") as step:
-        paimon.spark.write(
-            spark.createDataFrame(part, to_spark_schema(part.schema)),
-            table,
-            kind_column="op",
-            commit_user="flights",
-            commit_identifier=number,
-        )
+def _stream_changes(steps: Steps, spark: SparkSession, table: Table, stream: list[pa.Table], folder: Path) -> None:
+    """Write the change stream through Structured Streaming, kill the query in the middle, and resume it."""
+    changes = ChangeStream.create(folder)
+    changes.send(stream)
+    schema = stream[0].schema
+    with steps.step("stream changes, kill the query") as step:
+        done = changes.kill(changes.start(spark, table, schema), table, len(stream) // 2)
+        step.report(f"{done} of {len(stream)} batches are committed, and the record of the last one is deleted")
+    with steps.step("resume the stream") as step:
+        changes.start(spark, table, schema).awaitTermination()
+        check_batches(table, len(stream))
         plan = table.scan().plan()
-        step.report(f"{part.num_rows:,} events upserted; {plan.file_count} files in {count_runs(plan)} sorted runs")
+        step.report(
+            f"{sum(part.num_rows for part in stream):,} events in {len(stream)} batches, each committed once; "
+            f"{plan.file_count} files in {count_runs(plan)} sorted runs"
+        )
 
 
 def _create_flights_table(catalog: paimon.Catalog) -> Table:

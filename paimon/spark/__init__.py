@@ -5,6 +5,9 @@
     paimon.spark.register(spark)                                  # or: with your own session
     df = paimon.spark.read(spark, "lake/shop.db/orders", columns=["id"], where="amount > 5")
     paimon.spark.write(df, "lake/shop.db/orders")                 # rows are routed to their bucket; one atomic commit
+    paimon.spark.write_stream(stream, "lake/shop.db/orders", "checkpoints/orders")  # each micro-batch commits once
+    paimon.spark.delete("lake/shop.db/orders", "amount < 0")      # one task per split or bucket; one atomic commit
+    paimon.spark.merge(df, "lake/shop.db/orders", on="id")        # a builder of clauses, as `Table.merge` returns it
     paimon.spark.compact("lake/shop.db/orders", full=True)        # one task per bucket; one atomic commit
     paimon.spark.rescale("lake/shop.db/orders", buckets=8)        # one task per source bucket, one shuffle, one commit
     paimon.spark.connect(spark, "lake").sql("SELECT …")           # SQL statements; queries become data frames
@@ -26,8 +29,10 @@ try:
     from paimon.spark.compact import compact
     from paimon.spark.read import read
     from paimon.spark.rescale import rescale
+    from paimon.spark.row_level import delete, merge, update
     from paimon.spark.session import register, session
     from paimon.spark.write import write
+    from paimon.spark.write_stream import write_stream
 except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoundError)
     if missing.name is None or not is_optional(missing.name):
         raise
@@ -36,7 +41,20 @@ except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoun
 if TYPE_CHECKING:
     from paimon.spark.sql_catalog import SparkCatalog, connect
 
-__all__ = ["SparkCatalog", "compact", "connect", "read", "register", "rescale", "session", "write"]
+__all__ = [
+    "SparkCatalog",
+    "compact",
+    "connect",
+    "delete",
+    "merge",
+    "read",
+    "register",
+    "rescale",
+    "session",
+    "update",
+    "write",
+    "write_stream",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from paimon.engines import spark_executor
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.write.compact_postponed import compact_postponed
 from paimon.references import run_after_commit
-from paimon.scan import predicate_of
+from paimon.scan import condition_of
 from paimon.spark.postponed import SparkPostponedCompaction
 from paimon.spark.session import get_session
 from paimon.spark.write import open_target
@@ -40,7 +40,7 @@ def compact(
     Parameters
     ----------
     table : Table or str
-        A table, or the path of one.
+        A table, or the path of one, or its name in the warehouse of the session.
     full : bool
         Compact each bucket into one sorted run, not only what the table options require now.
     where : str or Predicate, optional
@@ -64,7 +64,8 @@ def compact(
     StorageError
         A Spark task failed in all its attempts. Nothing was committed.
     """
-    opened, running = open_target(table, options), get_session(spark)
+    running = get_session(spark)
+    opened = open_target(table, options, running)
     if opened.definition.options.bucket == POSTPONED:
         return _compact_postponed(opened, full, where, running)
     executor = spark_executor(running, _encode_message, _decode_message)
@@ -73,7 +74,7 @@ def compact(
 
 def _compact_postponed(table: Table, full: bool, where: str | Predicate | None, running: SparkSession) -> CompactResult:
     """Move postponed rows on executors, and commit on the driver as `Table.compact` does."""
-    predicate = None if where is None else predicate_of(where)
+    predicate = None if where is None else condition_of(where)
     context = table.context
     done = compact_postponed(context, commit_user_of(context, None), full, predicate, SparkPostponedCompaction(running))
     run_after_commit(table.with_options({"write-only": False}).context, done.snapshot_ids)

@@ -104,12 +104,26 @@ class CrossPartitionWrite:
         DataFrame
             Rows for `write_rows`.
         """
+        return self.place_sent_rows(frame.mapInArrow(_SendRows(self.builder.context, self.tasks), ROWS_SCHEMA))
+
+    def place_sent_rows(self, sent: DataFrame) -> DataFrame:
+        """Return the rows to write, in the partitions of the tasks that write them.
+
+        Parameters
+        ----------
+        sent : DataFrame
+            Rows that were sent to the tasks of `find_assigners`.
+
+        Returns
+        -------
+        DataFrame
+            Rows for `write_rows`.
+        """
         context = self.builder.context
-        sent = frame.mapInArrow(_SendRows(context, self.tasks), ROWS_SCHEMA)
         splits = [] if self.snapshot is None else plan_key_splits(context, self.snapshot)
         if splits:
             shares = [splits[start :: self.tasks] for start in range(min(self.tasks, len(splits)))]
-            read = distribute_tasks(frame.sparkSession, shares)
+            read = distribute_tasks(sent.sparkSession, shares)
             sent = read.mapInArrow(_SendKeys(context, self.tasks), ROWS_SCHEMA).union(sent)
         assigner = _AssignRows(context, self.builder.commit_user, self.kind_column, self.tasks)
         return shuffle_rows(shuffle_rows(sent, self.tasks).mapInArrow(assigner, ROWS_SCHEMA), self.tasks)
@@ -171,7 +185,7 @@ class _SendKeys:
             for position, (partition, bucket, keys) in enumerate(found):
                 place = {"partition": partition, "bucket": str(bucket)}
                 rows = pa.Table.from_batches([keys]).replace_schema_metadata(place)
-                yield from send_rows(rows, _find_assigners(self.context, rows, self.tasks), -1 - number, position)
+                yield from send_rows(rows, find_assigners(self.context, rows, self.tasks), -1 - number, position)
 
 
 @frozen(eq=False)
@@ -186,7 +200,7 @@ class _SendRows:
         source = 0 if running is None else running.partitionId()
         for position, batch in enumerate(batches):
             rows = pa.Table.from_batches([batch])
-            yield from send_rows(rows, _find_assigners(self.context, rows, self.tasks), source, position)
+            yield from send_rows(rows, find_assigners(self.context, rows, self.tasks), source, position)
 
 
 @frozen(eq=False)
@@ -226,8 +240,23 @@ class _AssignRows:
                 yield from send_rows(placed, find_tasks(addresses, self.tasks)[codes], assigner, position)
 
 
-def _find_assigners(context: TableContext, rows: pa.Table, tasks: int) -> npt.NDArray[np.int32]:
-    """Return for each row the number of the task that knows its key."""
+def find_assigners(context: TableContext, rows: pa.Table, tasks: int) -> npt.NDArray[np.int32]:
+    """Return for each row the number of the task that knows its key.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    rows : Table
+        Has at least the columns of the key.
+    tasks : int
+        The number of tasks.
+
+    Returns
+    -------
+    int32 array
+        For each row a number from 0 to `tasks - 1`.
+    """
     fields = [context.schema.field_of(name) for name in context.schema.primary_keys]
     keys = select_columns(rows, fields, context.table.table_name)
     hashes = hash_rows([combine_column(keys[f.name]) for f in fields], [f.type for f in fields])

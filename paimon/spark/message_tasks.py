@@ -6,7 +6,7 @@ orphan files at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark import Accumulator, AccumulatorParam
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode
@@ -25,7 +25,9 @@ WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes]
 _MESSAGES = "messages"
 
 
-def run_message_tasks(frame: DataFrame, write: WriteTask) -> Iterator[CommitMessage]:
+def run_message_tasks(
+    frame: DataFrame, write: WriteTask, prepared: Accumulator[tuple[bytes, ...]] | None = None
+) -> Iterator[CommitMessage]:
     """Run one task for each partition of a frame.
 
     Parameters
@@ -34,6 +36,8 @@ def run_message_tasks(frame: DataFrame, write: WriteTask) -> Iterator[CommitMess
         The rows to write, in the partitions of the tasks.
     write : callable
         Writes the rows of one partition, and returns the encoded messages.
+    prepared : Accumulator, optional
+        From `collect_prepared`: the messages that earlier stages of the job added to it.
 
     Yields
     ------
@@ -45,13 +49,18 @@ def run_message_tasks(frame: DataFrame, write: WriteTask) -> Iterator[CommitMess
     InvalidRequest, Unsupported, StorageError
         A task failed in all its attempts.
     """
-    accumulator = frame.sparkSession.sparkContext.accumulator((), MessageAccumulator())
+    accumulator = collect_prepared(frame.sparkSession) if prepared is None else prepared
     try:
         rows = frame.mapInArrow(_Task(write, accumulator), f"{_MESSAGES} BINARY NOT NULL").collect()
     except PySparkException as error:
         yield from chain.from_iterable(decode(data) for data in accumulator.value)
         raise translate_spark_error(error) from error
     yield from chain.from_iterable(decode(bytes(row[_MESSAGES])) for row in rows)
+
+
+def collect_prepared(spark: SparkSession) -> Accumulator[tuple[bytes, ...]]:
+    """Return an accumulator to which tasks add the messages of files that exist once they succeed."""
+    return spark.sparkContext.accumulator((), MessageAccumulator())
 
 
 @frozen(eq=False)
@@ -77,3 +86,29 @@ class MessageAccumulator(AccumulatorParam):
     def addInPlace(self, value1: tuple[bytes, ...], value2: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """Return the messages of both values."""
         return value1 + value2
+
+
+Counts: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
+"""Numbers by the stage and the number of the unit of work that they count."""
+
+
+class CountAccumulator(AccumulatorParam):
+    """Accumulator of the numbers of changed rows. A unit that ran twice is counted once."""
+
+    def zero(self, value: Counts) -> Counts:
+        """Return no numbers."""
+        return {}
+
+    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:
+        """Return the numbers of both values."""
+        return {**value1, **value2}
+
+
+def count_rows(spark: SparkSession) -> Accumulator[Counts]:
+    """Return an accumulator for the numbers of rows that tasks change."""
+    return spark.sparkContext.accumulator({}, CountAccumulator())
+
+
+def sum_counts(counts: Accumulator[Counts]) -> tuple[int, ...]:
+    """Return the sums over all units of work; empty if no unit ran."""
+    return tuple(sum(numbers) for numbers in zip(*counts.value.values(), strict=True))

@@ -21,9 +21,11 @@ from paimon.domain.options.known_options import (
     TABLE_DEFAULT_PREFIX,
     canonical_key,
 )
+from paimon.domain.options.parse import parse_memory
 from paimon.domain.predicate.expression import And, Predicate
+from paimon.domain.scan.stream_tasks import BatchLimits
 from paimon.domain.secrets import remove_secrets
-from paimon.engines import engine_for, open_with_engine, split_table_path
+from paimon.engines import catalog_for, engine_for, location_of, open_with_engine, split_table_path
 from paimon.operations.read.time_travel import PinnedTable, load_pinned_table
 from paimon.ports.engine import Engine
 from paimon.scan import Scan
@@ -34,7 +36,7 @@ from paimon.table import Table
 PINNED = "pinned"
 """Option of `paimon.spark.read`: the snapshot and the schema that all uses of the data frame read."""
 
-_WAREHOUSE = "warehouse"
+WAREHOUSE = "warehouse"
 _MEMORY = "memory:"
 _TIME_TRAVEL_OPTIONS = {
     "snapshot": "scan.snapshot-id",
@@ -42,13 +44,25 @@ _TIME_TRAVEL_OPTIONS = {
     "versionasof": "scan.version",
     "timestampasof": "scan.timestamp",
 }
-_STORAGE, _CATALOG, _TABLE_OPTIONS, _ALLOWED_ROOTS = "storage", "catalog", "table-options", "allowed-roots"
+STORAGE, CATALOG = "storage", "catalog"
+TABLE_OPTIONS, _ALLOWED_ROOTS = "table-options", "allowed-roots"
 _KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER = "kind-column", "commit-user", "commit-identifier"
+_CHECKPOINT, _QUERY_NAME = "checkpointLocation", "queryName"
+_ROW_KIND_COLUMN = "row-kind-column"
+_MAX_FILES, _MAX_ROWS, _MAX_BYTES = "maxFilesPerTrigger", "maxRowsPerTrigger", "maxBytesPerTrigger"
+WRITE_OPTIONS = (_KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER)
+"""Options that have no effect in reads."""
+STREAM_WRITE_OPTIONS = (_CHECKPOINT, _QUERY_NAME)
+"""Options that only `writeStream` has."""
+STREAM_READ_OPTIONS = (_ROW_KIND_COLUMN, _MAX_FILES, _MAX_ROWS, _MAX_BYTES)
+"""Options that only `readStream` has."""
 _DOCUMENTED_OPTIONS = (
     *("path", "snapshot", "tag", "versionAsOf", "timestampAsOf"),
-    *(_STORAGE, _CATALOG, _TABLE_OPTIONS, _ALLOWED_ROOTS),
-    *(_KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER),
+    *(STORAGE, CATALOG, TABLE_OPTIONS, _ALLOWED_ROOTS),
+    *(*WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS),
 )
+COMMIT_OPTIONS = (_COMMIT_USER, _COMMIT_IDENTIFIER)
+"""Options that identify a commit of a batch write; those of a stream are derived from its checkpoint."""
 _SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED}
 _PREFIXES = ("fields.", "file-index.", TABLE_DEFAULT_PREFIX, *FORMAT_PREFIXES, *CALLBACK_PREFIXES)
 _USAGE_HINT = (
@@ -64,7 +78,7 @@ class SourceOptions:
     Parameters
     ----------
     path : str
-        Path of a table or a system table.
+        Path of a table or a system table, or its name if `catalog` has a warehouse.
     table_options : mapping of str to str
         Dynamic table options.
     storage : mapping of str to object
@@ -79,6 +93,14 @@ class SourceOptions:
         Column with row kinds, for writes.
     commit_user, commit_identifier : optional
         Identity of the commit, for writes.
+    checkpoint : str, optional
+        Checkpoint of the query, for stream writes.
+    row_kind_column : str, optional
+        Name of the column with row kinds, for stream reads.
+    limits : BatchLimits
+        How much a batch reads, for stream reads.
+    given : frozenset of str
+        The names of all options in lower case.
     """
 
     path: str
@@ -90,11 +112,37 @@ class SourceOptions:
     kind_column: str | None = None
     commit_user: str | None = None
     commit_identifier: int | None = None
+    checkpoint: str | None = None
+    row_kind_column: str | None = None
+    limits: BatchLimits = field(factory=BatchLimits)
+    given: frozenset[str] = frozenset()
+
+    def check_use(self, use: str, refused: Sequence[str]) -> None:
+        """Refuse options that have no effect in this use.
+
+        Parameters
+        ----------
+        use : str
+            What the options are for, such as ``"df.write"``.
+        refused : sequence of str
+            Names of options.
+
+        Raises
+        ------
+        InvalidRequest
+            One of the options is given.
+        """
+        for name in refused:
+            if name.lower() in self.given:
+                raise InvalidRequest(f"Option {name!r} has no effect in {use}.", subject=name, hint="leave it out")
 
     def open_source(self) -> Table | SystemTable:
         """Open the table or system table at its current state."""
         catalog = dict(self.catalog)
-        location = catalog.pop(_WAREHOUSE, split_table_path(self.path)[0])
+        warehouse = catalog.pop(WAREHOUSE, None)
+        if warehouse is not None and _is_table_name(self.path):
+            return catalog_for(location_of(warehouse), self.storage, catalog).table(self.path, self.table_options)
+        location = split_table_path(self.path)[0] if warehouse is None else warehouse
         engine = engine_for(location, self.storage, catalog, self.allowed_roots)
         return open_with_engine(engine, self.path, self.table_options, self.allowed_roots)
 
@@ -153,8 +201,20 @@ class Source:
         return And(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
 
 
-def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
+def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> SourceOptions:
     """Parse the options of the data source.
+
+    Parameters
+    ----------
+    options : mapping of str to str
+        The options of a read or a write.
+    defaults : mapping of str to str, optional
+        `storage` and `catalog` of the session's warehouse, for its tables.
+
+    Returns
+    -------
+    SourceOptions
+        The checked options.
 
     Raises
     ------
@@ -172,18 +232,37 @@ def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
             hint=_USAGE_HINT,
         )
     _check_names(given)
+    given = _apply_defaults(given, path, defaults or {})
     identifier = given.get(_COMMIT_IDENTIFIER)
     return SourceOptions(
         path=path,
         table_options=_table_options(given),
-        storage=_parse_public_mapping(given, _STORAGE),
-        catalog={name: str(value) for name, value in _parse_public_mapping(given, _CATALOG).items()},
+        storage=_parse_public_mapping(given, STORAGE),
+        catalog={name: str(value) for name, value in _parse_public_mapping(given, CATALOG).items()},
         allowed_roots=_parse_roots(given.get(_ALLOWED_ROOTS, "")),
         pinned=_parse_json(given[PINNED], PINNED) if PINNED in given else None,
         kind_column=given.get(_KIND_COLUMN),
         commit_user=given.get(_COMMIT_USER),
-        commit_identifier=None if identifier is None else _parse_whole_number(identifier),
+        commit_identifier=None if identifier is None else _parse_whole_number(_COMMIT_IDENTIFIER, identifier),
+        row_kind_column=given.get(_ROW_KIND_COLUMN),
+        limits=BatchLimits(*(_parse_limit(given, name) for name in (_MAX_FILES, _MAX_ROWS, _MAX_BYTES))),
+        checkpoint=given.get(_CHECKPOINT.lower()),
+        given=frozenset(given),
     )
+
+
+def _apply_defaults(given: dict[str, str], path: str, defaults: Mapping[str, str]) -> dict[str, str]:
+    """Add the options of the session's warehouse, if the table is in it, and no other catalog is given."""
+    if CATALOG in given or CATALOG not in defaults:
+        return given
+    warehouse = location_of(json.loads(defaults[CATALOG])[WAREHOUSE])
+    is_inside = _is_table_name(path) or f"{split_table_path(path)[0]}/".startswith(f"{warehouse}/")
+    return {**defaults, **given} if is_inside else given
+
+
+def _is_table_name(path: str) -> bool:
+    """Return whether a path has no directory, so that it is a name where there is a warehouse."""
+    return "/" not in path and "." in path
 
 
 def to_source_options(table: Table | SystemTable) -> dict[str, str]:
@@ -194,22 +273,29 @@ def to_source_options(table: Table | SystemTable) -> dict[str, str]:
     Unsupported
         The engine of the table was not created by `paimon.connect` or `paimon.open_table`.
     """
-    location, storage, catalog, roots = _find_recipe(table.engine)
+    location, storage, catalog, roots = find_recipe(table.engine)
     definition = table.definition
     stored = definition.schema.options
     dynamic = {k: v for k, v in definition.options.values.items() if stored.get(k) != v}
     if definition.branch != "main":
         dynamic["branch"] = definition.branch
     given: dict[str, Any] = {
-        _STORAGE: dict(storage),
-        _CATALOG: {_WAREHOUSE: location, **catalog} if catalog or location != definition.location else {},
-        _TABLE_OPTIONS: dynamic,
+        STORAGE: dict(storage),
+        CATALOG: {WAREHOUSE: location, **catalog} if catalog or location != definition.location else {},
+        TABLE_OPTIONS: dynamic,
         _ALLOWED_ROOTS: list(dict.fromkeys((*roots, *definition.allowed_roots))),
     }
-    return {name: _to_json(name, value) for name, value in given.items() if value}
+    return {name: format_option(name, value) for name, value in given.items() if value}
 
 
-def _find_recipe(engine: Engine) -> tuple[str, Mapping[str, object], Mapping[str, str], Sequence[str]]:
+def find_recipe(engine: Engine) -> tuple[str, Mapping[str, object], Mapping[str, str], Sequence[str]]:
+    """Return what an engine was created from, without secrets: location, storage, catalog options and allowed roots.
+
+    Raises
+    ------
+    Unsupported
+        The engine was not created by `paimon.connect` or `paimon.open_table`.
+    """
     if engine.recipe is None or engine.recipe[0] is not engine_for:
         hint = "open the table with paimon.connect or paimon.open_table"
         raise Unsupported("reading in Spark through an engine of your own", hint=hint)
@@ -225,7 +311,17 @@ def check_shared_storage(table: Table | SystemTable) -> None:
     Unsupported
         The location begins with ``memory:``.
     """
-    location = table.definition.location
+    check_shared_location(table.definition.location)
+
+
+def check_shared_location(location: str) -> None:
+    """Refuse the location of a table in the memory of one process.
+
+    Raises
+    ------
+    Unsupported
+        The location begins with ``memory:``.
+    """
     if location.startswith(_MEMORY):
         raise Unsupported(f"{location!r} on Spark, whose tasks are other processes", hint="use a directory or a store")
 
@@ -241,7 +337,7 @@ def _check_names(given: Mapping[str, str]) -> None:
 
 def _table_options(given: Mapping[str, str]) -> dict[str, str]:
     plain = {k: v for k, v in given.items() if k not in _SOURCE_OPTIONS}
-    plain |= {k: str(v) for k, v in _parse_public_mapping(given, _TABLE_OPTIONS).items()}
+    plain |= {k: str(v) for k, v in _parse_public_mapping(given, TABLE_OPTIONS).items()}
     ways = [name for name in _TIME_TRAVEL_OPTIONS if name in given]
     others = [key for key in _TIME_TRAVEL_OPTIONS.values() if key in plain]
     if len(ways) + len(others) > 1:
@@ -279,7 +375,14 @@ def _parse_json(text: str, name: str) -> Any:
         ) from None
 
 
-def _to_json(name: str, value: object) -> str:
+def format_option(name: str, value: object) -> str:
+    """Return a value as the JSON text of an option.
+
+    Raises
+    ------
+    InvalidRequest
+        The value is an object that JSON has no form for.
+    """
     try:
         return json.dumps(value)
     except TypeError as error:
@@ -291,9 +394,17 @@ def _parse_roots(text: str) -> tuple[str, ...]:
     return tuple(_parse_json(text, _ALLOWED_ROOTS)) if text.startswith("[") else tuple(r for r in text.split(",") if r)
 
 
-def _parse_whole_number(text: str) -> int:
+def _parse_limit(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    limit = parse_memory(text) if name == _MAX_BYTES else _parse_whole_number(name, text)
+    if limit < 1:
+        raise InvalidRequest(f"Option {name!r} must be at least 1, not {text!r}.", subject=name)
+    return limit
+
+
+def _parse_whole_number(name: str, text: str) -> int:
     if not text.lstrip("-").isdecimal():
-        raise InvalidRequest(
-            f"Option 'commit-identifier' must be a whole number, not {text!r}.", subject=_COMMIT_IDENTIFIER
-        )
+        raise InvalidRequest(f"Option {name!r} must be a whole number, not {text!r}.", subject=name)
     return int(text)

@@ -16,7 +16,6 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from paimon.domain.errors import StorageError
 from paimon.ports.queries import QuerySource
 from paimon.scan import Scan
 from paimon.spark.analysis import analyze_query, mute_error_log, use_settings
@@ -24,10 +23,7 @@ from paimon.spark.query_errors import to_query_error
 from paimon.spark.read import read_scan
 from paimon.spark.sql_dialect import is_constant
 from paimon.spark.types import to_batch_schema, to_spark_batch, to_spark_schema
-from paimon.spark.write import write
 from paimon.sql.plan_query import ScanOrigin
-from paimon.table import Table
-from paimon.table_write import WriteResult
 
 _ROWS = "rows"
 
@@ -106,50 +102,6 @@ class SparkQueries:
             The query names an unknown column or function.
         """
         return analyze_query(self.spark, sql, {own: self._open_source(source) for own, source in sources.items()})
-
-    def write_query(
-        self,
-        table: Table,
-        sql: str,
-        sources: Mapping[str, QuerySource],
-        *,
-        overwrite: bool,
-        partition: Mapping[str, object] | None,
-    ) -> WriteResult:
-        """Write the rows of a query with tasks; the rows of VALUES are written by this process.
-
-        Parameters
-        ----------
-        table : Table
-            Where the rows go.
-        sql, sources : str, mapping of str to QuerySource
-            As in `run`.
-        overwrite : bool
-            Replace partitions by the rows.
-        partition : mapping of str to object or None
-            The partitions to replace, as in `Table.overwrite`.
-
-        Returns
-        -------
-        WriteResult
-            As `Table.write` returns it.
-
-        Raises
-        ------
-        InvalidRequest
-            A value cannot be computed, or does not fit the table. Nothing was committed.
-        """
-        if not sources and is_constant(sql):
-            rows = self.run(sql, sources).read_all()
-            return table.overwrite(rows, partition) if overwrite else table.write(rows)
-        frame = self.to_frame(sql, sources)
-        try:
-            with mute_error_log():
-                return write(frame, table, "overwrite" if overwrite else "append", partition=partition)
-        except StorageError as error:
-            if error.__cause__ is None:
-                raise
-            raise to_query_error(error.__cause__) from error
 
     def _analyze_without_rows(self, sql: str, sources: Mapping[str, QuerySource]) -> DataFrame:
         return analyze_query(self.spark, sql, {own: self._make_empty_frame(s) for own, s in sources.items()})

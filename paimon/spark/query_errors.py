@@ -46,7 +46,7 @@ def to_query_error(error: BaseException, list_functions: Callable[[], Iterable[s
     if condition in ("UNRESOLVED_ROUTINE", "UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
         name = _last_name(parameters.get("routineName", message)).lower()
         hint = did_you_mean(name, list(list_functions()))
-        return InvalidRequest(f"The query failed: Function with name {name} does not exist.", subject=name, hint=hint)
+        return InvalidRequest(f"Function {name!r} does not exist.", subject=name, hint=hint)
     if condition == "CAST_INVALID_INPUT":
         return InvalidRequest(f"The query failed: Could not convert a value: {_first_sentence(message)}.")
     return InvalidRequest(f"The query failed: {_first_sentence(message)}.", subject=condition)

@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from paimon.domain.changelog.incremental_range import parse_incremental_options
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
-from paimon.engines import open_table
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
 from paimon.spark.selection import encode_predicate
 from paimon.spark.session import register
 from paimon.spark.types import to_spark_schema
+from paimon.spark.warehouse import open_in_session
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
 
@@ -45,9 +45,9 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     spark : SparkSession
         The session; the data source is registered with it.
     table : Table, SystemTable or str
-        A table or a system table, or the path of one (``"…/orders"``, ``"…/orders$files"``). The tasks get its storage
-        and catalog options without secrets. Their credentials come from the environment, or from the function that
-        the storage option ``login`` names.
+        A table or a system table, or the path of one (``"…/orders"``, ``"…/orders$files"``), or its name in the
+        warehouse of the session. The tasks get its storage and catalog options without secrets. Their credentials
+        come from the environment, or from the function that the storage option ``login`` names.
     columns : sequence of str, optional
         Columns of the data frame; all by default.
     where : str, optional
@@ -71,7 +71,7 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
         The table, the snapshot or the tag does not exist.
     """
     register(spark)
-    opened = open_table(table, options) if isinstance(table, str) else _with_options(table, options or {})
+    opened = open_in_session(spark, table, options) if isinstance(table, str) else _with_options(table, options or {})
     needed = None if columns is None else list(columns)
     travel = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
     scan = opened.scan(needed if where is None else None, **travel)  # type: ignore[arg-type]

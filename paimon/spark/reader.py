@@ -7,13 +7,11 @@ system table made from metadata is read by one task.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NoReturn
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from paimon.domain.errors import Unsupported
 from paimon.domain.predicate.expression import And, Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
@@ -85,14 +83,3 @@ class PaimonReader(DataSourceReader):
             yield from self._source.scan(self._schema.fieldNames()).to_batches()
         else:  # Spark reads once even if the plan has no splits
             yield pa.RecordBatch.from_pylist([], schema=to_batch_schema(self._schema))
-
-
-class RefusedStream(DataSourceStreamReader):
-    """Reader that refuses `readStream`; Spark loses an error that is raised before there is a reader."""
-
-    def _refuse(self, *arguments: object) -> NoReturn:
-        raise Unsupported(
-            "readStream of Paimon tables", hint="read changes in batches (Table.changes), or follow them (Table.follow)"
-        )
-
-    initialOffset = latestOffset = partitions = read = _refuse

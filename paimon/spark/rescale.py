@@ -27,7 +27,7 @@ from paimon.operations.rescale.rescale import rescale as run_rescale
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import assign_task_ids
 from paimon.references import run_after_commit
-from paimon.scan import predicate_of
+from paimon.scan import condition_of
 from paimon.spark.message_tasks import run_message_tasks
 from paimon.spark.session import get_session
 from paimon.spark.shuffle import ROWS_SCHEMA, receive_rows, send_rows, shuffle_rows
@@ -49,7 +49,7 @@ def rescale(
     Parameters
     ----------
     table : Table or str
-        A table, or the path of one.
+        A table, or the path of one, or its name in the warehouse of the session.
     buckets : int
         The new number of buckets of each partition.
     where : str or Predicate, optional
@@ -73,9 +73,10 @@ def rescale(
     StorageError
         A Spark task failed in all its attempts. Nothing was committed.
     """
-    context = open_target(table, options).context
-    predicate = None if where is None else predicate_of(where)
-    done = run_rescale(context, buckets, commit_user_of(context, None), predicate, SparkRewrite(get_session(spark)))
+    running = get_session(spark)
+    context = open_target(table, options, running).context
+    predicate = None if where is None else condition_of(where)
+    done = run_rescale(context, buckets, commit_user_of(context, None), predicate, SparkRewrite(running))
     run_after_commit(context, done.snapshot_ids)
     return done
 

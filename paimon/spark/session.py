@@ -11,13 +11,18 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql.udf import _wrap_function
 
+from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest
 from paimon.engines import set_environment
 from paimon.spark.java import ensure_java
 from paimon.spark.source import PaimonDataSource
+from paimon.spark.warehouse import get_warehouse, open_warehouse, set_warehouse
 
 _REQUIRED_SETTINGS = {
     # Without it Spark refuses every read of a source that has a pushFilters method.
@@ -74,23 +79,73 @@ def _find_shell() -> None:
         set_environment("PATH", os.pathsep.join(filter(None, [os.environ.get("PATH", ""), os.defpath])))
 
 
-def register(spark: SparkSession) -> SparkSession:
+def register(
+    spark: SparkSession,
+    warehouse: str | os.PathLike[str] | Catalog | None = None,
+    *,
+    storage: Mapping[str, object] | None = None,
+    **options: Any,
+) -> SparkSession:
     """Register the data source `paimon` with a session, and return the session.
+
+    With a warehouse, the names of its tables (``"shop.orders"``) take the place of paths in this session: in
+    `spark.read`, `df.write`, `spark.readStream`, `df.writeStream` and the functions of `paimon.spark`. All of them, and
+    their tasks, use its storage options, its catalog and its lock. A later call replaces the warehouse, and a call
+    without one leaves it. A session of `spark.newSession()` needs its own call.
 
     The workers of a local session run the Python of this process, unless PYSPARK_PYTHON or ``spark.pyspark.python``
     selects another one.
 
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    warehouse : str, path or Catalog, optional
+        The warehouse, or a catalog that `paimon.connect` opened. The secrets of a catalog are not sent.
+    storage : mapping of str to object, optional
+        Storage options, as in `paimon.connect`, without secrets.
+    **options : object
+        Catalog options, as in `paimon.connect`, without secrets.
+
+    Returns
+    -------
+    SparkSession
+        The same session.
+
     Raises
     ------
     InvalidRequest
-        The Python of the workers cannot import this package.
+        The Python of the workers cannot import this package, or an option is unknown or a secret.
     """
+    if warehouse is None and (storage or options):
+        name = next(iter(options), "storage")
+        raise InvalidRequest(f"Option {name!r} needs a warehouse.", subject=name, hint="pass warehouse='…'")
     for key, value in _REQUIRED_SETTINGS.items():
         spark.conf.set(key, value)
-    if not _is_registered(spark):
+    given = None if warehouse is None else open_warehouse(warehouse, storage, options)
+    chosen = get_warehouse(spark) if given is None else given
+    if not _is_registered(spark) or chosen != get_warehouse(spark):
         _choose_python(spark)
-        spark.dataSource.register(PaimonDataSource)
+        _register_source(spark, {} if chosen is None else chosen.options)
+    if given is not None:
+        set_warehouse(spark, given)
     return spark
+
+
+def _register_source(spark: SparkSession, defaults: Mapping[str, str]) -> None:
+    source = type(PaimonDataSource.__name__, (PaimonDataSource,), {"defaults": defaults}) if defaults else None
+    try:
+        spark.dataSource.register(source or PaimonDataSource)
+    except AnalysisException as error:
+        is_known = (error.getCondition() or "").lower() == "data_source_already_exists"
+        if not is_known or not hasattr(spark, "_jsparkSession"):
+            raise
+        # Spark looks the name up in the active session instead of this one, so the session gets the source itself.
+        wrapped = _wrap_function(spark.sparkContext, source or PaimonDataSource)
+        package = "org.apache.spark.sql.execution.datasources.v2.python"
+        source_of_spark = getattr(spark.sparkContext._jvm, f"{package}.UserDefinedPythonDataSource")(wrapped)
+        manager = spark._jsparkSession.sessionState().dataSourceManager()
+        manager.registerDataSource(PaimonDataSource.name(), source_of_spark)
 
 
 def _is_registered(spark: SparkSession) -> bool:

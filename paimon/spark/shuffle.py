@@ -23,11 +23,15 @@ _ARROW_SCHEMA = pa.schema(
 
 
 class ReceivedRows(NamedTuple):
-    """Rows of one source: the number of the task that received them, that of the source, and the rows."""
+    """Rows of one source: the number of the task that received them, that of the source, the rows, and their position.
+
+    The position is a number that the sender chose, never one from data.
+    """
 
     task: int
     source: int
     rows: pa.Table
+    position: int
 
 
 def send_rows(rows: pa.Table, tasks: npt.NDArray[np.int32], source: int, position: int) -> Iterator[pa.RecordBatch]:
@@ -52,13 +56,13 @@ def send_rows(rows: pa.Table, tasks: npt.NDArray[np.int32], source: int, positio
     present = np.unique(tasks).tolist()
     for task in present:
         part = rows if len(present) == 1 else rows.filter(pa.array(tasks == task))
-        row = {"task": task, "source": source, "position": position, "rows": _encode_rows(part)}
+        row = {"task": task, "source": source, "position": position, "rows": encode_rows(part)}
         yield pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
 
 
 def start_tasks(tasks: int) -> pa.RecordBatch:
     """Return one empty message for each task, from source -1, so that tasks without rows run, too."""
-    empty = _encode_rows(pa.table({}))
+    empty = encode_rows(pa.table({}))
     rows = [{"task": task, "source": -1, "position": 0, "rows": empty} for task in range(tasks)]
     return pa.RecordBatch.from_pylist(rows, schema=_ARROW_SCHEMA)
 
@@ -82,17 +86,19 @@ def receive_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ReceivedRows]:
         In ascending order of sources.
     """
     for batch in batches:
-        for task, source, _, rows in zip(*batch.columns, strict=True):
-            yield ReceivedRows(task.as_py(), source.as_py(), _decode_rows(rows.as_buffer()))
+        for task, source, position, rows in zip(*batch.columns, strict=True):
+            yield ReceivedRows(task.as_py(), source.as_py(), decode_rows(rows.as_buffer()), position.as_py())
 
 
-def _encode_rows(rows: pa.Table) -> bytes:
+def encode_rows(rows: pa.Table) -> bytes:
+    """Return rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)
     return bytes(sink.getvalue())
 
 
-def _decode_rows(data: pa.Buffer) -> pa.Table:
+def decode_rows(data: pa.Buffer) -> pa.Table:
+    """Return the rows of an Arrow IPC stream."""
     with pa.ipc.open_stream(data) as stream:
         return stream.read_all()

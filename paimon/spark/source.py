@@ -5,15 +5,25 @@ Invariant: readers and writers are pickled between Spark's planner, executors an
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Mapping
 
 from pyspark.sql.datasource import DataSource
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
-from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.schema.rules.layout import POSTPONED
-from paimon.spark.options import Source, SourceOptions, parse_source_options
-from paimon.spark.reader import PaimonReader, RefusedStream
+from paimon.spark.options import (
+    COMMIT_OPTIONS,
+    STREAM_READ_OPTIONS,
+    STREAM_WRITE_OPTIONS,
+    WRITE_OPTIONS,
+    Source,
+    SourceOptions,
+    parse_source_options,
+)
+from paimon.spark.reader import PaimonReader
+from paimon.spark.stream_reader import PaimonStreamReader
+from paimon.spark.stream_writer import PaimonStreamWriter
 from paimon.spark.types import to_spark_schema
 from paimon.spark.writer import PaimonWriter, check_columns
 from paimon.table import Table
@@ -22,12 +32,18 @@ from paimon.table import Table
 class PaimonDataSource(DataSource):
     """Data source of tables by path: `spark.read.format("paimon").load(path)`.
 
-    Names of options are case-insensitive. Time travel: `snapshot`, `tag`, `versionAsOf` (a snapshot id or a tag) or
-    `timestampAsOf` (ISO text, in local time without an offset). Access: `storage` and `catalog` (JSON objects with the
-    options of `paimon.connect` without secrets; `catalog` includes `warehouse`) and `allowed-roots`. Table options:
+    In a session that `paimon.spark.register` gave a warehouse, ``"database.table"`` is a path, too. Names of options
+    are case-insensitive. Time travel: `snapshot`, `tag`, `versionAsOf` (a snapshot id or a tag) or `timestampAsOf` (ISO
+    text, in local time without an offset). Access: `storage` and `catalog` (JSON objects with the options of
+    `paimon.connect` without secrets; `catalog` includes `warehouse`) and `allowed-roots`. Table options:
     `table-options` (JSON), or each table option by its name. Writes: `kind-column`, `commit-user` and
     `commit-identifier`.
     """
+
+    defaults: Mapping[str, str] = {}
+    """Options of the warehouse of the session, which a subclass sets."""
+    _schema_id: int | None = None
+    """The schema whose columns a data frame has; None if its user chose the columns by `.schema(…)`."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,7 +52,7 @@ class PaimonDataSource(DataSource):
 
     @property
     def _options(self) -> SourceOptions:
-        return parse_source_options(self.options)
+        return parse_source_options(self.options, self.defaults)
 
     @property
     def _source(self) -> Source:
@@ -44,11 +60,28 @@ class PaimonDataSource(DataSource):
         return Source(options.open_source(), options.pinned)
 
     def schema(self) -> StructType:
-        """Return the Spark schema of the table."""
-        return to_spark_schema(self._source.scan().arrow_schema)
+        """Return the Spark schema of the table, with the column of row kinds if one is requested.
+
+        Raises
+        ------
+        InvalidRequest
+            The table has a column with the name of that column.
+        """
+        options, source = self._options, self._source
+        if isinstance(source.opened, Table):
+            self._schema_id = source.opened.table_schema.id
+        schema = to_spark_schema(source.scan().arrow_schema)
+        if options.row_kind_column is None:
+            return schema
+        if options.row_kind_column in schema.names:
+            name = options.row_kind_column
+            hint = "choose a name that no column has"
+            raise InvalidRequest(f"The table has a column {name!r} already.", subject="row-kind-column", hint=hint)
+        return StructType([*schema.fields, StructField(options.row_kind_column, StringType(), False)])
 
     def reader(self, schema: StructType) -> PaimonReader:
         """Return a reader of the columns of a schema."""
+        self._options.check_use("a batch read", (*WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
         return PaimonReader(self._source, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> PaimonWriter:
@@ -60,16 +93,21 @@ class PaimonDataSource(DataSource):
             The table has a primary key and real buckets, or the columns do not fit.
         """
         options = self._options
+        options.check_use("a batch write", (*STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
+        table = self._open_target(options, "paimon.spark.write(df, table)")
+        writer = PaimonWriter(table, options, overwrite)
+        check_columns(writer.builder, schema, options.kind_column)
+        return writer
+
+    def _open_target(self, options: SourceOptions, way: str) -> Table:
         table = options.open_target()
         if table.primary_keys and not self._writes_postponed_rows(table):
             raise InvalidRequest(
                 f"Table {table.name!r} has a primary key, and df.write does not route rows to their bucket.",
                 subject=table.name,
-                hint="write it with paimon.spark.write(df, table)",
+                hint=f"write it with {way}",
             )
-        writer = PaimonWriter(table, options, overwrite)
-        check_columns(writer.builder, schema, options.kind_column)
-        return writer
+        return table
 
     @staticmethod
     def _writes_postponed_rows(table: Table) -> bool:
@@ -77,19 +115,15 @@ class PaimonDataSource(DataSource):
         options = table.definition.options
         return options.bucket == POSTPONED and not options.postpone_batch_write_fixed_bucket
 
-    def streamReader(self, schema: StructType) -> RefusedStream:
-        """Return a reader that refuses `readStream`."""
-        return RefusedStream()
+    def streamReader(self, schema: StructType) -> PaimonStreamReader:
+        """Return a reader of the table's state and its changes."""
+        return PaimonStreamReader(self._options, schema, self._schema_id)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Refuse `writeStream`.
-
-        Raises
-        ------
-        Unsupported
-            Always.
-        """
-        raise Unsupported(
-            "writeStream to Paimon tables",
-            hint="call paimon.spark.write(df, table, commit_user=…, commit_identifier=batch_id) in foreachBatch",
-        )
+    def streamWriter(self, schema: StructType, overwrite: bool) -> PaimonStreamWriter:
+        """Return a writer of the batches of a stream; see `writer`."""
+        options = self._options
+        options.check_use("writeStream", (*COMMIT_OPTIONS, *STREAM_READ_OPTIONS))
+        table = self._open_target(options, "paimon.spark.write_stream(df, table, checkpoint=…)")
+        writer = PaimonStreamWriter(table, options, overwrite)
+        check_columns(writer.builder, schema, options.kind_column)
+        return writer

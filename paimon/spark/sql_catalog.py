@@ -17,6 +17,7 @@ from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.spark.queries import SparkQueries, to_spark_frame
 from paimon.spark.session import register
+from paimon.spark.workers import SparkWorkers
 from paimon.sql.parse import ParsedStatement
 from paimon.sql.result import SqlResult
 from paimon.sql.run import SqlSession, open_session
@@ -80,7 +81,7 @@ class SparkCatalog:
 
     @_session.default
     def _open_session(self) -> SqlSession:
-        return open_session(self.catalog, self.catalog.connect, self._queries, self._queries.write_query)
+        return open_session(self.catalog, self.catalog.connect, self._queries, SparkWorkers(self._queries))
 
     def sql(self, text: str, **frames: Any) -> DataFrame:
         """Run SQL statements; `docs/reference/sql.md` lists them.

@@ -6,29 +6,33 @@ storage, the catalog and the callbacks of the table, and with the same result an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from paimon.builders import BatchWriteBuilder
-from paimon.domain.bucket.postponed import compute_parallel_buckets
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CorruptTable, HashIndexConflict, InvalidRequest, PaimonError, StorageError, Unsupported
+from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
-from paimon.domain.schema.rules.layout import POSTPONED
-from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.engines import open_table
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.postponed import read_bucket_counts
 from paimon.operations.write.route_dynamic import TaskRouter
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.message_tasks import WriteTask, run_message_tasks
 from paimon.spark.options import check_shared_storage
+from paimon.spark.ordered_rows import route_in_order, write_in_order
+from paimon.spark.routing import (
+    check_writers,
+    choose_tasks,
+    is_routed,
+    list_task_options,
+    read_task_bucket_counts,
+)
 from paimon.spark.session import register
+from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import check_columns, write_rows
 from paimon.table import Table
 from paimon.table_write import WriteResult, commit_messages, retry_assignment
@@ -58,8 +62,9 @@ def write(  # noqa: PLR0913  (a public signature)
     frame : DataFrame
         Rows with the columns of the table.
     table : Table or str
-        A table, or the path of one. Tasks get its storage and catalog options without secrets; credentials come from
-        the environment, or from the function that the storage option ``login`` names.
+        A table, or the path of one, or its name in the warehouse of the session. Tasks get its storage and catalog
+        options without secrets; credentials come from the environment, or from the function that the storage option
+        ``login`` names.
     mode : str
         ``"append"``, which is an upsert in a table with a primary key, or ``"overwrite"``, which replaces the written
         partitions.
@@ -90,23 +95,37 @@ def write(  # noqa: PLR0913  (a public signature)
     """
     _check_arguments(mode, tasks, partition)
     register(frame.sparkSession)
-    opened = open_target(table, options)
-    builder = _make_builder(opened, mode, commit_user, partition)
+    opened = open_target(table, options, frame.sparkSession)
+    builder = make_builder(opened, mode, commit_user, partition)
     _check_overwrite(builder)
     check_columns(builder, frame.schema, kind_column)
-    count = _choose_tasks(frame, opened, tasks)
+    count = choose_tasks(frame.sparkSession, opened.definition, tasks)
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
-    task_builder = _make_builder(_prepare_for_tasks(opened, count), mode, builder.commit_user, partition)
+    task_builder = make_builder(prepare_for_tasks(opened, count), mode, builder.commit_user, partition)
 
     def write_once() -> WriteResult:
-        messages = _write_in_tasks(frame, task_builder, kind_column, count, identifier)
+        messages = write_in_tasks(frame, task_builder, kind_column, count, identifier)
         return commit_messages(builder.new_commit(), messages, identifier=identifier)
 
     return retry_assignment(write_once)
 
 
-def open_target(table: Table | str, options: Mapping[str, object] | None) -> Table:
+def open_target(table: Table | str, options: Mapping[str, object] | None, spark: SparkSession) -> Table:
     """Return the table that a call changes, with dynamic options.
+
+    Parameters
+    ----------
+    table : Table or str
+        A table, or the path of one, or its name in the warehouse of the session.
+    options : mapping of str to object, optional
+        Dynamic table options.
+    spark : SparkSession
+        The session.
+
+    Returns
+    -------
+    Table
+        The table.
 
     Raises
     ------
@@ -115,7 +134,7 @@ def open_target(table: Table | str, options: Mapping[str, object] | None) -> Tab
     Unsupported
         The table lies in the memory of this process.
     """
-    opened = table.with_options(options or {}) if isinstance(table, Table) else open_table(table, options)
+    opened = table.with_options(options or {}) if isinstance(table, Table) else open_in_session(spark, table, options)
     if not isinstance(opened, Table):
         raise InvalidRequest(
             f"Table {opened.name!r} is a system table, which is read-only.",
@@ -126,11 +145,22 @@ def open_target(table: Table | str, options: Mapping[str, object] | None) -> Tab
     return opened
 
 
+def check_tasks(tasks: int | None) -> None:
+    """Check the argument `tasks` of a write.
+
+    Raises
+    ------
+    InvalidRequest
+        The number is below 1.
+    """
+    if tasks is not None and tasks < 1:
+        raise InvalidRequest(f"Number of tasks must be at least 1, not {tasks}.", subject="tasks")
+
+
 def _check_arguments(mode: str, tasks: int | None, partition: Mapping[str, object] | None) -> None:
     if mode not in _MODES:
         raise InvalidRequest(f"Mode {mode!r} is unknown.", subject="mode", hint=f"use one of {', '.join(_MODES)}")
-    if tasks is not None and tasks < 1:
-        raise InvalidRequest(f"Number of tasks must be at least 1, not {tasks}.", subject="tasks")
+    check_tasks(tasks)
     if partition is not None and mode != "overwrite":
         hint = "leave it out, or pass mode='overwrite'"
         raise InvalidRequest("Argument 'partition' needs an overwrite.", subject="partition", hint=hint)
@@ -146,48 +176,41 @@ def _check_overwrite(builder: BatchWriteBuilder) -> None:
         )
 
 
-def _make_builder(
+def make_builder(
     table: Table, mode: str, commit_user: str | None, partition: Mapping[str, object] | None
 ) -> BatchWriteBuilder:
+    """Return the builder of a write.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    mode : str
+        ``"append"`` or ``"overwrite"``.
+    commit_user : str, optional
+        The commit user; a new one by default.
+    partition : mapping of str to object, optional
+        The partitions that an overwrite replaces.
+
+    Returns
+    -------
+    BatchWriteBuilder
+        The builder.
+    """
     builder = table.new_batch_write_builder(commit_user)
     return builder.overwrite(partition) if mode == "overwrite" else builder
 
 
-def _choose_tasks(frame: DataFrame, table: Table, tasks: int | None) -> int:
-    """Return the number of tasks: given, for dynamic buckets that of the option, or Spark's default parallelism."""
-    is_dynamic = table.definition.bucket_mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
-    chosen = table.definition.options.dynamic_bucket_assigner_parallelism if is_dynamic else None
-    return tasks or chosen or frame.sparkSession.sparkContext.defaultParallelism
-
-
-def _prepare_for_tasks(table: Table, tasks: int) -> Table:
-    """Return the table as tasks write it.
-
-    Tasks that write dynamic buckets share those of each partition. Partitions of postponed tables get a bucket for each
-    task. If rows are not routed, several tasks share a bucket, and each would compact it, so compaction is disabled.
-    """
-    mode = table.definition.bucket_mode
-    if mode is BucketMode.DYNAMIC:
-        return table.with_options({"dynamic-bucket.assigner-parallelism": tasks})
-    if not _is_routed(table.definition):
-        return table.with_options({"write-only": True})
-    if mode is BucketMode.POSTPONED:
-        buckets = compute_parallel_buckets(table.definition.options, tasks)
-        return table.with_options({"postpone.default-bucket-num": buckets})
-    return table
-
-
-def _is_routed(table: TableDefinition) -> bool:
-    mode = table.bucket_mode
-    if mode is BucketMode.POSTPONED:
-        return table.options.postpone_batch_write_fixed_bucket
-    return mode is not BucketMode.UNAWARE
+def prepare_for_tasks(table: Table, tasks: int) -> Table:
+    """Return the table as tasks write it; see `list_task_options`."""
+    options = list_task_options(table.definition, tasks)
+    return table.with_options(options) if options else table
 
 
 def _add_route_column(frame: DataFrame, context: TableContext, partitions: int, overwrites: bool) -> DataFrame:
-    if not _is_routed(context.table):
+    if not is_routed(context.table):
         return frame
-    counts = read_bucket_counts(context) if context.table.bucket_mode is BucketMode.POSTPONED else None
+    counts = read_task_bucket_counts(context)
     schema = StructType([*frame.schema.fields, StructField(ROUTE_COLUMN, IntegerType(), False)])
 
     def _add_routes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -199,12 +222,41 @@ def _add_route_column(frame: DataFrame, context: TableContext, partitions: int, 
     return frame.mapInArrow(_add_routes, schema).repartitionById(partitions, ROUTE_COLUMN)
 
 
-def _write_in_tasks(
-    frame: DataFrame, builder: BatchWriteBuilder, kind_column: str | None, tasks: int, identifier: int
+def write_in_tasks(
+    frame: DataFrame,
+    builder: BatchWriteBuilder,
+    kind_column: str | None,
+    tasks: int,
+    identifier: int,
+    ordered: bool = False,
 ) -> list[CommitMessage]:
-    """Send each row to the task that writes its bucket, write all rows, and return the commit messages."""
+    """Send each row to the task that writes its bucket, and write all rows.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows.
+    builder : BatchWriteBuilder
+        The builder of the write, for the tasks.
+    kind_column : str, optional
+        Column with row kinds.
+    tasks : int
+        Number of writing tasks.
+    identifier : int
+        The commit identifier.
+    ordered : bool
+        Write the rows of each source task in their order.
+
+    Returns
+    -------
+    list of CommitMessage
+        What the tasks prepared.
+    """
     if builder.context.table.bucket_mode is BucketMode.CROSS_PARTITION:
         return _write_across_partitions(frame, builder, kind_column, tasks, identifier)
+    if ordered and is_routed(builder.context.table):
+        sent = route_in_order(frame, builder, tasks)
+        return _run_tasks(sent, builder, partial(write_in_order, builder, kind_column), identifier)
     routed = _add_route_column(frame, builder.context, tasks, builder.overwrites)
     return _run_tasks(routed, builder, partial(_write_rows, builder, kind_column), identifier)
 
@@ -230,41 +282,12 @@ def _run_tasks(frame: DataFrame, builder: BatchWriteBuilder, write: WriteTask, i
     messages: list[CommitMessage] = []
     try:
         messages.extend(run_message_tasks(frame, write))
+        check_writers(builder.context.table, messages)
     except PaimonError:
         builder.new_commit().abort(messages, identifier)
         raise
-    if builder.context.schema.primary_keys:
-        try:
-            check_one_writer_per_bucket(messages)
-        except InvalidRequest as error:
-            builder.new_commit().abort(messages, identifier)
-            if builder.context.table.bucket_mode is not BucketMode.DYNAMIC:
-                raise
-            # The tasks read different hash indexes, because another commit was published between their reads.
-            raise HashIndexConflict(error.message) from error
     return messages
 
 
 def _drop_route_column(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.drop_columns([ROUTE_COLUMN]) if ROUTE_COLUMN in batch.schema.names else batch
-
-
-def check_one_writer_per_bucket(messages: Sequence[CommitMessage]) -> None:
-    """Check that no two tasks wrote the same bucket, because their sequence numbers would be equal.
-
-    Postponed rows have no sequence numbers, so any number of tasks may write them.
-
-    Raises
-    ------
-    InvalidRequest
-        Two tasks wrote one bucket.
-    """
-    seen: set[tuple[bytes, int]] = set()
-    for message in (m for m in messages if m.bucket != POSTPONED):
-        place = (message.partition, message.bucket)
-        if place in seen:
-            raise InvalidRequest(
-                f"Bucket {message.bucket} of one partition was written by two tasks.",
-                hint="write with paimon.spark.write(df, table)",
-            )
-        seen.add(place)

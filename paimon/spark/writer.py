@@ -50,7 +50,7 @@ class PaimonWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the messages of all tasks on the driver."""
-        commit_messages(self.builder.new_commit(), _decode_messages(messages), identifier=self._identifier)
+        commit_messages(self.builder.new_commit(), decode_messages(messages), identifier=self._identifier)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove the files of all tasks if one of them failed.
@@ -60,7 +60,7 @@ class PaimonWriter(DataSourceArrowWriter):
         """
         if None not in messages:
             return
-        self.builder.new_commit().abort(_decode_messages(messages), self._identifier)
+        self.builder.new_commit().abort(decode_messages(messages), self._identifier)
 
 
 def check_columns(builder: BatchWriteBuilder, schema: StructType, kind_column: str | None) -> None:
@@ -102,6 +102,7 @@ def write_rows(builder: BatchWriteBuilder, batches: Iterator[pa.RecordBatch], ki
         return encode(writer.prepare_commit())
 
 
-def _decode_messages(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
+def decode_messages(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
+    """Return the commit messages of the tasks that succeeded."""
     encoded = [m.data for m in messages if isinstance(m, EncodedMessages)]
     return [message for data in encoded for message in decode(data)]

@@ -17,10 +17,12 @@ from flights import events, plot, source
 from flights.pipeline import FLIGHTS_DDL, format_next_commands
 from flights.states import collect_states, read_delays
 from flights.steps import Steps, divert_errors
+from flights.streaming import ChangeStream, check_batches
 from PIL import Image
 from rich.console import Console
 
 import paimon
+from paimon.domain.errors import CorruptTable
 from paimon.table import Table
 
 COMMITS = 4
@@ -106,6 +108,25 @@ def test_colours_differ_for_readers_with_deuteranopia(colours: list[str]) -> Non
             assert np.abs(one - other).sum() > 0.25
     red, green = as_seen_without_green("#d73027"), as_seen_without_green("#1a9850")  # of the map that was here before
     assert np.abs(red - green).sum() < np.abs(seen[0] - seen[-1]).sum()
+
+
+def test_a_missing_batch_fails_the_run(tmp_path: Path, stream: list[pa.Table]) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("flights")
+    table = catalog.create_table("flights.t", "id INT")
+    builder = table.new_stream_write_builder("spark")
+    for number in (0, 1, 3):
+        with builder.new_write() as writer:
+            writer.write({"id": [number]})
+            builder.new_commit().commit(number, writer.prepare_commit(number))
+        if number == 1:
+            check_batches(table, 2)
+    with pytest.raises(CorruptTable, match=r"has the batches \[0, 1, 3\], and not 0 to 3 once each"):
+        check_batches(table, 4)
+    changes = ChangeStream.create(tmp_path / "stream")
+    changes.send(stream)
+    assert [path.name for path in sorted(changes.inbox.iterdir())] == [f"{n:04}.parquet" for n in range(COMMITS)]
+    assert list(ChangeStream.create(tmp_path / "stream").inbox.iterdir()) == []
 
 
 def test_a_step_prints_its_outcome_and_its_seconds() -> None:

@@ -26,7 +26,7 @@ import paimon.spark
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
 from paimon.spark.options import parse_source_options, to_source_options
-from paimon.spark.write import _prepare_for_tasks, _write_rows
+from paimon.spark.write import _write_rows, prepare_for_tasks
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +78,7 @@ def test_tasks_and_committer_have_the_storage_and_the_catalog(
     assert plain.scan().count() == 20
     for text in (plan_of(read), json.dumps(to_source_options(table)), *capfd.readouterr()):
         assert SECRET not in text
-    builder = _prepare_for_tasks(table, 2).new_batch_write_builder("me")
+    builder = prepare_for_tasks(table, 2).new_batch_write_builder("me")
     for sent in (
         cloudpickle.dumps(partial(_write_rows, builder, None)),
         pickle.dumps(parse_source_options(sent_options(table))),
@@ -316,18 +316,6 @@ def test_a_view_has_the_options(spark: SparkSession, catalog: paimon.Catalog) ->
         assert spark.sql("SELECT count(*) FROM v").collect() == [(5,)]
     finally:
         spark.sql("DROP VIEW v")
-
-
-def test_streams_are_refused_by_name(spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path) -> None:
-    table = catalog.create_table("db.plain", "value BIGINT")
-    reads = spark.readStream.format("paimon").load(table.location)
-    writes = spark.readStream.format("rate").load().select("value")
-    for name, stream in (
-        ("readStream", reads.writeStream.format("noop")),
-        ("writeStream", writes.writeStream.format("paimon").option("path", table.location)),
-    ):
-        with pytest.raises(PySparkException, match=f"Not supported: {name}"):
-            stream.option("checkpointLocation", str(tmp_path / name)).start().processAllAvailable()
 
 
 SCRIPT = """

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
+from paimon.operations.data_files import read_data_file
 from paimon.spark import SparkCatalog
 
 pytestmark = pytest.mark.spark
@@ -55,6 +56,24 @@ def test_tasks_write_the_rows_of_an_insert(session: SparkCatalog, spark: SparkSe
     keyed = "CREATE TABLE k (id BIGINT PRIMARY KEY NOT ENFORCED, n INT) WITH ('bucket' = '2')"
     session.sql(f"{keyed}; INSERT INTO k SELECT id % 10, id FROM made WHERE id < 10")
     assert session.sql("SELECT sum(n) AS s, count(*) AS c FROM k WHERE id > 0").first().asDict() == {"s": 45, "c": 9}
+
+
+def test_tasks_run_compactions_and_rescales(session: SparkCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.sql(
+        "CREATE TABLE k (id BIGINT PRIMARY KEY NOT ENFORCED, n INT) WITH ('bucket' = '2', 'write-only' = 'true')"
+    )
+    session.sql("INSERT INTO k VALUES (1, 1), (2, 2); INSERT INTO k VALUES (1, 3), (9, 9)")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("rows passed through the driver")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(read_data_file, "_read_tolerant_batches", refuse)
+        session.sql("CALL sys.compact(table => 'k', compact_strategy => 'full')")
+        assert session.sql("SELECT count(file_path) AS n FROM k$files WHERE level > 0").first().n == 2
+        session.sql("CALL sys.rescale(table => 'k', bucket_num => 3)")
+    assert session.catalog.table("default.k").options["bucket"] == "3"
+    assert session.sql("SELECT sum(n) AS n FROM k").first().n == 14
 
 
 def test_tasks_read_what_the_query_needs(session: SparkCatalog) -> None:
@@ -136,8 +155,8 @@ def test_every_type_is_inserted_as_embedded(session: SparkCatalog, tmp_path: Pat
 ERRORS = {
     "SELECT wrod FROM t": "Column 'wrod' does not exist in this part of the query. Did you mean 'word'",
     "SELECT * FROM tt": "Table 'tt' does not exist. Did you mean 't'",
-    "SELECT uper(word) FROM t": "Function with name uper does not exist. Did you mean 'upper'",
-    "SELECT id word text FROM t": "line 1, column 16: unexpected 'text'",
+    "SELECT uper(word) FROM t": "Function 'uper' does not exist. Did you mean 'upper'",
+    "SELECT id word text FROM t": "line 1, column 16: expected ',', an operator or FROM, not 'text'",
     "SELECT id, count(*) FROM t": "The query failed",
     "INSERT INTO t SELECT word, word FROM t": "The query failed: Could not convert a value: The value 'a'",
     "INSERT INTO t SELECT id, word FROM t UNION ALL SELECT 1": "The query failed: UNION",

@@ -96,8 +96,18 @@ def distribute_tasks(session: SparkSession, tasks: Sequence[object]) -> DataFram
     DataFrame
         The frame. A function that runs on it reads its tasks with `read_tasks`.
     """
-    frame = session.createDataFrame([(n, cloudpickle.dumps(task)) for n, task in enumerate(tasks)], _SCHEMA)
+    frame = session.createDataFrame([(n, encode_task(task)) for n, task in enumerate(tasks)], _SCHEMA)
     return frame.repartitionById(len(tasks), frame[_POSITION])
+
+
+def encode_task(task: object) -> bytes:
+    """Return a task as bytes, which only `decode_task` in a task of the same job may read."""
+    return bytes(cloudpickle.dumps(task))
+
+
+def decode_task(data: bytes) -> object:
+    """Return a task that the driver of this job encoded; never call it with bytes of another origin."""
+    return pickle.loads(data)
 
 
 def read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, object]]:
@@ -115,7 +125,7 @@ def read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, object]
     """
     for batch in batches:
         for position, data in zip(batch[_POSITION], batch[_DATA], strict=True):
-            yield position.as_py(), pickle.loads(data.as_py())  # pickled by the driver of this job
+            yield position.as_py(), decode_task(data.as_py())
 
 
 def to_paimon_error(error: Exception) -> PaimonError:

@@ -103,7 +103,8 @@ def restrict_split(split: DataSplit, places: Sequence[int]) -> DataSplit:
     if len(places) == len(split.files):
         return split
     vectors = [split.deletion_files[i] for i in places] if split.deletion_files else ()
-    return evolve(split, files=[split.files[i] for i in places], deletion_files=vectors)
+    ranges = [split.row_ranges[i] for i in places] if split.row_ranges else ()
+    return evolve(split, files=[split.files[i] for i in places], deletion_files=vectors, row_ranges=ranges)
 
 
 def _is_plain_table(table: TableDefinition, columns: Sequence[DataField]) -> bool:

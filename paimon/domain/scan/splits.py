@@ -31,6 +31,10 @@ def _to_vectors(values: Iterable[DeletionFile | None]) -> tuple[DeletionFile | N
     return tuple(values)
 
 
+def _to_ranges(values: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple(values)
+
+
 @frozen(repr=False)
 class DataSplit:
     """Files of one bucket of one partition in one snapshot.
@@ -55,6 +59,9 @@ class DataSplit:
         The branch to read from; None for the branch of the table.
     before_files, before_deletion_files : tuple
         For a difference between two states: the files of the earlier state. `files` are those of the later one.
+    row_ranges : tuple of (int, int)
+        Parallel to `files`: the positions of the first row to read of a file, and of the row after the last. Empty if
+        all rows are read.
     """
 
     snapshot_id: int
@@ -68,6 +75,7 @@ class DataSplit:
     branch: str | None = None
     before_files: tuple[DataFileMeta, ...] = field(converter=_to_files, default=())
     before_deletion_files: tuple[DeletionFile | None, ...] = field(converter=_to_vectors, default=())
+    row_ranges: tuple[tuple[int, int], ...] = field(converter=_to_ranges, default=())
 
     def __repr__(self) -> str:
         merge = "as they are" if self.raw_convertible else "merged"
@@ -79,7 +87,9 @@ class DataSplit:
 
     @property
     def row_count(self) -> int:
-        """The physical rows of the files, before merging."""
+        """The physical rows that are read of the files, before merging."""
+        if self.row_ranges:
+            return sum(end - first for first, end in self.row_ranges)
         return sum(f.row_count for f in self.files)
 
     @property
@@ -92,6 +102,8 @@ class DataSplit:
         known = [count for count in vectors if count is not None]
         if not self.raw_convertible or self.before_files or len(known) < len(vectors):
             return None
+        if self.row_ranges and sum(known):
+            return None  # how many of the deleted rows are in the ranges is not recorded
         return self.row_count - sum(known)
 
     @property

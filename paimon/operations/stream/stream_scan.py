@@ -11,21 +11,17 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
-from paimon.domain.changelog.stream_read import FollowRules
-from paimon.domain.changelog.stream_start import Start, get_state_min_level
-from paimon.domain.errors import InvalidRequest, NotFound, PaimonError
+from paimon.domain.changelog.stream_start import Start
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.predicate.transform import restrict_to_columns
-from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
-from paimon.domain.schema.rules.scans import select_scanned_buckets
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
-from paimon.operations.read.changes.followed import plan_followed_splits
-from paimon.operations.read.changes.history import find_first_id, find_snapshot_or_changelog
-from paimon.operations.read.plan import plan_scan
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.read.changes.history import find_snapshot_or_changelog
+from paimon.operations.stream.begin import find_progressed_start, protect_start
 from paimon.operations.stream.progress import Progress
-from paimon.operations.stream.start import StreamStart, check_start, expired_start_error, find_stream_start
+from paimon.operations.stream.snapshot_plans import SnapshotPlans
+from paimon.operations.stream.start import check_start
 from paimon.operations.table_context import TableContext
 
 _SLEEP_MILLIS = 200
@@ -97,7 +93,7 @@ class StreamScan:
         self._context = context
         self._wanted = wanted
         self._progress = progress
-        self._rules = FollowRules.of(context.table)
+        self._plans = SnapshotPlans(context, wanted.predicate)
         self._state: Snapshot | None = None
         self._last: Snapshot | None = None
         self._ended = False
@@ -113,21 +109,17 @@ class StreamScan:
         NotFound, InvalidRequest
             The start has expired, or is after the last snapshot to return.
         """
-        found = self._find_start()
+        found = find_progressed_start(self._context, self._wanted.start, self._progress)
         if found is None:
             return False
-        if found.state is None:
-            self._progress.record(found.next_id)
-            # Expiry reads consumers before it deletes snapshots. A consumer recorded in between must be checked again.
-            check_start(self._context, found.next_id, self._latest())
-        elif self._wanted.until is not None and found.state.id > self._wanted.until:
+        until = self._wanted.until
+        if found.state is not None and until is not None and found.state.id > until:
             raise InvalidRequest(
-                f"The first state is snapshot {found.state.id}, which is after 'until' ({self._wanted.until})",
+                f"The first state is snapshot {found.state.id}, which is after 'until' ({until})",
                 subject="until",
                 hint="start at a snapshot, or raise 'until'",
             )
-        else:
-            self._progress.protect_state(found.state.id)
+        protect_start(self._context, found, self._progress)
         self._state, self.next_id = found.state, found.next_id
         return True
 
@@ -170,12 +162,6 @@ class StreamScan:
         limit = self._wanted.idle_millis
         return limit is not None and self._context.engine.clock.now_millis() - since >= limit
 
-    def _find_start(self) -> StreamStart | None:
-        resumed = None if self._context.options.consumer_ignore_progress else self._progress.resume()
-        if resumed is None:
-            return find_stream_start(self._context, self._wanted.start)
-        return StreamStart(check_start(self._context, resumed, self._latest()))
-
     def _is_over(self) -> bool:
         until = self._wanted.until
         return self._ended or (until is not None and (self.next_id or 0) > until)
@@ -188,16 +174,8 @@ class StreamScan:
         if self._state is None:
             return self._read_following()
         state, self._state = self._state, None
-        self._ended = self._is_past_bound(state)
-        table = self._context.table
-        request = ScanRequest(
-            state,
-            self._file_predicate,
-            select_scanned_buckets(table.schema, table.options),
-            min_level=get_state_min_level(table.options),
-            shows_level_0=True,
-        )
-        splits = self._plan_or_explain(state, lambda: plan_scan(self._context, request).splits)
+        self._ended = self._plans.is_past_bound(state)
+        splits = self._plans.plan_state(state)
         return self._advance(state, splits, whole=True)
 
     def _read_following(self) -> SnapshotChanges | None:
@@ -207,55 +185,26 @@ class StreamScan:
         if found is None:
             check_start(self._context, self.next_id, self._latest())
             return None
-        delay = self._context.options.streaming_read_delay_millis
-        if delay is not None and found.time_millis > self._context.engine.clock.now_millis() - delay:
+        if self._plans.is_delayed(found):
             return None
-        self._check_history()
-        self._ended = self._is_past_bound(found)
+        if self._last is not None:
+            self._plans.check_history((self._last.id, self._last.delta_manifest_list))
+        self._ended = self._plans.is_past_bound(found)
         if self._ended:
             return None
-        wanted = self._wanted.predicate
-        splits = self._plan_or_explain(found, lambda: plan_followed_splits(self._context, [found], wanted, self._rules))
+        splits = self._plans.plan_changes(found)
         return self._advance(found, splits)
 
     def _advance(self, snapshot: Snapshot, splits: tuple[DataSplit, ...], whole: bool = False) -> SnapshotChanges:
         self._last, self.next_id = snapshot, snapshot.id + 1
         return SnapshotChanges(snapshot, splits, whole)
 
-    def _is_past_bound(self, snapshot: Snapshot) -> bool:
-        bound, reached = self._context.options.scan_bounded_watermark, snapshot.watermark
-        return bound is not None and reached is not None and reached > bound
-
-    def _check_history(self) -> None:
-        """Raise if the last snapshot was replaced by another one."""
-        if self._last is None:
-            return
-        now = find_snapshot(self._context, self._last.id)
-        if now is not None and not now.is_same(self._last):
-            hint = "the table was rolled back or fast-forwarded since: start again at its latest state"
-            raise NotFound("the followed snapshot", str(self._last.id), hint=hint)
-
-    def _plan_or_explain(
-        self, snapshot: Snapshot, planning: Callable[[], tuple[DataSplit, ...]]
-    ) -> tuple[DataSplit, ...]:
-        try:
-            return planning()
-        except PaimonError as error:
-            raise self.explain_error(snapshot, error) from error
-
     def explain_error(self, snapshot: Snapshot, error: PaimonError) -> PaimonError:
         """Return the error of a read; if the snapshot has expired since, an error that says so."""
-        if find_snapshot_or_changelog(self._context, snapshot.id) is not None:
-            return error
-        return expired_start_error(snapshot.id, find_first_id(self._context))
+        return self._plans.explain_error(snapshot.id, error)
 
     def _latest(self) -> Snapshot | None:
         return latest_snapshot(self._context)
-
-    @property
-    def _file_predicate(self) -> Predicate | None:
-        predicate = self._wanted.predicate
-        return None if predicate is None else restrict_to_columns(predicate, self._context.schema.names)
 
     def _sleep(self, closed: Callable[[], bool], since: int) -> None:
         clock = self._context.engine.clock

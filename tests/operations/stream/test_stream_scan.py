@@ -70,6 +70,7 @@ def test_it_begins_at_the_requested_position(orders: paimon.Table) -> None:
     assert to_tuples(orders.follow(1, idle_timeout=0, columns=["v"], where="k > 1 AND _row_kind = '+I'")) == [
         (2, "+I", 20), (3, "+I", 30)
     ]  # fmt: skip
+    assert to_tuples(orders.follow(1, idle_timeout=0, where="v = k * 10 AND k % 2 = 1")) == [(1, "+I", 1, 10), three]
 
 
 @pytest.mark.parametrize("start", [0, -1, "first", True, 1.5])

@@ -1,0 +1,100 @@
+"""The table that a stream writes to, as its checkpoint records it.
+
+Invariant: a stream continues only with the table with which it began. A table that was dropped and created again under
+the same name is another one, because its first schema has another time.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.json_text import Members, dump_json
+from paimon.domain.schema.table_schema import TableSchema
+
+_SUBJECT = "checkpointLocation"
+_NEW_STREAM = "start a new stream with a new checkpoint"
+
+
+@frozen
+class StreamTarget:
+    """What identifies the table of a stream.
+
+    Parameters
+    ----------
+    location : str
+        The root directory or URL of the table.
+    branch : str
+        The branch.
+    created_millis : int
+        The time of the first schema, in epoch milliseconds.
+    primary_keys : tuple of str
+        The columns of the primary key.
+    """
+
+    location: str
+    branch: str
+    created_millis: int
+    primary_keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, location: str, branch: str, first: TableSchema, newest: TableSchema) -> StreamTarget:
+        """Return the target for a table.
+
+        Parameters
+        ----------
+        location : str
+            The root directory or URL of the table.
+        branch : str
+            The branch.
+        first, newest : TableSchema
+            The first and the newest schema.
+
+        Returns
+        -------
+        StreamTarget
+            The target.
+        """
+        return cls(location, branch, first.time_millis, tuple(newest.primary_keys))
+
+    @classmethod
+    def parse(cls, stored: Members) -> StreamTarget:
+        """Return the target that a checkpoint records."""
+        keys = tuple(str(name) for name in stored.array("primaryKeys"))
+        return cls(stored.text("location"), stored.text("branch"), stored.integer("created"), keys)
+
+    def to_json(self) -> bytes:
+        """Return the text of the record in the checkpoint."""
+        members = {"version": 1, "location": self.location, "branch": self.branch, "created": self.created_millis}
+        return dump_json({**members, "primaryKeys": list(self.primary_keys)})
+
+    def check_unchanged(self, table: StreamTarget) -> None:
+        """Check that a table is the one that the checkpoint records.
+
+        Raises
+        ------
+        InvalidRequest
+            It is another table, was created again, or has another primary key.
+        """
+        if (self.location, self.branch) != (table.location, table.branch):
+            raise InvalidRequest(
+                f"The checkpoint belongs to a stream into {self._describe()}, not into {table._describe()}.",
+                subject=_SUBJECT,
+                hint=f"give each stream a checkpoint of its own, or, if the table moved, {_NEW_STREAM}",
+            )
+        if self.created_millis != table.created_millis:
+            raise InvalidRequest(
+                f"Table {table._describe()} was dropped and created again since the stream began.",
+                subject=_SUBJECT,
+                hint=f"{_NEW_STREAM}, which writes all rows of its source again",
+            )
+        if self.primary_keys != table.primary_keys:
+            raise InvalidRequest(
+                f"The primary key of table {table._describe()} changed from ({', '.join(self.primary_keys)}) to "
+                f"({', '.join(table.primary_keys)}) since the stream began.",
+                subject=_SUBJECT,
+                hint=f"restore the names of the columns, or {_NEW_STREAM}",
+            )
+
+    def _describe(self) -> str:
+        return self.location if self.branch == "main" else f"{self.location}$branch_{self.branch}"

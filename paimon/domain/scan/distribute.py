@@ -1,0 +1,125 @@
+"""Distribute the rows of a plan: shards for parallel readers, and slices by position.
+
+Invariant: the shards of a plan are disjoint and contain all its rows, and each reader computes its own without the
+others. Positions count the stored rows of the planned files, before predicates and deletion vectors.
+Source: `with_shard` and `with_slice` of pypaimon's scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from attrs import evolve
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.scan.splits import DataSplit
+
+
+def select_shard(splits: Sequence[DataSplit], shard: int, shards: int) -> tuple[DataSplit, ...]:
+    """Return the part of the splits that one of several readers reads.
+
+    Files that are read as they are stored are divided by rows. Files that must be merged stay together: their split
+    belongs to the shard with its first row.
+
+    Parameters
+    ----------
+    splits : sequence of DataSplit
+        All splits of a plan.
+    shard : int
+        The number of the reader, from 0.
+    shards : int
+        The number of readers.
+
+    Returns
+    -------
+    tuple of DataSplit
+        In the order of the plan.
+
+    Raises
+    ------
+    InvalidRequest
+        There is no such shard.
+
+    Examples
+    --------
+    >>> select_shard((), 0, 3)
+    ()
+    """
+    if not isinstance(shard, int) or not isinstance(shards, int) or not 0 <= shard < shards:
+        raise InvalidRequest(
+            f"There is no shard {shard!r} of {shards!r}.",
+            subject="shard",
+            hint="give a shard from 0, below the number of shards",
+        )
+    rows, larger = divmod(sum(split.row_count for split in splits), shards)
+    first = shard * rows + min(shard, larger)
+    return tuple(_cut_splits(splits, first, first + rows + (shard < larger)))
+
+
+def select_slice(splits: Sequence[DataSplit], first: int, end: int) -> tuple[DataSplit, ...]:
+    """Return the rows of the splits from one position to another.
+
+    Parameters
+    ----------
+    splits : sequence of DataSplit
+        All splits of a plan; none of them may need a merge.
+    first, end : int
+        The position of the first row, and the position after the last row.
+
+    Returns
+    -------
+    tuple of DataSplit
+        In the order of the plan.
+
+    Raises
+    ------
+    InvalidRequest
+        The positions are no range, or a split must be merged, so that its rows have no positions.
+    """
+    if not isinstance(first, int) or not isinstance(end, int) or not 0 <= first < end:
+        raise InvalidRequest(
+            f"Rows {first!r} to {end!r} are not a range.", subject="slice", hint="give 0 <= first < end"
+        )
+    merged = next((split for split in splits if not _can_be_cut(split)), None)
+    if merged is not None:
+        raise InvalidRequest(
+            f"The rows of bucket {merged.bucket} have no positions, because its files are merged.",
+            subject="slice",
+            hint="use shards: with_shard(shard, shards)",
+        )
+    return tuple(_cut_splits(splits, first, end))
+
+
+def _can_be_cut(split: DataSplit) -> bool:
+    return split.raw_convertible and not split.before_files
+
+
+def _cut_splits(splits: Sequence[DataSplit], first: int, end: int) -> Iterator[DataSplit]:
+    at = 0
+    for split in splits:
+        rows = split.row_count
+        if not _can_be_cut(split):
+            if first <= at < end:
+                yield split
+        elif max(first, at) < min(end, at + rows):
+            yield split if first <= at and at + rows <= end else _cut_split(split, first - at, end - at)
+        at += rows
+
+
+def _cut_split(split: DataSplit, first: int, end: int) -> DataSplit:
+    """Return the rows of a split from one position to another, without the files that have none of them."""
+    kept, ranges = [], []
+    at = 0
+    for position, file in enumerate(split.files):
+        start, stop = split.row_ranges[position] if split.row_ranges else (0, file.row_count)
+        low, high = max(first - at, 0), min(end - at, stop - start)
+        if low < high:
+            kept.append(position)
+            ranges.append((start + low, start + high))
+        at += stop - start
+    return evolve(
+        split,
+        files=[split.files[i] for i in kept],
+        deletion_files=[split.deletion_files[i] for i in kept] if split.deletion_files else (),
+        row_ranges=ranges,
+    )

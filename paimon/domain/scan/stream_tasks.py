@@ -1,0 +1,117 @@
+"""Divide what a batch of a stream reads: how much one batch takes, and which splits one task reads in order.
+
+Invariant: the changes of a key are in one task, in the order of their snapshots. Every batch takes at least one split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import frozen
+
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.bucket_mode import BucketMode
+
+
+@frozen
+class FollowedSplit:
+    """A split of a stream; `is_state` is True for rows of the complete state, False for changes."""
+
+    split: DataSplit
+    is_state: bool
+
+
+@frozen
+class BatchLimits:
+    """How much one batch reads; None for no limit. A split is not divided.
+
+    Parameters
+    ----------
+    files, rows, bytes : int, optional
+        The largest number of data files, of stored rows, and of stored bytes.
+    """
+
+    files: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+
+    @property
+    def are_given(self) -> bool:
+        """Whether there is a limit."""
+        return (self.files, self.rows, self.bytes) != (None, None, None)
+
+    def count_within(self, splits: Sequence[DataSplit], used: BatchSize) -> int:
+        """Return how many of the next splits a batch takes.
+
+        Parameters
+        ----------
+        splits : sequence of DataSplit
+            The next splits, in order.
+        used : BatchSize
+            What the batch has taken already; an empty batch takes the first split in any case.
+
+        Returns
+        -------
+        int
+            The number of splits.
+        """
+        for count, split in enumerate(splits):
+            size = used.plus(split)
+            if (used.files or count) and self._is_exceeded_by(size):
+                return count
+            used = size
+        return len(splits)
+
+    def _is_exceeded_by(self, size: BatchSize) -> bool:
+        pairs = ((self.files, size.files), (self.rows, size.rows), (self.bytes, size.bytes))
+        return any(limit is not None and value > limit for limit, value in pairs)
+
+
+@frozen
+class BatchSize:
+    """The data files, stored rows and stored bytes that a batch reads."""
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    def plus(self, split: DataSplit) -> BatchSize:
+        """Return the size with one more split."""
+        files = (*split.before_files, *split.files)
+        return BatchSize(
+            self.files + len(files),
+            self.rows + sum(f.row_count for f in files),
+            self.bytes + sum(f.file_size for f in files),
+        )
+
+
+def group_by_key_order(splits: Iterable[FollowedSplit], mode: BucketMode) -> list[tuple[FollowedSplit, ...]]:
+    """Return the splits of each task.
+
+    Rows of a state have one row for each key, so each split is a task. Changes of a bucket belong together. If a
+    partition was rescaled between them, its changes do; in a cross-partition table, where a key can move, all changes.
+
+    Parameters
+    ----------
+    splits : iterable of FollowedSplit
+        The splits of a batch, in the order of their snapshots.
+    mode : BucketMode
+        How the table assigns rows to buckets.
+
+    Returns
+    -------
+    list of tuple of FollowedSplit
+        The splits of one task each, in order.
+    """
+    all_splits = list(splits)
+    if mode is BucketMode.UNAWARE or all(followed.is_state for followed in all_splits):
+        return [(followed,) for followed in all_splits]
+    totals: dict[bytes, set[int]] = {}
+    for followed in all_splits:
+        totals.setdefault(followed.split.partition, set()).add(followed.split.total_buckets)
+    groups: dict[tuple[object, ...], list[FollowedSplit]] = {}
+    for followed in all_splits:
+        partition = followed.split.partition
+        key: tuple[object, ...] = (partition, followed.split.bucket) if len(totals[partition]) == 1 else (partition,)
+        groups.setdefault(() if mode is BucketMode.CROSS_PARTITION else key, []).append(followed)
+    return [tuple(group) for group in groups.values()]

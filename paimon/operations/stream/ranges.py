@@ -1,0 +1,249 @@
+"""Read a stream in ranges between positions, which a driver stores: what comes next, and the splits of a range.
+
+Invariant: the same range always returns the same splits, or an error. Rows are neither skipped nor returned in two
+ranges, also when the driver starts again and asks for a range that it asked for before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from paimon.domain.changelog.stream_start import Start
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.scan.stream_position import StreamPosition, check_plan, identify_plan
+from paimon.domain.scan.stream_tasks import BatchLimits, BatchSize, FollowedSplit
+from paimon.domain.schema.bucket_mode import BucketMode
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.domain.types.data_types import DataType
+from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot
+from paimon.operations.read.changes.history import find_snapshot_or_changelog
+from paimon.operations.stream.begin import find_progressed_start, protect_start
+from paimon.operations.stream.progress import Progress
+from paimon.operations.stream.snapshot_plans import SnapshotPlans
+from paimon.operations.stream.start import check_start
+from paimon.operations.table_context import TableContext
+
+
+class StreamRanges:
+    """A stream whose position the caller keeps; None is the position of a stream that has not begun.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table, at the schema that the caller reads.
+    start : Start
+        Where a new stream starts, unless its consumer has progressed further.
+    columns : tuple of str
+        The columns that are read.
+    progress : Progress
+        The record of its consumer.
+    predicate : Predicate, optional
+        Skips files, not rows.
+    """
+
+    def __init__(
+        self,
+        context: TableContext,
+        start: Start,
+        columns: tuple[str, ...],
+        progress: Progress,
+        predicate: Predicate | None = None,
+    ) -> None:
+        self._context = context
+        self._start = start
+        self._columns = columns
+        self._progress = progress
+        self._plans = SnapshotPlans(context, predicate)
+        self._through: int | None = None
+        self._protects = False
+        self._planned: tuple[tuple[int, bool], tuple[DataSplit, ...], str] | None = None
+
+    def end_at_latest(self) -> None:
+        """End the stream at the snapshot that is the latest one now."""
+        latest = latest_snapshot(self._context)
+        self._through = 0 if latest is None else latest.id
+
+    def advance(self, position: StreamPosition | None, limits: BatchLimits) -> StreamPosition | None:
+        """Return the end of the next batch.
+
+        Parameters
+        ----------
+        position : StreamPosition, optional
+            The start of the batch.
+        limits : BatchLimits
+            How much the batch takes.
+
+        Returns
+        -------
+        StreamPosition or None
+            The unchanged position if there is nothing to read.
+
+        Raises
+        ------
+        NotFound
+            The next snapshot has expired, or the history was rewritten.
+        InvalidRequest
+            The columns of the table changed, and everything before is read.
+        """
+        start = position or self._begin()
+        if start is None:
+            return position
+        self._protect(start)
+        if start.last_id:
+            self._plans.check_history((start.last_id, start.last_identity))
+        reached, used = start, BatchSize()
+        while (snapshot := self._find_next(reached)) is not None:
+            is_first = reached == start
+            if self._changes_columns(snapshot):
+                if is_first:
+                    raise self._schema_error(snapshot)
+                break
+            if self._moves_keys(snapshot) and not is_first:
+                break
+            if not limits.are_given:
+                reached = reached.after(snapshot)
+                continue
+            splits, plan = self._plan(reached, snapshot)
+            rest = splits[reached.splits :]
+            count = limits.count_within(rest, used)
+            if count < len(rest):
+                return reached.within(snapshot, reached.splits + count, plan) if count else reached
+            for split in rest:
+                used = used.plus(split)
+            reached = reached.after(snapshot)
+        return reached
+
+    def plan_range(self, start: StreamPosition | None, end: StreamPosition | None) -> list[FollowedSplit]:
+        """Return the splits between two positions, in the order of their snapshots.
+
+        Parameters
+        ----------
+        start, end : StreamPosition, optional
+            The positions, of which `advance` returned the end.
+
+        Returns
+        -------
+        list of FollowedSplit
+            What to read.
+
+        Raises
+        ------
+        NotFound
+            A snapshot has expired.
+        InvalidRequest
+            The splits of a snapshot that was read in part have changed.
+        """
+        found: list[FollowedSplit] = []
+        if end is None:
+            return found
+        reached = end.start if start is None else start
+        while reached.is_before(end):
+            snapshot = self._load_next(reached)
+            splits, plan = self._plan(reached, snapshot)
+            is_last = reached.is_in_same_plan(end)
+            if is_last:
+                check_plan(end, plan)
+            stop = end.splits if is_last else len(splits)
+            found += [FollowedSplit(split, reached.is_state) for split in splits[reached.splits : stop]]
+            if is_last:
+                break
+            reached = reached.after(snapshot)
+        return found
+
+    def record(self, position: StreamPosition | None) -> None:
+        """Record that everything before a position is processed; without a consumer this has no effect."""
+        if position is not None and not position.is_state:
+            self._progress.record(position.snapshot_id)
+
+    def _begin(self) -> StreamPosition | None:
+        found = find_progressed_start(self._context, self._start, self._progress)
+        if found is None:
+            return None
+        protect_start(self._context, found, self._progress)
+        self._protects = True
+        return StreamPosition.starting(found.next_id, found.state)
+
+    def _protect(self, position: StreamPosition) -> None:
+        """Protect what comes next after a restart, and keep the consumer alive while the stream waits."""
+        if self._protects:
+            self._progress.refresh()
+        elif position.is_state:
+            self._progress.protect_state(position.snapshot_id)
+        else:
+            self._progress.record(position.snapshot_id)
+        self._protects = True
+
+    def _find_next(self, position: StreamPosition) -> Snapshot | None:
+        """Return the snapshot of a position; None if it does not exist yet, or if the stream ends before it."""
+        if self._through is not None and position.snapshot_id > self._through and not position.is_state:
+            return None
+        if position.is_state:
+            return self._load_next(position)
+        found = find_snapshot_or_changelog(self._context, position.snapshot_id)
+        if found is None:
+            check_start(self._context, position.snapshot_id, latest_snapshot(self._context))
+            return None
+        is_held = self._plans.is_delayed(found) or self._plans.is_past_bound(found)
+        return None if is_held or self._is_state_past_bound(position) else found
+
+    def _is_state_past_bound(self, position: StreamPosition) -> bool:
+        """Return whether the state at the start was past the bound already, so that no change is read."""
+        is_first = position.start_is_state and position.snapshot_id == position.start_id + 1
+        if not is_first or self._context.options.scan_bounded_watermark is None:
+            return False
+        state = find_snapshot_or_changelog(self._context, position.start_id)
+        return state is not None and self._plans.is_past_bound(state)
+
+    def _load_next(self, position: StreamPosition) -> Snapshot:
+        if position.is_state:
+            return load_snapshot(self._context, position.snapshot_id)
+        found = find_snapshot_or_changelog(self._context, position.snapshot_id)
+        if found is None:
+            check_start(self._context, position.snapshot_id, latest_snapshot(self._context))
+            return load_snapshot(self._context, position.snapshot_id)
+        return found
+
+    def _plan(self, position: StreamPosition, snapshot: Snapshot) -> tuple[tuple[DataSplit, ...], str]:
+        """Return the splits of a snapshot and the text that identifies them; those of the last one are kept."""
+        key = (snapshot.id, position.is_state)
+        if self._planned is None or self._planned[0] != key:
+            plan: Callable[[Snapshot], tuple[DataSplit, ...]]
+            plan = self._plans.plan_state if position.is_state else self._plans.plan_changes
+            splits = plan(snapshot)
+            self._planned = (key, splits, identify_plan(splits))
+        _, splits, identity = self._planned
+        check_plan(position, identity)
+        return splits, identity
+
+    def _moves_keys(self, snapshot: Snapshot) -> bool:
+        """Return whether keys can be in other buckets from a snapshot on, so that a batch must not contain both."""
+        is_dynamic = self._context.table.bucket_mode is BucketMode.DYNAMIC
+        return is_dynamic and snapshot.commit_kind is CommitKind.OVERWRITE
+
+    def _changes_columns(self, snapshot: Snapshot) -> bool:
+        if snapshot.schema_id <= self._context.schema.id:
+            return False
+        newer = load_schema(self._context.engine, self._context.paths, snapshot.schema_id)
+        before, after = _describe_columns(self._context.schema), _describe_columns(newer)
+        if set(self._columns) == set(before):  # all columns are read, so new ones would be missed
+            return before != after
+        return any(after.get(name) != before[name] for name in self._columns)
+
+    def _schema_error(self, snapshot: Snapshot) -> InvalidRequest:
+        newer = load_schema(self._context.engine, self._context.paths, snapshot.schema_id)
+        before, after = _describe_columns(self._context.schema), _describe_columns(newer)
+        changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        return InvalidRequest(
+            f"The columns of table {self._context.table.table_name!r} changed in snapshot {snapshot.id}: "
+            f"{', '.join(changed)}. All changes before it were read.",
+            subject=next(iter(changed), None),
+            hint="start the query again with the same checkpoint: it continues with the new columns",
+        )
+
+
+def _describe_columns(schema: TableSchema) -> dict[str, tuple[int, DataType]]:
+    return {f.name: (f.id, f.type) for f in schema.fields}

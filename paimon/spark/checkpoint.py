@@ -1,0 +1,191 @@
+"""The checkpoint of a stream that writes to a table: it identifies the stream, its batches and its table.
+
+Spark stores the id of the query in ``metadata``, and the plan of each batch in ``offsets/<batch>`` before it runs. This
+module adds ``paimon/table.json``, which names the table.
+
+Invariant: the commit user of a stream is derived from the id of its query. A restart has the same id, and a new
+checkpoint has another one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from paimon.builders import BatchWriteBuilder
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.stream_batches import StreamBatch
+from paimon.domain.commit.stream_target import StreamTarget
+from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.json_text import load_object
+from paimon.engines import engine_for, location_of
+from paimon.operations.commit.stream_batches import check_stream_batch
+from paimon.operations.metadata.schemas import load_schema, schema_ids
+from paimon.ports.files import FileIO
+from paimon.spark.options import find_recipe
+from paimon.table import Table
+from paimon.table_write import WriteResult, commit_messages
+
+CHECKPOINT_OPTION = "checkpointLocation"
+_RECORD = "paimon/table.json"
+
+
+@frozen(eq=False)
+class Checkpoint:
+    """The checkpoint of a stream into one table.
+
+    Parameters
+    ----------
+    location : str
+        The directory or URL.
+    files : FileIO
+        Reads and writes it.
+    """
+
+    location: str
+    files: FileIO
+
+    @classmethod
+    def of(cls, path: str, table: Table) -> Checkpoint:
+        """Return the checkpoint at a path, which is read with the storage options of a table in the same storage."""
+        location = location_of(path)
+        _, storage, _, _ = find_recipe(table.engine)
+        is_same_storage = location.partition("://")[0] == table.location.partition("://")[0]
+        return cls(location, engine_for(location, storage if is_same_storage else {}, {}).files)
+
+    def find_user(self) -> str:
+        """Return the commit user of the stream.
+
+        Raises
+        ------
+        InvalidRequest
+            The directory is not the checkpoint of a query that was started.
+        CorruptTable
+            The file with the id of the query cannot be read.
+        """
+        path = f"{self.location}/metadata"
+        try:
+            return f"spark-{load_object(self.files.read(path), path).text('id')}"
+        except NotFound as error:
+            raise InvalidRequest(
+                f"Checkpoint {self.location!r} does not contain the id of a query.",
+                subject=CHECKPOINT_OPTION,
+                hint="give its whole URL, such as hdfs://host/path, if Spark does not resolve the path on this machine",
+            ) from error
+
+    def find_batch(self, number: int) -> StreamBatch:
+        """Return a batch with the time of its plan, if the checkpoint has it."""
+        path = f"{self.location}/offsets/{number}"
+        try:
+            lines = self.files.read(path).decode().splitlines()
+            planned = json.loads(lines[1])["batchTimestampMs"]
+        except (NotFound, ValueError, LookupError, TypeError):
+            return StreamBatch(number)  # then the history of the table decides without it
+        return StreamBatch(number, planned if isinstance(planned, int) else None)
+
+    def check_table(self, table: Table) -> bool:
+        """Check that a table is the one that the checkpoint records.
+
+        Returns
+        -------
+        bool
+            False if it records no table yet.
+
+        Raises
+        ------
+        InvalidRequest
+            It is another table, was created again, or has another primary key.
+        """
+        path = f"{self.location}/{_RECORD}"
+        try:
+            recorded = StreamTarget.parse(load_object(self.files.read(path), path))
+        except NotFound:
+            return False
+        recorded.check_unchanged(_describe_target(table))
+        return True
+
+    def bind(self, table: Table, number: int) -> None:
+        """Record the table at the first batch; later, check that it is still the same table.
+
+        Raises
+        ------
+        InvalidRequest
+            It is another table, was created again, or has another primary key, or the stream began with another target.
+        """
+        if self.check_table(table):
+            return
+        if number > 0:
+            raise InvalidRequest(
+                f"Checkpoint {self.location!r} records no table, and its next batch is {number}.",
+                subject=CHECKPOINT_OPTION,
+                hint="the stream had another target before: start a new stream with a new checkpoint",
+            )
+        self.files.replace(f"{self.location}/{_RECORD}", _describe_target(table).to_json())
+
+
+def _describe_target(table: Table) -> StreamTarget:
+    context = table.context
+    first = load_schema(context.engine, context.paths, schema_ids(context.engine, context.paths)[0])
+    return StreamTarget.of(table.location, table.definition.branch, first, table.table_schema)
+
+
+@frozen(eq=False)
+class StreamSink:
+    """A table as the target of one stream.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    commit_user : str
+        The commit user of the stream.
+    checkpoint : Checkpoint
+        The checkpoint of the stream.
+    """
+
+    table: Table
+    commit_user: str
+    checkpoint: Checkpoint
+
+    @classmethod
+    def open(cls, table: Table, path: str) -> StreamSink:
+        """Open the target of the stream with this checkpoint, whose query has started."""
+        checkpoint = Checkpoint.of(path, table)
+        return cls(table, checkpoint.find_user(), checkpoint)
+
+    def is_committed(self, number: int) -> bool:
+        """Return whether the table has a batch; the first batch records the table in the checkpoint.
+
+        Raises
+        ------
+        InvalidRequest
+            The checkpoint and the table do not belong together, or the snapshots do not reach back to the batch.
+        """
+        self.checkpoint.bind(self.table, number)
+        return check_stream_batch(self.table.context, self.commit_user, self.checkpoint.find_batch(number))
+
+    def commit(self, builder: BatchWriteBuilder, messages: Sequence[CommitMessage], number: int) -> WriteResult:
+        """Commit a batch; an empty one makes a snapshot too, which shows that the batch is committed.
+
+        Parameters
+        ----------
+        builder : BatchWriteBuilder
+            The builder of the tasks' writers.
+        messages : sequence of CommitMessage
+            What they prepared.
+        number : int
+            The batch.
+
+        Returns
+        -------
+        WriteResult
+            What the batch added.
+
+        Raises
+        ------
+        InvalidRequest, CommitConflict, CommitOverwritten, Unsupported
+            The commit was refused; see `commit_messages`.
+        """
+        return commit_messages(evolve(builder.new_commit(), ignore_empty=False), messages, identifier=number)

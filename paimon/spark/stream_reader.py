@@ -1,0 +1,184 @@
+"""Read a stream through the data source: `spark.readStream.format("paimon")`.
+
+Invariant: an offset is a position of `paimon.operations.stream.ranges`, so a batch that Spark runs again reads the same
+rows. A task reads splits with the function that follows a table embedded, in the order of their snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from paimon.changes import KIND_COLUMN, Changes
+from paimon.domain.changelog.stream_read import FollowRules
+from paimon.domain.changelog.stream_start import parse_start
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
+from paimon.domain.scan.stream_position import decode_position, encode_position
+from paimon.domain.scan.stream_tasks import BatchLimits, FollowedSplit, group_by_key_order
+from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow_arrays import make_array
+from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.read.changes.followed import read_stream_split
+from paimon.operations.read.split import ReadPlan
+from paimon.operations.stream.progress import Progress
+from paimon.operations.stream.ranges import StreamRanges
+from paimon.operations.stream.snapshot_plans import SnapshotPlans
+from paimon.spark.options import STREAM_WRITE_OPTIONS, WRITE_OPTIONS, SourceOptions
+from paimon.spark.types import to_batch_schema, to_spark_batch
+from paimon.table import Table
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
+except ModuleNotFoundError:  # before PySpark 4.2 a stream cannot limit its batches, and is refused
+    _AvailableNow = object
+
+_ADDED_KINDS = make_array(["+I", "+U"], pa.string())
+
+
+class StreamPartition(InputPartition):
+    """The splits of one task with everything that their read needs."""
+
+    def __init__(self, table: TableDefinition, splits: tuple[FollowedSplit, ...], read: ReadPlan) -> None:
+        super().__init__(None)
+        self.table = table
+        self.splits = splits
+        self.read = read
+
+
+class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
+    """Reader of a stream; errors wait for the first call, because Spark loses those of its creation.
+
+    Parameters
+    ----------
+    options : SourceOptions
+        The options of the read.
+    schema : StructType
+        The columns.
+    schema_id : int, optional
+        The schema of the table that has these columns; None if the user chose them.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType, schema_id: int | None) -> None:
+        self._options = options
+        self._schema = schema
+        self._schema_id = schema_id
+
+    def getDefaultReadLimit(self) -> Any:
+        """Return the limits of the options, of which Spark shows one; `latestOffset` applies all."""
+        limits = self._options.limits
+        if limits.files is not None:
+            return ReadMaxFiles(limits.files)
+        if limits.rows is not None:
+            return ReadMaxRows(limits.rows)
+        return ReadAllAvailable() if limits.bytes is None else ReadMaxBytes(limits.bytes)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """End the stream at the snapshot that is the latest one now."""
+        self._stream.end_at_latest()
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return the beginning. The first end offset contains the start, because Spark does not store this one."""
+        self._check_version()
+        return encode_position(None)
+
+    def latestOffset(self, start: Mapping[str, Any], limit: Any) -> dict[str, Any]:
+        """Return the end of the next batch."""
+        limits = BatchLimits() if isinstance(limit, ReadAllAvailable) else self._options.limits
+        return encode_position(self._stream.advance(decode_position(start), limits))
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
+        """Return the tasks of a batch."""
+        splits = self._stream.plan_range(decode_position(start), decode_position(end))
+        table, read = self._table.definition, self._changes.read_plan
+        return [StreamPartition(table, group, read) for group in group_by_key_order(splits, table.bucket_mode)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition, with the Arrow types that Spark requires.
+
+        Raises
+        ------
+        NotFound
+            The snapshot of a split expired while it was read.
+        InvalidRequest
+            There are rows of kind -U or -D, and no column for row kinds.
+        """
+        schema = to_batch_schema(self._schema)
+        if not isinstance(partition, StreamPartition):
+            return
+        context = self._table.context.with_table(partition.table)
+        for followed in partition.splits:
+            try:
+                for batch in read_stream_split(
+                    context, partition.read, self._changes.arrow_schema, followed.split, followed.is_state
+                ):
+                    yield to_spark_batch(self._select(batch), schema)
+            except PaimonError as error:
+                explained = SnapshotPlans(context, None).explain_error(followed.split.snapshot_id, error)
+                raise explained from (error if explained is not error else error.__cause__)
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Record the progress of the consumer: Spark has committed all batches up to this offset."""
+        self._stream.record(decode_position(end))
+
+    def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        kinds = batch[KIND_COLUMN.name]
+        name = self._options.row_kind_column
+        if name is None and not pc.all(pc.is_in(kinds, _ADDED_KINDS)).as_py():
+            kind = next(kind for kind in kinds.to_pylist() if kind not in _ADDED_KINDS.to_pylist())
+            raise InvalidRequest(
+                f"Snapshot {batch[0][0]} of table {self._table.name!r} has rows of kind {kind!r}, which a stream "
+                "without row kinds would return like added rows.",
+                subject="row-kind-column",
+                hint="set .option('row-kind-column', '_row_kind'), and pass kind_column to paimon.spark.write_stream",
+            )
+        columns = [kinds if field == name else batch[field] for field in self._schema.names]
+        return pa.RecordBatch.from_arrays(columns, names=self._schema.names)
+
+    def _check_version(self) -> None:
+        if _AvailableNow is object:
+            raise Unsupported(
+                f"readStream of Paimon tables with PySpark {pyspark.__version__}", hint="install PySpark 4.2 or newer"
+            )
+
+    @cached_property
+    def _table(self) -> Table:
+        opened = self._options.open_source()
+        if not isinstance(opened, Table):
+            hint = "read the table itself, with the option row-kind-column if you need row kinds"
+            raise Unsupported(f"readStream of system table {opened.name!r}", hint=hint)
+        if self._schema_id is None:
+            return opened
+        context = opened.context
+        table = Table(context.at_schema(load_schema(context.engine, context.paths, self._schema_id)))
+        if self._columns != tuple(table.table_schema.names):
+            raise InvalidRequest(
+                f"The columns of table {table.name!r} are others than at the start of the stream.",
+                subject="schema",
+                hint="choose the columns to read by .schema(…)",
+            )
+        return table
+
+    @cached_property
+    def _changes(self) -> Changes:
+        return Changes(self._table.context, columns=self._columns)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return tuple(name for name in self._schema.names if name != self._options.row_kind_column)
+
+    @cached_property
+    def _stream(self) -> StreamRanges:
+        self._check_version()
+        self._options.check_use("readStream", (*WRITE_OPTIONS, *STREAM_WRITE_OPTIONS))
+        context = self._table.context
+        start = parse_start(context.options, None)
+        progress = Progress(context, context.options.consumer_id, FollowRules.of(context.table).shows_replaced_rows)
+        return StreamRanges(context, start, self._columns, progress)

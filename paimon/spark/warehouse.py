@@ -1,0 +1,129 @@
+"""The warehouse with which a session is registered: its tables are found by name, with its storage and its catalog.
+
+Invariant: the session and the data source keep no secret. Options of a call take precedence over those of the session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+from pyspark.sql import SparkSession
+
+from paimon import engines
+from paimon.catalog import Catalog
+from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.options.setting import option_text
+from paimon.domain.secrets import remove_secrets
+from paimon.domain.text_checks import check_mapping
+from paimon.engines import catalog_for, open_table
+from paimon.spark.options import CATALOG, STORAGE, TABLE_OPTIONS, WAREHOUSE, format_option, parse_source_options
+from paimon.system_table import SystemTable
+from paimon.table import Table
+
+_SETTING = "spark.paimon.warehouse"
+"""The setting of a session that contains its warehouse; without a value the session has none."""
+
+
+@frozen
+class Warehouse:
+    """A warehouse as options of the data source: `storage` and `catalog`, without secrets."""
+
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> Warehouse:
+        """Return the warehouse of a catalog; its secrets are left out.
+
+        Raises
+        ------
+        Unsupported
+            The catalog was not opened by `paimon.connect`.
+        """
+        if catalog.recipe is None or catalog.recipe[0] is not catalog_for:
+            hint = "open the catalog with paimon.connect"
+            raise Unsupported("a Spark session with a catalog of your own", hint=hint)
+        location, storage, options = catalog.recipe[1]
+        given = {STORAGE: dict(storage), CATALOG: {WAREHOUSE: location, **options}}
+        return cls({name: format_option(name, value) for name, value in given.items() if value})
+
+
+def open_warehouse(given: object, storage: Mapping[str, object] | None, options: Mapping[str, object]) -> Warehouse:
+    """Check the arguments of `register`.
+
+    Parameters
+    ----------
+    given : str, path or Catalog
+        The warehouse.
+    storage : mapping of str to object, optional
+        Storage options.
+    options : mapping of str to object
+        Catalog options.
+
+    Returns
+    -------
+    Warehouse
+        The warehouse without secrets.
+
+    Raises
+    ------
+    InvalidRequest
+        An option is unknown, or is a secret.
+    """
+    if isinstance(given, Catalog):
+        if options or storage:
+            raise InvalidRequest("A catalog takes no options here.", subject="options", hint="give them to its connect")
+        return Warehouse.of(given)
+    catalog = engines.connect(given, storage=storage, **options)  # type: ignore[arg-type]
+    for name, values in (("storage", storage or {}), ("register", options)):
+        secret = sorted(key for key, value in values.items() if remove_secrets({key: value}) != {key: value})
+        if secret:
+            raise InvalidRequest(
+                f"Option {secret[0]!r} of {name} is a secret, and Spark sends the options to other processes.",
+                subject=secret[0],
+                hint="set credentials in the environment of the processes, or name a function in the option login",
+            )
+    return Warehouse.of(catalog)
+
+
+def get_warehouse(spark: SparkSession) -> Warehouse | None:
+    """Return the warehouse of a session; None if it has none."""
+    text = spark.conf.get(_SETTING, None)
+    return None if not text else Warehouse(json.loads(text))
+
+
+def set_warehouse(spark: SparkSession, warehouse: Warehouse) -> None:
+    """Store the warehouse of a session in its settings."""
+    spark.conf.set(_SETTING, json.dumps(dict(warehouse.options)))
+
+
+def open_in_session(spark: SparkSession, table: str, options: Mapping[str, Any] | None) -> Table | SystemTable:
+    """Open a table by its path, or by its name in the warehouse of the session.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    table : str
+        A path, or ``"database.table"`` if the session has a warehouse.
+    options : mapping of str to object, optional
+        Dynamic table options.
+
+    Returns
+    -------
+    Table or SystemTable
+        The table with its newest schema.
+
+    Raises
+    ------
+    NotFound
+        The table does not exist.
+    """
+    warehouse = get_warehouse(spark)
+    if warehouse is None:
+        return open_table(table, options)
+    values = {name: option_text(value) for name, value in check_mapping(options, "options").items()}
+    given = {"path": table, TABLE_OPTIONS: format_option(TABLE_OPTIONS, values)}
+    return parse_source_options(given, warehouse.options).open_source()

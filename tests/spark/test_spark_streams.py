@@ -1,0 +1,348 @@
+"""Structured Streaming: each batch is committed exactly once, and a stream of changes adds up to its table."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+import paimon
+import paimon.spark
+import paimon.spark.checkpoint as checkpoint_module
+from paimon.domain.schema.changes import AddColumn
+from paimon.domain.types.data_types import IntType
+from paimon.spark import stream_reader
+from paimon.spark.options import SourceOptions
+from paimon.table_write import commit_messages
+
+pytestmark = pytest.mark.spark
+
+DDL = "id BIGINT NOT NULL, amount BIGINT"
+NOW = {"availableNow": True}
+Start = Callable[[DataFrame, paimon.Table, Path], None]
+
+
+class Inbox:
+    """A directory of Parquet files, which Spark reads as a stream, one file in each batch."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.folder = folder
+        self._spark = spark
+        folder.mkdir()
+
+    def add(self, number: int, rows: Mapping[str, list[Any]]) -> None:
+        """Add the file of a batch."""
+        table = pa.table({"id": pa.array(rows["id"], pa.int64()), "amount": pa.array(rows["amount"], pa.int64())})
+        pq.write_table(table, self.folder / f"{number:03}.parquet")
+
+    def frame(self) -> DataFrame:
+        """Return the stream."""
+        schema = DDL.replace(" NOT NULL", "")
+        return self._spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder))
+
+
+@pytest.fixture
+def inbox(spark: SparkSession, tmp_path: Path) -> Inbox:
+    """An inbox with a batch; keys repeat in all batches, so that a sum shows a batch that is written twice."""
+    made = Inbox(spark, tmp_path / "inbox")
+    add_batches(made, 1)
+    return made
+
+
+def add_batches(inbox: Inbox, *numbers: int) -> None:
+    for number in numbers:
+        inbox.add(number, {"id": [1, 2, 10 + number], "amount": [1, 10, 100]})
+
+
+def run_source(frame: DataFrame, table: paimon.Table, checkpoint: Path) -> None:
+    """Write a stream through the data source."""
+    writer = frame.writeStream.format("paimon").option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    writer.start(table.location).awaitTermination()
+
+
+def run_function(frame: DataFrame, table: paimon.Table, checkpoint: Path) -> None:
+    """Write a stream by `write_stream`."""
+    paimon.spark.write_stream(frame, table, str(checkpoint), trigger=NOW).awaitTermination()
+
+
+def run_batches(frame: DataFrame, table: paimon.Table, checkpoint: Path) -> None:
+    """Write a stream with `write` in `foreachBatch`."""
+
+    def commit(batch: DataFrame, number: int) -> None:
+        paimon.spark.write(batch, table, commit_user="job", commit_identifier=number)
+
+    writer = frame.writeStream.foreachBatch(commit).option("checkpointLocation", str(checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def forget_batch(checkpoint: Path, number: int) -> None:
+    """Delete the record that a batch was committed, as if the driver was killed before it wrote the record."""
+    for name in (str(number), f".{number}.crc"):
+        (checkpoint / "commits" / name).unlink()
+
+
+def identifiers(table: paimon.Table) -> list[int]:
+    return [s.commit_identifier for s in table.snapshots()]
+
+
+def create_sums(catalog: paimon.Catalog, name: str = "db.sums") -> paimon.Table:
+    """Create a table that adds the amounts of a key, so that a batch that is written twice changes it."""
+    options = {"bucket": 2, "merge-engine": "aggregation", "fields.amount.aggregate-function": "sum"}
+    return catalog.create_table(name, DDL, primary_keys=["id"], options=options)
+
+
+@pytest.mark.parametrize("run", [run_source, run_function, run_batches])
+def test_issue_9666_a_replayed_batch_is_committed_once(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, run: Start
+) -> None:
+    """The driver was killed after the commit, before the record of Spark: the first and the last batch come again."""
+    table = catalog.create_table("db.t", DDL) if run is run_source else create_sums(catalog)
+    checkpoint = tmp_path / "checkpoint"
+    run(inbox.frame(), table, checkpoint)
+    forget_batch(checkpoint, 0)
+    add_batches(inbox, 2, 3)
+    run(inbox.frame(), table, checkpoint)
+    forget_batch(checkpoint, 2)
+    files = len(list(Path(table.location).rglob("data-*")))
+    run(inbox.frame(), table, checkpoint)
+    assert len(list(Path(table.location).rglob("data-*"))) == files  # files of the repeated batch are deleted
+    found = table.scan().to_arrow().group_by("id").aggregate([("amount", "sum")]).sort_by("id")
+    assert found["amount_sum"].to_pylist() == [3, 30, 100, 100, 100]
+    assert sorted(set(identifiers(table))) == [0, 1, 2]
+    assert len({s.commit_user for s in table.snapshots()}) == 1
+    planned = [checkpoint_module.Checkpoint.of(str(checkpoint), table).find_batch(n).planned_millis for n in range(4)]
+    first, second, third = planned[:3]
+    assert first is not None and second is not None and third is not None and planned[3] is None
+    assert 1_700_000_000_000 < first < second < third <= table.snapshots()[-1].time_millis + 60_000
+
+
+def test_complete_and_update_modes_replace_and_update(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path
+) -> None:
+    add_batches(inbox, 2)
+    totals = inbox.frame().groupBy("id").sum("amount").toDF("id", "amount")
+    keyed = catalog.create_table("db.keyed", DDL, primary_keys=["id"], options={"bucket": 2})
+    paimon.spark.write_stream(totals, keyed, f"{tmp_path}/a", trigger=NOW, output_mode="update").awaitTermination()
+    plain = catalog.create_table("db.plain", DDL)
+    for _ in range(2):  # the second run replays the last batch
+        writer = totals.writeStream.format("paimon").outputMode("complete").trigger(availableNow=True)
+        writer.option("checkpointLocation", f"{tmp_path}/b").start(plain.location).awaitTermination()
+        forget_batch(tmp_path / "b", 1)
+    wanted = [{"id": 1, "amount": 2}, {"id": 2, "amount": 20}, {"id": 11, "amount": 100}, {"id": 12, "amount": 100}]
+    for table in (keyed, plain):
+        assert table.scan().to_arrow().sort_by("id").to_pylist() == wanted
+        assert sorted(set(identifiers(table))) == [0, 1]
+    with pytest.raises(paimon.InvalidRequest, match="Output mode 'update' would add"):
+        paimon.spark.write_stream(totals, plain, f"{tmp_path}/c", output_mode="update")
+
+
+@pytest.mark.parametrize("is_published", [True, False])
+def test_failed_commits_and_killed_workers_leave_each_row_once(
+    spark: SparkSession,
+    catalog: paimon.Catalog,
+    inbox: Inbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_published: bool,
+) -> None:
+    table = create_sums(catalog)
+    marker = tmp_path / "killed"
+
+    def kill_first_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if not marker.exists():
+                marker.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch
+
+    def fail(*arguments: Any, **named: Any) -> None:
+        if is_published:
+            commit_messages(*arguments, **named)
+        raise paimon.StorageError("snapshot-1", "the storage did not reply")
+
+    frame = inbox.frame().mapInArrow(kill_first_worker, inbox.frame().schema)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_module, "commit_messages", fail)
+        with pytest.raises(PySparkException, match="did not reply"):
+            run_function(frame, table, tmp_path / "checkpoint")
+    assert marker.exists() and len(table.snapshots()) == is_published
+    run_function(frame, table, tmp_path / "checkpoint")
+    if is_published:  # the next batch adapts to another number of buckets
+        table.rescale(3)
+        add_batches(inbox, 2)
+        run_function(frame, table, tmp_path / "checkpoint")
+    found = catalog.table("db.sums").scan().to_arrow().sort_by("id")
+    assert found["amount"].to_pylist() == ([2, 20, 100, 100] if is_published else [1, 10, 100])
+    assert [n for n in identifiers(table) if n < 9] == [0, 1][: 1 + is_published]
+
+
+def test_a_stream_continues_only_with_its_table(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path
+) -> None:
+    table, other = (catalog.create_table(f"db.{name}", DDL) for name in ("t", "other"))
+    checkpoint = tmp_path / "checkpoint"
+    run_function(inbox.frame(), table, checkpoint)
+    with pytest.raises(paimon.InvalidRequest, match=r"checkpoint belongs to a stream into .*/t, not into .*/other"):
+        run_function(inbox.frame(), other, checkpoint)
+    add_batches(inbox, 2)
+    with pytest.raises(PySparkException, match="checkpoint belongs to a stream into"):
+        run_source(inbox.frame(), other, checkpoint)
+    catalog.drop_table("db.t")
+    again = catalog.create_table("db.t", DDL)
+    with pytest.raises(paimon.InvalidRequest, match="was dropped and created again"):
+        run_function(inbox.frame(), again, checkpoint)
+    assert again.snapshots() == [] and other.snapshots() == []
+
+
+def test_streams_that_cannot_commit_once_are_refused(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path
+) -> None:
+    sums, plain = create_sums(catalog), catalog.create_table("db.plain", DDL)
+    writer = inbox.frame().writeStream.format("paimon").trigger(availableNow=True)
+    spark.conf.set("spark.sql.streaming.checkpointLocation", f"{tmp_path}/all")
+    try:
+        with pytest.raises(PySparkException, match=r"needs its checkpoint.*option.'checkpointLocation'"):
+            writer.start(plain.location).awaitTermination()
+        with pytest.raises(paimon.InvalidRequest, match=r"needs its checkpoint.*query_name"):
+            paimon.spark.write_stream(inbox.frame(), plain)
+        paimon.spark.write_stream(inbox.frame(), plain, query_name="named", trigger=NOW).awaitTermination()
+        assert (tmp_path / "all" / "named" / "paimon" / "table.json").exists()
+    finally:
+        spark.conf.unset("spark.sql.streaming.checkpointLocation")
+    with pytest.raises(PySparkException, match=r"primary key.*write_stream"):
+        writer.option("checkpointLocation", f"{tmp_path}/a").start(sums.location).awaitTermination()
+    with pytest.raises(PySparkException, match="'commit-user' has no effect in writeStream"):
+        writer.option("commit-user", "me").start(plain.location).awaitTermination()
+    for arguments, message in (
+        ({"trigger": {"continuous": "1 second"}}, "Trigger 'continuous' is unknown"),
+        ({"output_mode": "overwrite"}, "Output mode 'overwrite' is unknown"),
+        ({"tasks": 0}, "at least 1"),
+    ):
+        with pytest.raises(paimon.InvalidRequest, match=message):
+            paimon.spark.write_stream(inbox.frame(), plain, f"{tmp_path}/b", **arguments)  # type: ignore[arg-type]
+    with pytest.raises(paimon.InvalidRequest, match="not a stream"):
+        paimon.spark.write_stream(spark.range(1), plain, f"{tmp_path}/b")
+
+
+# --- reads
+
+
+def read_stream(spark: SparkSession, table: paimon.Table | str, **options: object) -> DataFrame:
+    reader = spark.readStream.format("paimon")
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    return reader.load(table if isinstance(table, str) else table.location)
+
+
+KINDS = {"row-kind-column": "kind"}
+
+
+def copy_changes(
+    spark: SparkSession, source: paimon.Table, target: paimon.Table, checkpoint: Path, **options: object
+) -> Any:
+    """Copy a table by its stream of changes, with row kinds."""
+    frame = read_stream(spark, source, **{**KINDS, **options})
+    query = paimon.spark.write_stream(frame, target, str(checkpoint), trigger=NOW, kind_column="kind")
+    query.awaitTermination()
+    return query
+
+
+def test_a_stream_of_changes_adds_up_to_its_table(spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path) -> None:
+    """One batch contains several versions of a key, so their order counts; retracts and aggregates show doubles."""
+    source = catalog.create_table(
+        "db.source", DDL, primary_keys=["id"], options={"bucket": 2, "changelog-producer": "lookup"}
+    )
+    copy = catalog.create_table("db.copy", DDL, primary_keys=["id"], options={"bucket": 3})
+    checkpoint = tmp_path / "checkpoint"
+    source.write({"id": list(range(20)), "amount": [0] * 20})
+    copy_changes(spark, source, copy, checkpoint)
+    assert copy.scan().count() == 20
+    for round_number in range(1, 4):
+        source.write({"id": list(range(20)), "amount": [round_number] * 20})
+    source.delete("id < 5")
+    copy_changes(spark, source, copy, checkpoint)
+    assert copy.scan().to_arrow().sort_by("id") == source.scan().to_arrow().sort_by("id")
+    assert identifiers(copy)[-1] >= 1
+    forget_batch(checkpoint, 1)  # all of it comes again
+    before = len(copy.snapshots())
+    copy_changes(spark, source, copy, checkpoint)
+    assert len(copy.snapshots()) == before
+    with pytest.raises(PySparkException, match=r"has rows of kind '-[UD]'.*row-kind-column"):
+        plain = read_stream(spark, source, **{"scan.mode": "from-snapshot", "scan.snapshot-id": 1})
+        run_source(plain, catalog.create_table("db.plain", DDL), tmp_path / "plain")
+
+
+def test_batches_are_limited_and_a_consumer_follows_committed_batches(
+    spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path
+) -> None:
+    source = catalog.create_table("db.source", DDL, options={"source.split.target-size": "1 b"})
+    target = create_sums(catalog)
+    for number in range(4):
+        source.write({"id": [number], "amount": [1]})
+    frame = read_stream(spark, source, maxFilesPerTrigger=3, maxRowsPerTrigger=2, **{"consumer-id": "me"})
+    checkpoint = tmp_path / "checkpoint"
+    query = paimon.spark.write_stream(frame, target, str(checkpoint), trigger=NOW)
+    query.awaitTermination()
+    assert [p["numInputRows"] for p in query.recentProgress if p["numInputRows"]] == [2, 2]
+    assert dict(source.consumers) == {"me.state": 4}  # the last batch is recorded when the next one begins
+    source.write({"id": [0], "amount": [1]})
+    source.alter(AddColumn("note", IntType()))
+    catalog.table("db.source").write({"id": [9], "amount": [1], "note": [1]})
+    running = paimon.spark.write_stream(frame, target, str(checkpoint), trigger=NOW)
+    with pytest.raises(PySparkException, match=r"changed in snapshot 6: note.*with the same checkpoint"):
+        running.awaitTermination()
+    assert dict(source.consumers) == {"me": 5}
+    newest = read_stream(spark, source, **{"consumer-id": "me"}).drop("note")
+    paimon.spark.write_stream(newest, target, str(checkpoint), trigger=NOW).awaitTermination()
+    found = target.scan().to_arrow().sort_by("id")
+    assert found.to_pydict() == {"id": [0, 1, 2, 3, 9], "amount": [2, 1, 1, 1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind-column": "kind"}, "'kind-column' has no effect in readStream"),
+        ({"tag": "t"}, "'scan.tag-name' cannot start a stream"),
+        ({"path": "$snapshots"}, "readStream of system table"),
+        ({"scan.mode": "from-snapshot", "scan.snapshot-id": 7}, "Snapshot '7' does not exist"),
+    ],
+)
+def test_stream_reads_that_cannot_start_are_refused(
+    spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, options: dict[str, object], message: str
+) -> None:
+    table = catalog.create_table("db.t", DDL)
+    table.write({"id": [1], "amount": [1]})
+    table.tags.create("t")
+    with pytest.raises(PySparkException, match=message):
+        path = f"{table.location}{options.pop('path', '')}"
+        writer = read_stream(spark, path, **options).writeStream.format("noop")
+        writer.option("checkpointLocation", str(tmp_path / "c")).start().processAllAvailable()
+
+
+def test_options_of_streams_are_refused_in_batches(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.t", DDL)
+    with pytest.raises(PySparkException, match="'maxFilesPerTrigger' has no effect in a batch read"):
+        spark.read.format("paimon").option("maxFilesPerTrigger", 1).load(table.location).collect()
+    with pytest.raises(PySparkException, match="'checkpointLocation' has no effect in a batch write"):
+        frame = spark.range(1).selectExpr("id", "id AS amount")
+        frame.write.format("paimon").mode("append").option("checkpointLocation", "x").save(table.location)
+    with pytest.raises(PySparkException, match="'maxRowsPerTrigger' must be at least 1"):
+        spark.readStream.format("paimon").option("maxRowsPerTrigger", 0).load(table.location)
+    with pytest.raises(PySparkException, match="'amount' already"):
+        spark.readStream.format("paimon").option("row-kind-column", "amount").load(table.location)
+
+
+def test_an_older_pyspark_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_reader, "_AvailableNow", object)
+    reader = stream_reader.PaimonStreamReader(SourceOptions("lake/db.db/t"), StructType([]), None)
+    with pytest.raises(paimon.Unsupported, match=r"readStream of Paimon tables with PySpark \d.*4\.2 or newer"):
+        reader.initialOffset()
