@@ -21,11 +21,12 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.system_columns import ROW_KIND
 from paimon.operations.read.changes.followed import plan_followed_splits, read_changes
 from paimon.operations.read.changes.history import list_history
+from paimon.operations.read.evaluate import check_condition
 from paimon.operations.read.projection import bind_predicate, build_output_schema
 from paimon.operations.read.split import ReadPlan
 from paimon.operations.table_context import TableContext
 from paimon.results import Results
-from paimon.scan import predicate_of
+from paimon.scan import condition_of
 
 SNAPSHOT_COLUMN = pa.field("_snapshot_id", pa.int64(), nullable=False)
 KIND_COLUMN = pa.field("_row_kind", pa.string(), nullable=False)
@@ -84,9 +85,9 @@ class Changes(Results):
         if self._where is None:
             return None
         fields = (evolve(ROW_KIND, name=KIND_COLUMN.name), *self._context.schema.fields)
-        return rename_columns(
-            bind_predicate(predicate_of(self._where), self._context.table, fields), {KIND_COLUMN.name: ROW_KIND.name}
-        )
+        predicate = bind_predicate(condition_of(self._where), self._context.table, fields)
+        check_condition(self._context.engine, predicate, fields)
+        return rename_columns(predicate, {KIND_COLUMN.name: ROW_KIND.name})
 
     @property
     def arrow_schema(self) -> pa.Schema:

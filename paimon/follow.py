@@ -10,28 +10,27 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from paimon.changes import KIND_COLUMN, Changes
+from paimon.changes import Changes
 from paimon.domain.changelog.stream_read import FollowRules
 from paimon.domain.changelog.stream_start import parse_start
-from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.errors import PaimonError
 from paimon.domain.predicate.expression import Predicate
-from paimon.domain.types.arrow_arrays import make_array
-from paimon.operations.read.changes.followed import read_changes
+from paimon.operations.read.changes.followed import read_stream_split
 from paimon.operations.stream.progress import Progress
 from paimon.operations.stream.stream_scan import SnapshotChanges, StreamRequest, StreamScan
 from paimon.operations.table_context import TableContext
-from paimon.references import Age, age_millis
+from paimon.references import Age
+from paimon.stream_read_builder import AsyncSteps, to_idle_millis
 
 _BATCH_BYTES = 8 * 1024 * 1024
-_STORED_KINDS = make_array(["+I", "+U"], pa.string())
 
 
-class Follow(Iterator[pa.RecordBatch]):
+class Follow(AsyncSteps[pa.RecordBatch], Iterator[pa.RecordBatch]):
     """An iterator of changes, made by `Table.follow`; a ``with`` block, or `close`, ends it.
 
     Each batch has the columns `_snapshot_id`, `_row_kind` and the selected ones, and belongs to one snapshot.
+    ``async for`` waits in a thread, and leaves the event loop free.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ class Follow(Iterator[pa.RecordBatch]):
     ) -> None:
         changes = Changes(context, columns=columns, where=where)
         start = parse_start(context.options, from_snapshot)
-        idle = None if idle_timeout is None else _to_idle_millis(idle_timeout)
+        idle = None if idle_timeout is None else to_idle_millis(idle_timeout)
         self._context = context
         self._schema = changes.arrow_schema
         self._read = changes.read_plan
@@ -150,14 +149,7 @@ class Follow(Iterator[pa.RecordBatch]):
     def _read_snapshot(self, snapshot_changes: SnapshotChanges) -> Iterator[pa.RecordBatch]:
         try:
             for split in snapshot_changes.splits:
-                for batch in read_changes(self._context, self._read, self._schema, split):
-                    shown = (
-                        batch.filter(pc.is_in(batch[KIND_COLUMN.name], _STORED_KINDS))
-                        if snapshot_changes.is_state
-                        else batch
-                    )
-                    if shown.num_rows:
-                        yield shown
+                yield from read_stream_split(self._context, self._read, self._schema, split, snapshot_changes.is_state)
         except PaimonError as error:
             explained = self._scan.explain_error(snapshot_changes.snapshot, error)
             raise explained from (error if explained is not error else error.__cause__)
@@ -178,12 +170,3 @@ def _gather_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         size += batch.nbytes
     if held:
         yield pa.concat_batches(held)
-
-
-def _to_idle_millis(idle_timeout: Age) -> int:
-    millis = age_millis(idle_timeout)
-    if millis < 0:
-        raise InvalidRequest(
-            f"'idle_timeout' is {millis} ms, and must not be negative.", subject="idle_timeout", hint="give 0 or more"
-        )
-    return millis

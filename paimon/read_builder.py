@@ -7,20 +7,26 @@ Source: the names follow the program APIs of Java and of pypaimon.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.extras import missing_extra
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
+from paimon.domain.scan.distribute import select_shard, select_slice
 from paimon.domain.scan.scan_plan import Plan
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.text_checks import check_names
+from paimon.domain.types.system_columns import ROW_KIND
 from paimon.notebook import NotebookDisplay, given_arguments
 from paimon.operations.read.projection import build_output_schema
 from paimon.operations.read.split import ReadPlan, read_split
+from paimon.operations.read.system.views import DATA_VIEWS, PLAIN
 from paimon.operations.table_context import TableContext
 from paimon.results import Results
 from paimon.scan import Scan, condition_of
@@ -49,12 +55,15 @@ class ReadBuilder(BuilderDisplay):
         Columns of the result, in order; all by default.
     limit : int, optional
         The largest number of rows; None for no limit.
+    row_kinds : bool
+        Whether the kind of each row is the first column of the result.
     """
 
     context: TableContext
     predicate: Predicate | str | None = None
     columns: tuple[str, ...] | None = None
     limit: int | None = None
+    row_kinds: bool = False
 
     def with_filter(self, predicate: Predicate | str) -> ReadBuilder:
         """Return a builder that reads the rows where `predicate` is true; a second filter is combined by AND."""
@@ -69,6 +78,13 @@ class ReadBuilder(BuilderDisplay):
     def with_limit(self, limit: int) -> ReadBuilder:
         """Return a builder that reads at most `limit` rows of the splits that one call reads."""
         return evolve(self, limit=limit)
+
+    def with_row_kinds(self) -> ReadBuilder:
+        """Return a builder that also reads deletes, and the kind of each row as the first column, `rowkind`.
+
+        The rows are those of the system table `audit_log`.
+        """
+        return evolve(self, row_kinds=True)
 
     def new_scan(self) -> TableScan:
         """Return the object that plans splits."""
@@ -86,21 +102,64 @@ class ReadBuilder(BuilderDisplay):
         return self._scan()._describe()
 
     def _scan(self) -> Scan:
-        return Scan(self.context, columns=self.columns, where=self.predicate, limit=self.limit)
+        view = DATA_VIEWS["audit_log"] if self.row_kinds else PLAIN
+        columns = self.columns
+        if columns is not None and self.row_kinds and ROW_KIND.name not in columns:
+            columns = (ROW_KIND.name, *columns)
+        return Scan(self.context, columns=columns, where=self.predicate, limit=self.limit, view=view)
 
 
 class TableScan(BuilderDisplay):
-    """Plan the splits of a read; made by `ReadBuilder.new_scan`."""
+    """Plan the splits of a read; made by `ReadBuilder.new_scan`.
 
-    def __init__(self, scan: Scan) -> None:
+    Parameters
+    ----------
+    scan : Scan
+        What to read.
+    select : callable, optional
+        Selects the part of the splits that is planned.
+    """
+
+    def __init__(
+        self, scan: Scan, select: Callable[[Sequence[DataSplit]], tuple[DataSplit, ...]] | None = None
+    ) -> None:
         self._scan = scan
+        self._select = select
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return self._scan._describe()
 
     def plan(self) -> ScanPlan:
         """Return the plan; the snapshot of the first plan is kept."""
-        return ScanPlan(self._scan.plan())
+        planned = self._scan.plan()
+        return ScanPlan(planned if self._select is None else evolve(planned, splits=self._select(planned.splits)))
+
+    def with_shard(self, shard: int, shards: int) -> TableScan:
+        """Return a scan that plans one of several disjoint parts, so that each of several processes reads one.
+
+        All processes must plan the same snapshot: give it by the option `scan.snapshot-id`, or plan once.
+
+        Parameters
+        ----------
+        shard : int
+            The number of the part, from 0.
+        shards : int
+            The number of parts. They have about equally many stored rows, where files need no merge.
+
+        Returns
+        -------
+        TableScan
+            Its plan raises `InvalidRequest` if there is no such part.
+        """
+        return TableScan(self._scan, partial(select_shard, shard=shard, shards=shards))
+
+    def with_slice(self, first: int, end: int) -> TableScan:
+        """Return a scan that plans the stored rows from one position to another, in the order of the plan.
+
+        Positions count rows before the filter and deletion vectors. Tables whose files are merged have none: their
+        plan raises `InvalidRequest`.
+        """
+        return TableScan(self._scan, partial(select_slice, first=first, end=end))
 
 
 @frozen(repr=False)
@@ -172,6 +231,91 @@ class TableRead(BuilderDisplay):
     def to_pandas(self, splits: Sequence[DataSplit]) -> Any:
         """Return all rows of the splits as a pandas DataFrame (needs the extra ``pandas``)."""
         return self.read(splits).to_pandas()
+
+    def to_torch(
+        self,
+        splits: Sequence[DataSplit],
+        *,
+        streaming: bool = False,
+        batch_size: int | None = None,
+        convert: Callable[[pa.RecordBatch], Any] | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> Any:
+        """Return the rows of the splits as a dataset of PyTorch (needs the extra ``torch``).
+
+        Parameters
+        ----------
+        splits : sequence of DataSplit
+            The splits.
+        streaming : bool
+            Read while iterating; the workers of a `DataLoader` share the splits. By default all rows are read at once.
+        batch_size : int, optional
+            With `streaming`: return record batches of so many rows; by default one dict for each row.
+        convert : callable, optional
+            Converts each record batch, for instance to tensors.
+        rank, world_size : int
+            The number of this process, and the number of processes that share the splits.
+
+        Returns
+        -------
+        torch.utils.data.Dataset
+            The rows.
+
+        Raises
+        ------
+        InvalidRequest
+            An argument needs `streaming`, or a value is not possible.
+        MissingExtra
+            PyTorch is not installed.
+        """
+        if not streaming and (batch_size, convert, rank, world_size) != (None, None, 0, 1):
+            raise InvalidRequest(
+                "A dataset that holds all rows takes no batches and no ranks.",
+                subject="streaming",
+                hint="pass streaming=True",
+            )
+        if (batch_size is not None and batch_size < 1) or not 0 <= rank < world_size:
+            raise InvalidRequest(
+                f"Batches of {batch_size} rows for rank {rank} of {world_size} are not possible.",
+                subject="batch_size" if rank < world_size else "rank",
+                hint="give a size above 0, and a rank from 0, below world_size",
+            )
+        try:
+            from paimon.torch_datasets import RowDataset, StreamDataset, TorchOptions
+        except ModuleNotFoundError as missing:
+            raise missing_extra("to_torch", "torch") from missing
+        if not streaming:
+            return RowDataset(self, splits)
+        return StreamDataset(self, splits, TorchOptions(batch_size, convert, rank, world_size))
+
+    def to_ray(self, splits: Sequence[DataSplit], **options: Any) -> Any:
+        """Return the rows of the splits as a dataset of Ray, one task for each split (needs the extra ``ray``).
+
+        Parameters
+        ----------
+        splits : sequence of DataSplit
+            The splits.
+        **options : object
+            Arguments of `ray.data.read_datasource`, such as ``concurrency``.
+
+        Returns
+        -------
+        ray.data.Dataset
+            The rows, which are read when the dataset is used.
+
+        Raises
+        ------
+        MissingExtra
+            Ray is not installed.
+        """
+        try:
+            import ray.data
+
+            from paimon.ray_datasets import PaimonDatasource
+        except ModuleNotFoundError as missing:
+            raise missing_extra("to_ray", "ray") from missing
+        return ray.data.read_datasource(PaimonDatasource(self, splits), **options)
 
 
 class _SplitRows(Results):

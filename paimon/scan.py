@@ -316,15 +316,6 @@ def check_selection(columns: Sequence[str] | None, limit: int | None) -> None:
         )
 
 
-def predicate_of(where: str | Predicate) -> Predicate:
-    """Return the predicate of SQL text or of an expression."""
-    if isinstance(where, Predicate):
-        return where
-    from paimon.domain.predicate.sql import parse_predicate  # the parser is only loaded for text
-
-    return parse_predicate(where)
-
-
 def condition_of(where: str | Predicate) -> Predicate:
     """Return the condition of SQL text, which may be any scalar SQL expression, or of an expression."""
     if isinstance(where, Predicate):

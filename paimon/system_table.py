@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, NoReturn
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
-from paimon.domain.predicate.evaluate_columnar import evaluate
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.notebook import NotebookDisplay, given_arguments
+from paimon.operations.read.evaluate import check_condition, evaluate_condition
 from paimon.operations.read.system.branches import branches_table, consumers_table
 from paimon.operations.read.system.columns import aggregation_fields_table, statistics_table
 from paimon.operations.read.system.files import file_key_ranges_table, files_table
@@ -30,7 +31,7 @@ from paimon.operations.read.system.views import DATA_VIEWS
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.results import Results
-from paimon.scan import Scan, check_selection, predicate_of
+from paimon.scan import Scan, check_selection, condition_of
 
 SystemTableSource = Callable[[TableContext], pa.Table]
 
@@ -201,9 +202,16 @@ class SystemScan(NotebookDisplay, Results):
             self._result = self._filter_and_project(source(self._system_table.context))
         return self._result
 
+    def _evaluate_condition(self, where: Predicate, rows: pa.Table) -> pa.BooleanArray:
+        fields, engine = fields_from_arrow(rows.schema), self._system_table.context.engine
+        condition = bind(where, fields)
+        check_condition(engine, condition, fields)
+        columns = [combine_column(column) for column in rows.columns]
+        return evaluate_condition(engine, condition, pa.RecordBatch.from_arrays(columns, schema=rows.schema))
+
     def _filter_and_project(self, rows: pa.Table) -> pa.Table:
         if self._where is not None:
-            rows = rows.filter(evaluate(bind(predicate_of(self._where), fields_from_arrow(rows.schema)), rows))
+            rows = rows.filter(self._evaluate_condition(condition_of(self._where), rows))
         if self._columns is not None:
             unknown = [c for c in self._columns if c not in rows.column_names]
             if unknown:

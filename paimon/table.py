@@ -32,6 +32,7 @@ from paimon.references import Age
 from paimon.row_level_table import RowLevelTable
 from paimon.scan import Scan
 from paimon.schema_evolution import Column, change_schema, to_column_path, to_position
+from paimon.stream_read_builder import StreamReadBuilder
 from paimon.table_maintenance import compact_where, rescale_where
 from paimon.table_write import (
     WriteResult,
@@ -165,6 +166,10 @@ class Table(RowLevelTable):
         """Return the program API for reading: plan in this process, read in others."""
         return ReadBuilder(self.context)
 
+    def new_stream_read_builder(self) -> StreamReadBuilder:
+        """Return the program API for streams: plan new snapshots in this process, read their changes in others."""
+        return StreamReadBuilder(self.context)
+
     def write(
         self,
         data: Any,
@@ -247,9 +252,15 @@ class Table(RowLevelTable):
             messages = writer.prepare_commit()
         return commit_messages(builder.new_commit(), messages, properties)
 
-    def drop_partitions(self, *partitions: Mapping[str, object]) -> tuple[int, ...]:
-        """Drop partitions such as ``{"day": "2026-01-01"}`` (some columns suffice) in one commit; return its ids."""
-        return drop_partitions(self.context, self.context.engine.ids.uuid(), partitions)
+    def drop_partitions(self, *partitions: Mapping[str, object], missing_ok: bool = True) -> tuple[int, ...]:
+        """Drop partitions such as ``{"day": "2026-01-01"}`` (some columns suffice) in one commit; return its ids.
+
+        Raises
+        ------
+        NotFound
+            A mapping matches no partition, and `missing_ok` is False.
+        """
+        return drop_partitions(self.context, self.context.engine.ids.uuid(), partitions, missing_ok=missing_ok)
 
     def resolve(self, error: CommitUncertain | CommitOverwritten) -> CommitResult:
         """Find out whether the commit of an error is committed, and commit it again if it is not.

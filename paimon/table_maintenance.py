@@ -10,7 +10,7 @@ from paimon.operations.rescale.rescale import RescaleResult, rescale
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_postponed import compact_table
 from paimon.references import run_after_commit
-from paimon.scan import predicate_of
+from paimon.scan import condition_of
 from paimon.table_write import commit_user_of
 
 
@@ -31,7 +31,7 @@ def compact_where(context: TableContext, full: bool, where: str | Predicate | No
     CompactResult
         The snapshot, and what was compacted.
     """
-    predicate = None if where is None else predicate_of(where)
+    predicate = None if where is None else condition_of(where)
     done = compact_table(context, commit_user_of(context, None), full, predicate)
     # Expiry of a write-only table runs where it is compacted.
     writing = evolve(context.table, options=context.options.with_values({"write-only": "false"}))
@@ -56,7 +56,7 @@ def rescale_where(context: TableContext, buckets: int, where: str | Predicate | 
     RescaleResult
         The snapshot, and what was rewritten.
     """
-    predicate = None if where is None else predicate_of(where)
+    predicate = None if where is None else condition_of(where)
     done = rescale(context, buckets, commit_user_of(context, None), predicate)
     run_after_commit(context, done.snapshot_ids)
     return done

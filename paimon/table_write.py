@@ -35,7 +35,7 @@ from paimon.references import run_after_commit
 from paimon.scan import condition_of
 
 if TYPE_CHECKING:
-    from paimon.operations.row_level.change import RowChange
+    from paimon.operations.row_level.change import RowChange, WriteChanges
 
 _ASSIGN_ATTEMPTS = 50
 """How often rows are assigned to dynamic buckets because other writers changed the hash index of their partitions."""
@@ -180,7 +180,12 @@ def retry_assignment(write: Callable[[], WriteResult]) -> WriteResult:
     return write()
 
 
-def delete_where(context: TableContext, where: str | Predicate, properties: Mapping[str, str] | None) -> WriteResult:
+def delete_where(
+    context: TableContext,
+    where: str | Predicate,
+    properties: Mapping[str, str] | None,
+    write: WriteChanges | None = None,
+) -> WriteResult:
     """Delete rows in one commit, as `Table.delete` does.
 
     Parameters
@@ -191,21 +196,28 @@ def delete_where(context: TableContext, where: str | Predicate, properties: Mapp
         The rows to delete.
     properties : mapping of str to str, optional
         Text to store in the snapshot.
+    write : callable, optional
+        Writes the changes; by default in this process.
 
     Returns
     -------
     WriteResult
         Its `rows` counts the deleted rows.
     """
-    from paimon.operations.row_level.change import delete_rows  # loaded when rows are changed
+    from paimon.operations.row_level.change import delete_rows, write_changes  # loaded when rows are changed
 
     user = commit_user_of(context, None)
     condition = condition_of(where)
-    return retry_assignment(lambda: _run_maintenance(context, delete_rows(context, condition, user, properties)))
+    write = write or write_changes
+    return retry_assignment(lambda: _run_maintenance(context, delete_rows(context, condition, user, properties, write)))
 
 
 def update_where(
-    context: TableContext, set: Mapping[str, Any], where: str | Predicate, properties: Mapping[str, str] | None
+    context: TableContext,
+    set: Mapping[str, Any],
+    where: str | Predicate,
+    properties: Mapping[str, str] | None,
+    write: WriteChanges | None = None,
 ) -> WriteResult:
     """Set columns of rows in one commit, as `Table.update` does.
 
@@ -219,19 +231,22 @@ def update_where(
         The rows to change.
     properties : mapping of str to str, optional
         Text to store in the snapshot.
+    write : callable, optional
+        Writes the changes; by default in this process.
 
     Returns
     -------
     WriteResult
         Its `rows` counts the changed rows.
     """
-    from paimon.operations.row_level.change import to_expression, update_rows
+    from paimon.operations.row_level.change import to_expression, update_rows, write_changes
 
     values = {name: to_expression(value) for name, value in check_mapping(set, "set").items()}
     user = commit_user_of(context, None)
     condition = condition_of(where)
+    write = write or write_changes
     return retry_assignment(
-        lambda: _run_maintenance(context, update_rows(context, values, condition, user, properties))
+        lambda: _run_maintenance(context, update_rows(context, values, condition, user, properties, write))
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from paimon import __version__
-from paimon.cli import alter, changes, follow, history, merge, rows, sql, table_names, tables
+from paimon.cli import alter, changes, follow, groups, history, merge, rows, sql, table_names, tables
 from paimon.cli.maintenance import branches, compact, consumers, expire, fsck, orphans, rescale, rollback, tags
 from paimon.domain.errors import PaimonError, PaimonWarning
 
@@ -103,4 +103,5 @@ def build_parser() -> argparse.ArgumentParser:
     maintenance = (compact, rescale, tags, branches, consumers, expire, orphans, rollback, fsck)
     for module in (tables, table_names, alter, sql, rows, changes, merge, follow, history, *maintenance):
         module.add_commands(commands)
+    groups.add_commands(commands)
     return parser

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from paimon.merge_builder import MergeBuilder, MergeResult
 
 _DESCRIPTION = """
-The rows of the files are the source; they are held in memory. --on says which rows match: SQL over the columns
-target.x and source.x, or names of columns that both sides have, separated by commas.
+The rows of the files are the source. --on says which rows match: SQL over the columns target.x and source.x, or
+names of columns that both sides have, separated by commas.
 If several clauses are for the same kind of rows, the first one whose condition is true applies. --if gives a
 condition to the clause before it.
 """

@@ -39,7 +39,7 @@ def add_commands(commands: Commands) -> None:
         commands,
         "create",
         "create a table",
-        'paimon create lake/default.db/orders --columns "id BIGINT NOT NULL, amount DOUBLE" '
+        'paimon create lake/default.db/orders --columns "id INT NOT NULL, amount DOUBLE" '
         "--primary-key id --option bucket=2",
     )
     add_table(create)

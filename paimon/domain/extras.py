@@ -22,8 +22,10 @@ EXTRAS: Mapping[str, str] = {
     "psycopg": "postgres",
     "py4j": "spark",
     "pyspark": "spark",
+    "ray": "ray",
     "rich": "cli",
     "sqlalchemy": "catalog",
+    "torch": "torch",
 }
 """The extra that installs each package."""
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.domain.columns.cast import cast_column
+from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import CorruptTable, NotFound, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
@@ -98,7 +99,7 @@ def read_data_file(
     file: DataFileMeta,
     wanted: Sequence[DataField],
     predicate: Predicate | None = None,
-    deleted: DeletionVector | None = None,
+    deleted: DeletionVector | RowSlice | None = None,
     batch_rows: int = BATCH_ROWS,
     in_key_order: bool = False,
 ) -> Iterator[pa.RecordBatch]:
@@ -114,8 +115,9 @@ def read_data_file(
         Columns of the table (nested rows may be cut) and the system columns sequence number, value kind and level.
     predicate : Predicate, optional
         Bound to the columns of the table; parts of the file that cannot match are skipped.
-    deleted : DeletionVector, optional
-        Positions of rows to leave out. With it no part is skipped, because the position of each row must be known.
+    deleted : DeletionVector or RowSlice, optional
+        Positions of rows to leave out, or the part of the file to read. With it no part is skipped, because the
+        position of each row must be known.
     batch_rows : int
         Largest number of rows in a batch.
     in_key_order : bool
@@ -141,12 +143,13 @@ def read_data_file(
     names = _columns_without_cast(bucket, file) if predicate is not None and deleted is None else {}
     skip = _file_predicate(predicate, names)
     ascending = _leading_key(bucket, names) if in_key_order and skip is not None else None
+    part = (deleted.first, deleted.end) if isinstance(deleted, RowSlice) else None
     position = 0
-    for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, batch_rows, ascending):
+    for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, batch_rows, ascending, part):
         assembled = _assemble_batch(mappings, constants, batch, rows)
-        if deleted is not None:
-            deleted_rows = deleted.mask(position, rows)
-            assembled = assembled.filter(pa.array(~deleted_rows)) if deleted_rows.any() else assembled
+        deleted_rows = None if deleted is None else deleted.mask(position, rows)
+        if deleted_rows is not None and deleted_rows.any():
+            assembled = assembled.filter(pa.array(~deleted_rows))
         position += rows
         yield assembled
 
@@ -185,27 +188,29 @@ def _read_batches(
     skip: Predicate | None,
     batch_rows: int,
     ascending: str | None,
+    part: tuple[int, int] | None,
 ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
     """Yield the number of rows and the stored columns of each batch; None if no stored column is needed."""
+    expected = file.row_count if part is None else part[1] - part[0]
     # Only constants and nulls are wanted, so the row count is enough, unless it is implausible.
-    if not sources and file.row_count <= _MAX_TRUSTED_ROWS:
-        for start in range(0, file.row_count, batch_rows):
-            yield min(batch_rows, file.row_count - start), None
+    if not sources and expected <= _MAX_TRUSTED_ROWS:
+        for start in range(0, expected, batch_rows):
+            yield min(batch_rows, expected - start), None
         return
     path = bucket.path_of(file)
     named = () if skip is None else _select_fields(_file_fields(bucket, file), columns_of(skip))
-    request = ReadRequest(path, sources, skip, named, batch_rows, ascending=ascending)
+    request = ReadRequest(path, sources, skip, named, batch_rows, part, ascending)
     rows = 0
     with open_data_file(bucket.context.engine, path, file.file_size) as source:
         try:
             for batch in bucket.context.engine.format(file_format(file.file_name)).read(source, request):
                 rows += batch.num_rows
-                if rows > file.row_count:
+                if rows > expected:
                     break
                 yield batch.num_rows, batch
         except Unsupported as error:
             raise error.within(path) from None
-    _check_row_count(path, file.row_count, rows, is_whole=skip is None)
+    _check_row_count(path, expected, rows, is_whole=skip is None)
 
 
 def _check_row_count(path: str, recorded: int, rows: int, is_whole: bool) -> None:

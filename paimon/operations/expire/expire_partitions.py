@@ -14,7 +14,7 @@ import numpy as np
 from attrs import evolve
 
 from paimon.domain.commit.overwrite import partitions_of_spec
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.maintenance.partition_expiry import PartitionAge, PartitionRetention, expired_partitions
 from paimon.domain.partition.partition_text import format_plain_text
 from paimon.domain.row.binary_row import deserialize
@@ -70,7 +70,9 @@ def expire_partitions(
     return [dict(zip(names, p.values, strict=True)) for p in expired]
 
 
-def drop_partitions(context: TableContext, commit_user: str, specs: Sequence[Mapping[str, object]]) -> tuple[int, ...]:
+def drop_partitions(
+    context: TableContext, commit_user: str, specs: Sequence[Mapping[str, object]], *, missing_ok: bool = True
+) -> tuple[int, ...]:
     """Drop the partitions that match one of the specs, in one commit.
 
     Parameters
@@ -81,6 +83,8 @@ def drop_partitions(context: TableContext, commit_user: str, specs: Sequence[Map
         The commit user of the new snapshot.
     specs : sequence of mapping
         Values of some or all partition columns.
+    missing_ok : bool
+        Whether a spec may match no partition.
 
     Returns
     -------
@@ -91,11 +95,18 @@ def drop_partitions(context: TableContext, commit_user: str, specs: Sequence[Map
     ------
     InvalidRequest
         A spec is empty, or names a column or value that does not fit.
+    NotFound
+        A spec matches no partition, and `missing_ok` is False.
     """
     if not specs or not all(specs):
         raise InvalidRequest("No partition is given.", subject="partitions", hint="to replace all rows, use overwrite")
     filters = [partitions_of_spec(context.table, spec) for spec in specs]
-    found = [p.row for p in _read_ages(context) if any(matches(p.row) for matches in filters)]
+    rows = [p.row for p in _read_ages(context)]
+    for spec, matches in zip(specs, filters, strict=True):
+        if not missing_ok and not any(map(matches, rows)):
+            name = "/".join(f"{column}={value}" for column, value in spec.items())
+            raise NotFound("partition", name, hint="SHOW PARTITIONS lists all; DROP IF EXISTS takes any")
+    found = [row for row in rows if any(matches(row) for matches in filters)]
     return _commit_drop(context, commit_user, found) if found else ()
 
 

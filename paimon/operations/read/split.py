@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from attrs import evolve
 
 from paimon.domain.changelog.binlog_columnar import pack_changes
+from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.errors import Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_spec import MergeSpec
@@ -108,6 +109,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     if read.row_kinds:
         wanted = (*wanted, VALUE_KIND)
     vectors = {f.file_name: d for f, d in zip(split.files, split.deletion_files, strict=False) if d is not None}
+    ranges = {f.file_name: part for f, part in zip(split.files, split.row_ranges, strict=False)}
 
     merged = not split.raw_convertible and bool(context.schema.primary_keys)
 
@@ -133,7 +135,8 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
             In the order of the file.
         """
         vector = read_vector(context.engine, vectors[file.file_name]) if file.file_name in vectors else None
-        return read_data_file(bucket, file, columns, predicate, vector, batch_rows, merged)
+        rows = RowSlice(*ranges[file.file_name], vector) if file.file_name in ranges else vector
+        return read_data_file(bucket, file, columns, predicate, rows, batch_rows, merged)
 
     if merged:
         spec = MergeSpec.of(context.schema, context.options)

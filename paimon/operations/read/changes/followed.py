@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paimon.domain.changelog.stream_read import Change, FollowRules
 from paimon.domain.predicate.expression import Predicate
@@ -18,11 +19,13 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.scan.state_difference import replaced_splits
 from paimon.domain.schema.rules.scans import select_scanned_buckets
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.arrow_arrays import make_array
 from paimon.operations.metadata.snapshots import load_snapshot
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.table_context import TableContext
 
+_STORED_KINDS = make_array(["+I", "+U"], pa.string())
 _KINDS = {Change.DELTA: ScanKind.DELTA, Change.CHANGELOG: ScanKind.CHANGELOG}
 
 
@@ -104,3 +107,32 @@ def read_changes(
     for batch in read_split(context, split, read):
         columns = [pa.repeat(number, batch.num_rows), *batch.columns]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def read_stream_split(
+    context: TableContext, read: ReadPlan, schema: pa.Schema, split: DataSplit, is_state: bool
+) -> Iterator[pa.RecordBatch]:
+    """Read what a stream returns of one split, with the snapshot id and the row kind as the first columns.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    read : ReadPlan
+        Columns, predicate and limit.
+    schema : Schema
+        The Arrow schema of the result; see `read_changes`.
+    split : DataSplit
+        The split to read.
+    is_state : bool
+        True for the rows of a state, which exclude deleted ones; False for changes.
+
+    Yields
+    ------
+    RecordBatch
+        Rows in the order of the split's files; no batch is empty.
+    """
+    for batch in read_changes(context, read, schema, split):
+        rows = batch.filter(pc.is_in(batch.column(1), _STORED_KINDS)) if is_state else batch
+        if rows.num_rows:
+            yield rows

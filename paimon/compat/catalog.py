@@ -1,0 +1,440 @@
+"""Catalogs by the names of pypaimon.
+
+Source: `pypaimon.catalog`.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from fnmatch import translate
+from typing import Any, Self
+
+import paimon
+from paimon.compat import settings
+from paimon.compat.catalog_exception import (
+    DatabaseAlreadyExistException,
+    DatabaseNotExistException,
+    TableNotExistException,
+    catalog_errors,
+)
+from paimon.compat.catalog_options import to_connect_arguments
+from paimon.compat.catalog_values import Database, PagedList, Partition, TableSnapshot, cut_page, to_partition
+from paimon.compat.catalog_versions import VersionMethods
+from paimon.compat.data_types import to_paimon_field
+from paimon.compat.identifier import Identifier, to_identifier
+from paimon.compat.refused import refuse
+from paimon.compat.schema import Schema, TableSchema, from_paimon_schema
+from paimon.compat.schema_change import SchemaChange
+from paimon.compat.snapshot import from_paimon_snapshot
+from paimon.compat.system import SystemTable
+from paimon.compat.table import FileStoreTable
+
+Name = str | Identifier
+
+
+class Catalog(VersionMethods):
+    """The databases and tables of a warehouse; made by `CatalogFactory.create`.
+
+    Parameters
+    ----------
+    inner : paimon.Catalog
+        The catalog of this library.
+    """
+
+    DB_SUFFIX = ".db"
+    DEFAULT_DATABASE = "default"
+    SYSTEM_DATABASE_NAME = "sys"
+    DB_LOCATION_PROP = "location"
+    COMMENT_PROP = "comment"
+    OWNER_PROP = "owner"
+
+    def __init__(self, inner: paimon.Catalog) -> None:
+        self.inner = inner
+
+    @property
+    def warehouse(self) -> str:
+        """The root of the warehouse."""
+        return self.inner.warehouse
+
+    def list_databases(self) -> list[str]:
+        """Return the names of the databases, sorted."""
+        try:
+            return self.inner.databases()
+        except paimon.NotFound:
+            return []
+
+    def get_database(self, name: str) -> Database:
+        """Return a database.
+
+        Raises
+        ------
+        DatabaseNotExistException
+            There is no such database.
+        """
+        if name not in self.list_databases():
+            raise DatabaseNotExistException(name)
+        return Database(name, {})
+
+    def create_database(
+        self, name: str, ignore_if_exists: bool = False, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a database.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        ignore_if_exists : bool
+            Accept an existing database.
+        properties : mapping, optional
+            Not stored by this library: only an empty mapping is accepted.
+
+        Raises
+        ------
+        DatabaseAlreadyExistException
+            There is such a database.
+        ValueError
+            A location is given.
+        NotImplementedError
+            Other properties are given.
+        """
+        if name in self.list_databases():
+            if not ignore_if_exists:
+                raise DatabaseAlreadyExistException(name)
+            return
+        if properties and self.DB_LOCATION_PROP in properties:
+            raise ValueError("Cannot specify location for a database when using fileSystem catalog.")
+        if properties:
+            refuse(f"properties of databases ({', '.join(properties)})", "leave them out, or store them in a table")
+        with catalog_errors():
+            self.inner.create_database(name, exist_ok=ignore_if_exists)
+
+    def drop_database(self, name: str, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
+        """Delete a database.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        ignore_if_not_exists : bool
+            Accept a name without a database.
+        cascade : bool
+            Also delete its tables.
+        """
+        with catalog_errors():
+            self.inner.drop_database(name, cascade=cascade, missing_ok=ignore_if_not_exists)
+
+    def alter_database(self, name: str, changes: Sequence[object]) -> None:
+        """Refuse to change the properties of a database: they are not stored.
+
+        Raises
+        ------
+        NotImplementedError
+            Changes are given.
+        """
+        self.get_database(name)
+        if changes:
+            refuse("alter_database", "store properties in a table: databases of this library have none")
+
+    def list_tables(self, database_name: str) -> list[str]:
+        """Return the names of the tables of a database, sorted."""
+        self.get_database(database_name)
+        with catalog_errors():
+            return self.inner.tables(database_name)
+
+    def get_table(self, identifier: Name) -> Any:
+        """Open a table, a branch of it, or a system table."""
+        name = to_identifier(identifier)
+        self._check_branch(name)
+        with catalog_errors(name):
+            if name.is_system_table():
+                return SystemTable(self._open_system_table(name), name)
+            return FileStoreTable(self.inner.table(name.get_full_name()), name)
+
+    def _open_system_table(self, name: Identifier) -> paimon.SystemTable:
+        try:
+            return self.inner.system_table(name.get_full_name())
+        except paimon.InvalidRequest as error:
+            raise TableNotExistException(name) from error
+
+    def _check_branch(self, name: Identifier) -> None:
+        branch = name.get_branch_name()
+        if branch is None or branch == "main":
+            return
+        with catalog_errors(name):
+            table = self.inner.table(f"{name.database}.{name.get_table_name()}")
+        if branch not in table.branches:
+            raise TableNotExistException(name)
+
+    def create_table(self, identifier: Name, schema: Schema, ignore_if_exists: bool = False) -> None:
+        """Create a table.
+
+        Parameters
+        ----------
+        identifier : str or Identifier
+            Its name.
+        schema : Schema
+            Its columns, keys and options.
+        ignore_if_exists : bool
+            Accept an existing table.
+
+        Raises
+        ------
+        ValueError
+            The option `type` asks for another kind of table.
+
+        Warns
+        -----
+        PaimonWarning
+            An append table has a number of buckets and no `bucket-key`, which is set to its first column.
+        """
+        name = to_identifier(identifier)
+        kind = schema.options.get("type", "table")
+        if kind != "table":
+            raise ValueError(f"Table Type: {kind} cannot be created; leave out the option 'type'.")
+        with catalog_errors(name):
+            self.inner.create_table(
+                name.get_full_name(),
+                [to_paimon_field(column) for column in schema.fields],
+                primary_keys=schema.primary_keys,
+                partition_keys=schema.partition_keys,
+                options=add_bucket_key(schema),
+                comment=schema.comment,
+                exist_ok=ignore_if_exists,
+                allow_unknown_options=settings.allows_unknown_options(),
+            )
+
+    def drop_table(self, identifier: Name, ignore_if_not_exists: bool = False) -> None:
+        """Delete a table."""
+        name = to_identifier(identifier)
+        with catalog_errors(name):
+            self.inner.drop_table(name.get_full_name(), missing_ok=ignore_if_not_exists)
+
+    def rename_table(self, source_identifier: Name, target_identifier: Name) -> None:
+        """Give a table another name."""
+        source, target = to_identifier(source_identifier), to_identifier(target_identifier)
+        self.get_table(source)
+        with catalog_errors(target):
+            self.inner.rename_table(source.get_full_name(), target.get_full_name())
+
+    def alter_table(
+        self, identifier: Name, changes: Sequence[SchemaChange], ignore_if_not_exists: bool = False
+    ) -> None:
+        """Change the schema of a table.
+
+        Parameters
+        ----------
+        identifier : str or Identifier
+            The table.
+        changes : sequence of SchemaChange
+            They apply in order, all or none.
+        ignore_if_not_exists : bool
+            Accept a name without a table.
+
+        Raises
+        ------
+        TableNotExistException
+            There is no such table.
+        RuntimeError
+            A change is not possible; the message and the cause say why.
+        """
+        name = to_identifier(identifier)
+        try:
+            table = self.get_table(name)
+        except TableNotExistException:
+            if ignore_if_not_exists:
+                return
+            raise
+        try:
+            with catalog_errors():
+                table.inner.alter(
+                    *(change.to_paimon() for change in changes),
+                    allow_unknown_options=settings.allows_unknown_options(),
+                )
+        except Exception as error:
+            paths = [".".join(names) for change in changes if len(names := getattr(change, "field_names", [])) > 1]
+            where = f" (in {', '.join(paths)})" if paths else ""
+            words = add_peer_words(str(error))
+            raise RuntimeError(f"Failed to alter table {name.get_full_name()}{where}: {words}") from error
+
+    def get_table_schema(self, identifier: Name) -> TableSchema:
+        """Return the newest schema of a table."""
+        return from_paimon_schema(self.get_table(identifier).inner.table_schema)
+
+    def get_database_path(self, name: str) -> str:
+        """Return the directory of a database."""
+        return f"{self.inner.warehouse}/{name}{self.DB_SUFFIX}"
+
+    def get_table_path(self, identifier: Name) -> str:
+        """Return the directory of a table."""
+        name = to_identifier(identifier)
+        return f"{self.get_database_path(name.database)}/{name.get_table_name()}"
+
+    def supports_version_management(self) -> bool:
+        """Return False: snapshots are files of the table."""
+        return False
+
+    def load_snapshot(self, identifier: Name) -> TableSnapshot | None:
+        """Return the latest snapshot of a table; None for a table without one."""
+        found = self.get_table(identifier).inner.snapshot()
+        if found is None:
+            return None
+        return TableSnapshot(from_paimon_snapshot(found), record_count=found.total_record_count or 0)
+
+    def rollback_to(self, identifier: Name, instant: Any, from_snapshot: int | None = None) -> None:
+        """Roll a table back to a snapshot or a tag.
+
+        Parameters
+        ----------
+        identifier : str or Identifier
+            The table.
+        instant : Instant
+            The state.
+        from_snapshot : int, optional
+            The snapshot that must be the latest.
+
+        Raises
+        ------
+        ValueError
+            Another snapshot is the latest.
+        """
+        table = self.get_table(identifier)
+        latest = table.inner.snapshot()
+        if from_snapshot is not None and (latest is None or latest.id != from_snapshot):
+            raise ValueError(f"Latest snapshot is not {from_snapshot}.")
+        table.rollback_to(instant.value)
+
+    def drop_partitions(self, identifier: Name, partitions: Sequence[Mapping[str, str]]) -> None:
+        """Delete the rows of partitions."""
+        self.get_table(identifier).inner.drop_partitions(*partitions)
+
+    def create_partitions(
+        self, identifier: Name, partitions: Sequence[Mapping[str, str]], ignore_if_exists: bool = True
+    ) -> None:
+        """Refuse to register empty partitions.
+
+        Parameters
+        ----------
+        identifier, partitions, ignore_if_exists : str or Identifier, sequence of mapping, bool
+            Not used.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("create_partitions", "write rows: a partition exists when it has rows")
+
+    def list_partitions_paged(
+        self,
+        identifier: Name,
+        max_results: int | None = None,
+        page_token: str | None = None,
+        partition_name_pattern: str | None = None,
+    ) -> PagedList[Partition]:
+        """Return the partitions of a table in pages.
+
+        Parameters
+        ----------
+        identifier : str or Identifier
+            The table.
+        max_results : int, optional
+            The size of a page; by default all partitions.
+        page_token : str, optional
+            The token of the page before.
+        partition_name_pattern : str, optional
+            A pattern of names such as ``day=2026*``.
+
+        Returns
+        -------
+        PagedList
+            The partitions, and the token of the next page.
+        """
+        rows = self.get_table(identifier).inner.system_table("partitions").scan().to_arrow().to_pylist()
+        named = {row["partition"]: to_partition(row) for row in rows}
+        names = sorted(named)
+        if partition_name_pattern is not None:
+            matches = re.compile(translate(partition_name_pattern.replace("%", "*")))
+            names = [name for name in names if matches.match(name.replace("/", ","))]
+        page, token = cut_page(names, max_results, page_token)
+        return PagedList([named[name] for name in page], token)
+
+    def close(self) -> None:
+        """Do nothing: a catalog holds no connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class FileSystemCatalog(Catalog):
+    """A catalog whose tables are the directories of a warehouse."""
+
+
+class JdbcCatalog(Catalog):
+    """A catalog whose tables are rows of a database."""
+
+
+class CatalogFactory:
+    """Open catalogs."""
+
+    @staticmethod
+    def create(catalog_options: Mapping[str, Any]) -> Catalog:
+        """Open a catalog.
+
+        Parameters
+        ----------
+        catalog_options : mapping
+            `warehouse`, `metastore` (``filesystem`` or ``jdbc``), `uri`, options of storages (``s3.endpoint``) and
+            ``table-default.X``.
+
+        Returns
+        -------
+        Catalog
+            The catalog.
+
+        Raises
+        ------
+        ValueError
+            An option is missing or not known.
+        NotImplementedError
+            The metastore is not offered.
+        """
+        warehouse, arguments = to_connect_arguments(catalog_options)
+        catalog = paimon.connect(warehouse, **arguments)
+        return (JdbcCatalog if arguments.get("metastore") == "jdbc" else FileSystemCatalog)(catalog)
+
+
+def add_peer_words(message: str) -> str:
+    """Return a message about a column with the words of pypaimon added, which programs may look for."""
+    if "cannot become NOT NULL" in message:
+        return f"{message} (nullable to non nullable)"
+    if "cannot become" in message:
+        return f"{message} (it cannot be converted: there is no executable cast)"
+    return message
+
+
+def add_bucket_key(schema: Schema) -> dict[str, Any]:
+    """Return the options of a table to create; an append table with buckets gets a `bucket-key`, as Java requires.
+
+    Warns
+    -----
+    PaimonWarning
+        The option was added: without it, pypaimon puts all rows of a partition into one bucket.
+    """
+    options = dict(schema.options)
+    columns = [column.name for column in schema.fields if column.name not in schema.partition_keys]
+    has_buckets = str(options.get("bucket", "-1")).isdecimal()
+    if schema.primary_keys or not has_buckets or "bucket-key" in options or not columns:
+        return options
+    warnings.warn(
+        f"An append table with option 'bucket' needs a bucket key. 'bucket-key' is set to {columns[0]!r}; "
+        "leave out 'bucket' if the rows need no buckets.",
+        paimon.PaimonWarning,
+        stacklevel=3,
+    )
+    return {**options, "bucket-key": columns[0]}

@@ -1,0 +1,471 @@
+"""Snapshots, tags, branches and consumers of a table by the names of pypaimon's managers.
+
+Source: `pypaimon.snapshot.snapshot_manager`, `pypaimon.tag.tag_manager`, `pypaimon.branch`, `pypaimon.consumer`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from attrs import define
+
+import paimon
+from paimon.compat.catalog_exception import TagAlreadyExistException, TagNotExistException, catalog_errors
+from paimon.compat.file_io import FileIO
+from paimon.compat.refused import PeerClass
+from paimon.compat.snapshot import Snapshot, Tag, from_paimon_snapshot, from_paimon_tag
+from paimon.domain.json_text import dump_json, load_json
+
+_MAIN = "main"
+
+
+def _metadata_root(table: paimon.Table) -> str:
+    branch = table.options.get("branch", _MAIN)
+    return table.location if branch == _MAIN else f"{table.location}/branch/branch-{branch}"
+
+
+class SnapshotManager(PeerClass):
+    """The snapshots of a table.
+
+    Parameters
+    ----------
+    table : paimon.Table
+        The table of this library.
+    """
+
+    def __init__(self, table: paimon.Table) -> None:
+        self._table = table
+
+    def get_latest_snapshot(self) -> Snapshot | None:
+        """Return the latest snapshot; None for a table without one."""
+        found = self._table.snapshot()
+        return None if found is None else from_paimon_snapshot(found)
+
+    def list_snapshots(self) -> list[Snapshot]:
+        """Return all snapshots, oldest first."""
+        return [from_paimon_snapshot(snapshot) for snapshot in self._table.snapshots()]
+
+    def try_get_earliest_snapshot(self, stop_snapshot_id: int | None = None) -> Snapshot | None:
+        """Return the oldest snapshot, up to the given id; None if there is none."""
+        found = self.list_snapshots()[:1]
+        too_late = found and stop_snapshot_id is not None and found[0].id > stop_snapshot_id
+        return None if not found or too_late else found[0]
+
+    def get_snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """Return the snapshot of an id; None if there is none."""
+        return next((s for s in self.list_snapshots() if s.id == snapshot_id), None)
+
+    def get_snapshots_batch(self, snapshot_ids: list[int], max_workers: int = 4) -> dict[int, Snapshot | None]:
+        """Return the snapshots by id; None for those that do not exist."""
+        known = {snapshot.id: snapshot for snapshot in self.list_snapshots()}
+        return {number: known.get(number) for number in snapshot_ids}
+
+    def earlier_or_equal_time_mills(self, timestamp: int) -> Snapshot | None:
+        """Return the last snapshot at or before a time in epoch milliseconds."""
+        return next((s for s in reversed(self.list_snapshots()) if s.time_millis <= timestamp), None)
+
+    def later_or_equal_watermark(self, watermark: int) -> Snapshot | None:
+        """Return the first snapshot with at least this watermark."""
+        return next((s for s in self.list_snapshots() if s.watermark is not None and s.watermark >= watermark), None)
+
+    def get_snapshot_path(self, snapshot_id: int) -> str:
+        """Return the path of the file of a snapshot."""
+        return f"{_metadata_root(self._table)}/snapshot/snapshot-{snapshot_id}"
+
+
+class TagManager(PeerClass):
+    """The tags of a table.
+
+    Parameters
+    ----------
+    table : paimon.Table
+        The table of this library.
+    """
+
+    def __init__(self, table: paimon.Table) -> None:
+        self._table = table
+
+    def tag_directory(self) -> str:
+        """Return the directory of the files of tags."""
+        return f"{_metadata_root(self._table)}/tag"
+
+    def tag_path(self, tag_name: str) -> str:
+        """Return the path of the file of a tag."""
+        return f"{self.tag_directory()}/tag-{tag_name}"
+
+    def tag_exists(self, tag_name: str) -> bool:
+        """Return whether there is a tag of this name."""
+        return tag_name in self._table.tags
+
+    def get(self, tag_name: str) -> Tag | None:
+        """Return a tag; None if there is none.
+
+        Raises
+        ------
+        ValueError
+            The name is blank.
+        """
+        if not tag_name or tag_name.isspace():
+            raise ValueError("Tag name shouldn't be blank.")
+        found = self._table.tags.get(tag_name)
+        return None if found is None else from_paimon_tag(found)
+
+    def get_or_throw(self, tag_name: str) -> Tag:
+        """Return a tag.
+
+        Raises
+        ------
+        ValueError
+            There is no such tag.
+        """
+        found = self.get(tag_name)
+        if found is None:
+            raise ValueError(f"Tag '{tag_name}' doesn't exist.")
+        return found
+
+    def list_tags(self) -> list[str]:
+        """Return the names of the tags, sorted."""
+        return sorted(self._table.tags)
+
+    def create_tag(
+        self, snapshot: Snapshot, tag_name: str, ignore_if_exists: bool = False, time_retained: str | None = None
+    ) -> None:
+        """Create a tag of a snapshot.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            The state.
+        tag_name : str
+            The name.
+        ignore_if_exists : bool
+            Accept an existing tag of this name.
+        time_retained : str, optional
+            The time to live.
+        """
+        self.create(tag_name, snapshot.id, ignore_if_exists, time_retained)
+
+    def create(
+        self, name: str, snapshot_id: int | None, ignore_if_exists: bool = False, time_retained: str | None = None
+    ) -> None:
+        """Create a tag of a snapshot that is given by its id.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        snapshot_id : int, optional
+            The snapshot; by default the latest.
+        ignore_if_exists : bool
+            Accept an existing tag of this name.
+        time_retained : str, optional
+            The time to live.
+
+        Raises
+        ------
+        ValueError
+            There is such a tag, or there is no such snapshot.
+        """
+        try:
+            with catalog_errors():
+                self._table.tags.create(name, snapshot_id, time_retained=time_retained, exist_ok=ignore_if_exists)
+        except TagAlreadyExistException as error:
+            raise ValueError(f"Tag '{name}' already exists.") from error
+        except paimon.NotFound as error:
+            missing = "No snapshot exists in this table." if snapshot_id is None else None
+            raise ValueError(missing or f"Snapshot with id {snapshot_id} doesn't exist.") from error
+
+    def replace_tag(self, snapshot: Snapshot, tag_name: str, time_retained: str | None = None) -> None:
+        """Make a tag name another snapshot.
+
+        Parameters
+        ----------
+        snapshot, tag_name, time_retained : Snapshot, str, str
+            As in `create_tag`.
+        """
+        self.replace(tag_name, snapshot.id, time_retained)
+
+    def replace(self, name: str, snapshot_id: int | None, time_retained: str | None = None) -> None:
+        """Make a tag name another snapshot that is given by its id.
+
+        Parameters
+        ----------
+        name, snapshot_id, time_retained : str, int, str
+            As in `create`.
+
+        Raises
+        ------
+        ValueError
+            There is no such tag or snapshot.
+        """
+        if name not in self._table.tags:
+            raise ValueError(f"Tag '{name}' doesn't exist.")
+        try:
+            self._table.tags.replace(name, snapshot_id, time_retained=time_retained)
+        except paimon.NotFound as error:
+            raise ValueError(f"Snapshot with id {snapshot_id} doesn't exist.") from error
+
+    def rename_tag(self, old_name: str, new_name: str) -> None:
+        """Give a tag another name.
+
+        Raises
+        ------
+        ValueError
+            There is no such tag, or there is one of the new name.
+        """
+        try:
+            with catalog_errors():
+                self._table.tags.rename(old_name, new_name)
+        except TagNotExistException as error:
+            raise ValueError(f"Tag '{old_name}' doesn't exist.") from error
+        except TagAlreadyExistException as error:
+            raise ValueError(f"Tag '{new_name}' already exists.") from error
+
+    def delete_tag(self, tag_name: str) -> bool:
+        """Delete a tag; return whether there was one."""
+        if tag_name not in self._table.tags:
+            return False
+        self._table.tags.delete(tag_name)
+        return True
+
+
+class BranchManager(PeerClass):
+    """The branches of a table.
+
+    Parameters
+    ----------
+    table : paimon.Table
+        The table of this library.
+    """
+
+    def __init__(self, table: paimon.Table) -> None:
+        self._table = table
+
+    @staticmethod
+    def branch_path(table_path: str, branch: str) -> str:
+        """Return the directory of the metadata of a branch."""
+        return table_path if BranchManager.is_main_branch(branch) else f"{table_path}/branch/branch-{branch}"
+
+    @staticmethod
+    def normalize_branch(branch: str) -> str:
+        """Return the name of a branch; a blank one means main."""
+        return branch if branch and branch.strip() else _MAIN
+
+    @staticmethod
+    def is_main_branch(branch: str) -> bool:
+        """Return whether a name is that of the main branch."""
+        return branch == _MAIN
+
+    @staticmethod
+    def validate_branch(branch_name: str) -> None:
+        """Check the name of a new branch.
+
+        Raises
+        ------
+        ValueError
+            The name is blank, a number, or that of the main branch.
+        """
+        if BranchManager.is_main_branch(branch_name):
+            raise ValueError(f"Branch name '{branch_name}' is the default branch and cannot be used.")
+        if not branch_name or branch_name.isspace():
+            raise ValueError("Branch name is blank.")
+        if branch_name.strip().isdigit():
+            raise ValueError(f"Branch name cannot be pure numeric string but is '{branch_name}'.")
+
+    @staticmethod
+    def fast_forward_validate(branch_name: str, current_branch: str) -> None:
+        """Check that a branch can be fast-forwarded to.
+
+        Raises
+        ------
+        ValueError
+            The name is blank, that of the main branch, or that of the present branch.
+        """
+        if BranchManager.is_main_branch(branch_name):
+            raise ValueError(f"Branch name '{branch_name}' do not use in fast-forward.")
+        if not branch_name or branch_name.isspace():
+            raise ValueError("Branch name is blank.")
+        if branch_name == current_branch:
+            raise ValueError(f"Fast-forward from the current branch '{current_branch}' is not allowed.")
+
+    def branches(self) -> list[str]:
+        """Return the names of the branches other than main."""
+        return list(self._table.branches)
+
+    def branch_exists(self, branch_name: str) -> bool:
+        """Return whether there is a branch of this name."""
+        return branch_name in self._table.branches
+
+    def create_branch(self, branch_name: str, tag_name: str | None = None, ignore_if_exists: bool = False) -> None:
+        """Create a branch.
+
+        Parameters
+        ----------
+        branch_name : str
+            Its name.
+        tag_name : str, optional
+            The tag whose state it starts with.
+        ignore_if_exists : bool
+            Accept an existing branch of this name.
+
+        Raises
+        ------
+        ValueError
+            There is such a branch, or no such tag.
+        """
+        self.validate_branch(branch_name)
+        try:
+            self._table.branches.create(branch_name, tag_name, exist_ok=ignore_if_exists)
+        except paimon.AlreadyExists as error:
+            raise ValueError(f"Branch '{branch_name}' already exists.") from error
+        except paimon.NotFound as error:
+            raise ValueError(f"Tag '{tag_name}' doesn't exist.") from error
+
+    def drop_branch(self, branch_name: str) -> None:
+        """Delete a branch.
+
+        Raises
+        ------
+        ValueError
+            There is no such branch.
+        """
+        self._check_exists(branch_name)
+        self._table.branches.delete(branch_name)
+
+    def rename_branch(self, from_branch: str, to_branch: str) -> None:
+        """Give a branch another name.
+
+        Raises
+        ------
+        ValueError
+            There is no such branch, or there is one of the new name.
+        """
+        if self.is_main_branch(from_branch):
+            raise ValueError("Cannot rename the main branch.")
+        self._check_exists(from_branch)
+        try:
+            self._table.branches.rename(from_branch, to_branch)
+        except paimon.AlreadyExists as error:
+            raise ValueError(f"Branch '{to_branch}' already exists.") from error
+
+    def fast_forward(self, branch_name: str) -> None:
+        """Continue the table with the snapshots of a branch.
+
+        Raises
+        ------
+        ValueError
+            There is no such branch.
+        """
+        self._check_exists(branch_name)
+        self._table.branches.fast_forward(branch_name)
+
+    def _check_exists(self, branch_name: str) -> None:
+        if branch_name not in self._table.branches:
+            raise ValueError(f"Branch '{branch_name}' doesn't exist.")
+
+
+@define
+class Consumer:
+    """The progress of a stream reader.
+
+    Parameters
+    ----------
+    next_snapshot : int
+        The first snapshot that it has not read.
+    """
+
+    next_snapshot: int
+
+    def to_json(self) -> str:
+        """Return the content of the file of a consumer."""
+        return dump_json({"nextSnapshot": self.next_snapshot}).decode()
+
+    @staticmethod
+    def from_json(json_str: str) -> Consumer:
+        """Parse the content of the file of a consumer."""
+        return Consumer(int(load_json(json_str)["nextSnapshot"]))
+
+
+class ConsumerManager(PeerClass):
+    """The consumers of a table.
+
+    Parameters
+    ----------
+    table : paimon.Table
+        The table of this library.
+    """
+
+    def __init__(self, table: paimon.Table) -> None:
+        self._table = table
+
+    def consumer(self, consumer_id: str) -> Consumer | None:
+        """Return a consumer; None if there is none."""
+        found = self._table.consumers.get(consumer_id)
+        return None if found is None else Consumer(found)
+
+    def consumers(self) -> dict[str, int]:
+        """Return the next snapshot of each consumer."""
+        return dict(self._table.consumers)
+
+    def list_all_ids(self) -> list[str]:
+        """Return the names of the consumers."""
+        return list(self._table.consumers)
+
+    def min_next_snapshot(self) -> int | None:
+        """Return the first snapshot that a consumer has not read; None without consumers."""
+        return min(self._table.consumers.values(), default=None)
+
+    def reset_consumer(self, consumer_id: str, consumer: Consumer) -> None:
+        """Set the progress of a consumer."""
+        self._table.consumers.reset(consumer_id, consumer.next_snapshot)
+
+    def delete_consumer(self, consumer_id: str) -> None:
+        """Delete a consumer; nothing happens if there is none."""
+        if consumer_id in self._table.consumers:
+            self._table.consumers.delete(consumer_id)
+
+    def expire(self, expire_datetime: datetime) -> None:
+        """Delete the consumers without progress since a time."""
+        self._table.consumers.expire(expire_datetime)
+
+    def clear_consumers(self, including_pattern: str, excluding_pattern: str | None = None) -> None:
+        """Delete the consumers whose names match the first pattern and not the second."""
+        self._table.consumers.clear(including_pattern, excluding_pattern)
+
+
+class ChangelogManager(PeerClass):
+    """The decoupled changelogs of a table.
+
+    Parameters
+    ----------
+    table : paimon.Table
+        The table of this library.
+    """
+
+    def __init__(self, table: paimon.Table) -> None:
+        self._table = table
+
+    def changelog_directory(self) -> str:
+        """Return the directory of the files of changelogs."""
+        return f"{_metadata_root(self._table)}/changelog"
+
+    def long_lived_changelog_path(self, snapshot_id: int) -> str:
+        """Return the path of the file of a changelog."""
+        return f"{self.changelog_directory()}/changelog-{snapshot_id}"
+
+    def long_lived_changelog_exists(self, snapshot_id: int) -> bool:
+        """Return whether there is a changelog of this snapshot."""
+        return snapshot_id in self._list_ids()
+
+    def latest_long_lived_changelog_id(self) -> int | None:
+        """Return the last snapshot with a decoupled changelog; None without one."""
+        return max(self._list_ids(), default=None)
+
+    def earliest_long_lived_changelog_id(self) -> int | None:
+        """Return the first snapshot with a decoupled changelog; None without one."""
+        return min(self._list_ids(), default=None)
+
+    def _list_ids(self) -> list[int]:
+        names = FileIO(self._table.engine.files).list_names(self.changelog_directory())
+        numbers = [name.removeprefix("changelog-") for name in names if name.startswith("changelog-")]
+        return [int(number) for number in numbers if number.isdigit()]

@@ -1,0 +1,125 @@
+"""The public names of pypaimon 2.1.0, the module of this package that has each, and hints for names that none has.
+
+Invariant: a name that is not listed here is refused with a hint, and never found by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_TYPES = (
+    "ArrayType AtomicInteger AtomicType DataField DataType DataTypeParser MapType MultisetType "
+    "RowType VectorType is_blob_type"
+)
+_CHANGES = (
+    "AddColumn DropColumn Move MoveType RemoveOption RenameColumn SchemaChange SetOption UpdateColumnComment "
+    "UpdateColumnDefaultValue UpdateColumnNullability UpdateColumnPosition UpdateColumnType UpdateComment"
+)
+_ERRORS = (
+    "BranchAlreadyExistException BranchNotExistException CatalogException ColumnAlreadyExistException "
+    "ColumnNotExistException DatabaseAlreadyExistException DatabaseNoPermissionException DatabaseNotExistException "
+    "IllegalArgumentError IllegalStateError TableAlreadyExistException TableNoPermissionException "
+    "TableNotExistException TagAlreadyExistException TagNotExistException"
+)
+
+_LISTING: Mapping[str, Mapping[str, str]] = {
+    "pypaimon": {"catalog": "CatalogFactory", "schema": "Schema", "snapshot": "Tag", "managers": "TagManager"},
+    "pypaimon.api.api_response": {"catalog_values": "GetTagResponse PagedList Partition"},
+    "pypaimon.branch.branch_manager": {"managers": "BranchManager"},
+    "pypaimon.catalog.catalog": {"catalog": "Catalog"},
+    "pypaimon.catalog.catalog_exception": {"catalog_exception": _ERRORS},
+    "pypaimon.catalog.catalog_factory": {"catalog": "CatalogFactory"},
+    "pypaimon.catalog.database": {"catalog_values": "Database"},
+    "pypaimon.catalog.filesystem_catalog": {"catalog": "FileSystemCatalog"},
+    "pypaimon.catalog.jdbc_catalog": {"catalog": "JdbcCatalog"},
+    "pypaimon.catalog.rest.property_change": {"property_change": "PropertyChange RemoveProperty SetProperty"},
+    "pypaimon.changelog.changelog_manager": {"managers": "ChangelogManager"},
+    "pypaimon.common.file_io": {"file_io": "FileIO"},
+    "pypaimon.common.identifier": {
+        "identifier": "DEFAULT_MAIN_BRANCH Identifier SYSTEM_BRANCH_PREFIX SYSTEM_TABLE_SPLITTER UNKNOWN_DATABASE"
+    },
+    "pypaimon.common.options": {"options": "ConfigOption CoreOptions Options"},
+    "pypaimon.common.options.config": {"options": "CatalogOptions"},
+    "pypaimon.common.options.config_option": {"options": "ConfigOption"},
+    "pypaimon.common.options.core_options": {"options": "CoreOptions"},
+    "pypaimon.common.options.options": {"options": "Options"},
+    "pypaimon.common.predicate": {"predicate": "Predicate"},
+    "pypaimon.common.predicate_builder": {"predicate": "PredicateBuilder"},
+    "pypaimon.consumer.consumer": {"managers": "Consumer"},
+    "pypaimon.consumer.consumer_manager": {"managers": "ConsumerManager"},
+    "pypaimon.read.explain": {"explain": "ExplainResult ExplainSplitInfo PruningStat"},
+    "pypaimon.read.plan": {"splits": "Plan"},
+    "pypaimon.read.read_builder": {"read": "ReadBuilder"},
+    "pypaimon.read.split": {"splits": "DataSplit Split"},
+    "pypaimon.read.stream_read_builder": {"stream_read": "StreamReadBuilder"},
+    "pypaimon.read.streaming_table_scan": {"stream_read": "AsyncStreamingTableScan"},
+    "pypaimon.read.table_read": {"read": "TableRead", "rows": "ROW_KIND_COLUMN"},
+    "pypaimon.read.table_scan": {"read": "TableScan"},
+    "pypaimon.schema.data_types": {"arrow_types": "PyarrowFieldParser", "data_types": _TYPES},
+    "pypaimon.schema.schema": {"schema": "Schema"},
+    "pypaimon.schema.schema_change": {"schema_change": _CHANGES},
+    "pypaimon.schema.table_schema": {"schema": "TableSchema"},
+    "pypaimon.snapshot.snapshot": {"snapshot": "BATCH_COMMIT_IDENTIFIER Snapshot"},
+    "pypaimon.snapshot.snapshot_manager": {"managers": "SnapshotManager"},
+    "pypaimon.snapshot.table_snapshot": {"catalog_values": "TableSnapshot"},
+    "pypaimon.table.bucket_mode": {"table": "BucketMode"},
+    "pypaimon.table.file_store_table": {"table": "FileStoreTable"},
+    "pypaimon.table.instant": {"instant": "Instant"},
+    "pypaimon.table.row.generic_row": {"rows": "GenericRow"},
+    "pypaimon.table.row.internal_row": {"rows": "InternalRow"},
+    "pypaimon.table.row.offset_row": {"rows": "OffsetRow"},
+    "pypaimon.table.row.row_kind": {"rows": "RowKind"},
+    "pypaimon.table.table": {"table": "Table"},
+    "pypaimon.tag.tag": {"snapshot": "Tag"},
+    "pypaimon.tag.tag_manager": {"managers": "TagManager"},
+    "pypaimon.write.commit_callback": {"commit_message": "CommitCallback CommitCallbackContext"},
+    "pypaimon.write.commit_message": {"commit_message": "CommitMessage"},
+    "pypaimon.write.table_commit": {"write": "BatchTableCommit StreamTableCommit TableCommit"},
+    "pypaimon.write.table_update": {"update": "TableUpdate"},
+    "pypaimon.write.table_write": {"write": "BatchTableWrite StreamTableWrite TableWrite"},
+    "pypaimon.write.write_builder": {"write": "BatchWriteBuilder StreamWriteBuilder WriteBuilder"},
+}
+
+HOMES: Mapping[str, Mapping[str, str]] = {
+    module: {name: f"paimon.compat.{home}" for home, names in homes.items() for name in names.split()}
+    for module, homes in _LISTING.items()
+}
+"""For each module of pypaimon its public names, with the module of this package that has them."""
+
+PACKAGES = frozenset(
+    ".".join(parts[:end]) for module in HOMES for parts in [module.split(".")] for end in range(1, len(parts))
+)
+"""The modules of pypaimon that contain other modules."""
+
+_PUBLIC_WAYS: Mapping[str, str] = {
+    "pypaimon.api": "open the warehouse with CatalogFactory.create; a REST server is not supported",
+    "pypaimon.catalog.rest": "use metastore=filesystem or metastore=jdbc; a REST server is not supported",
+    "pypaimon.cli": "run 'paimon --help'",
+    "pypaimon.common.uri_reader": "read BLOB columns as binary values",
+    "pypaimon.common.where_parser": "pass SQL text: table.scan(where='…') of the package paimon",
+    "pypaimon.daft": "pass table.new_read_builder().new_read().to_arrow(splits) to daft.from_arrow",
+    "pypaimon.data": "values are Python values and Arrow arrays",
+    "pypaimon.deletionvectors": "deleted rows are left out by new_read_builder().new_read().to_arrow(splits)",
+    "pypaimon.filesystem": "pass options of the storage to CatalogFactory.create, such as s3.endpoint",
+    "pypaimon.globalindex": "filter with new_read_builder().with_filter(…); global indexes are not supported",
+    "pypaimon.index": "read the system table 'db.table$table_indexes'",
+    "pypaimon.manifest": "read the system tables 'db.table$manifests' and 'db.table$files'",
+    "pypaimon.multimodal": "use tables with BYTES columns",
+    "pypaimon.ray": "call new_read_builder().new_read().to_ray(splits), and new_write().write_ray(dataset)",
+    "pypaimon.read": "plan and read with table.new_read_builder(): new_scan().plan(), new_read().to_arrow(splits)",
+    "pypaimon.schema": "declare with Schema and change with Catalog.alter_table and SchemaChange",
+    "pypaimon.snapshot": "use table.snapshot_manager(), or the system table 'db.table$snapshots'",
+    "pypaimon.sql": "use Catalog.sql of the package paimon",
+    "pypaimon.table.format": "tables of type format-table are not supported: write their rows to a table",
+    "pypaimon.table.system": "open system tables by name: Catalog.get_table('db.table$snapshots')",
+    "pypaimon.table.source": "plan with table.new_read_builder().new_scan().plan()",
+    "pypaimon.write": "write with table.new_batch_write_builder(): new_write(), new_commit()",
+}
+_ANY = "use the names that docs/how-to/move-from-pypaimon.md lists"
+
+
+def public_way(name: str) -> str:
+    """Return what to do in place of a name that is not offered: the hint of the nearest module above it."""
+    parts = name.split(".")
+    above = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((_PUBLIC_WAYS[module] for module in above if module in _PUBLIC_WAYS), _ANY)

@@ -1,0 +1,133 @@
+"""System tables by the names of pypaimon.
+
+Source: `pypaimon.table.system`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+import paimon
+from paimon.compat.arrow_types import PyarrowFieldParser
+from paimon.compat.data_types import DataField, RowType
+from paimon.compat.identifier import Identifier
+from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
+from paimon.compat.refused import PeerClass, refuse
+from paimon.compat.splits import Plan, Split
+
+
+class SystemSplit(Split):
+    """The whole system table: it is read at once."""
+
+
+class SystemTable(PeerClass):
+    """A read-only table with metadata; made by `Catalog.get_table`.
+
+    Parameters
+    ----------
+    inner : paimon.SystemTable
+        The system table of this library.
+    identifier : Identifier
+        Its name.
+    """
+
+    def __init__(self, inner: paimon.SystemTable, identifier: Identifier) -> None:
+        self.inner = inner
+        self.identifier = identifier
+
+    @property
+    def fields(self) -> list[DataField]:
+        """The columns."""
+        return PyarrowFieldParser.to_paimon_schema(self.inner.arrow_schema)
+
+    @property
+    def field_names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.inner.arrow_schema.names)
+
+    def row_type(self) -> RowType:
+        """Return the columns as one type."""
+        return RowType(False, self.fields)
+
+    def new_read_builder(self) -> SystemReadBuilder:
+        """Return the builder of reads."""
+        return SystemReadBuilder(self)
+
+    def new_batch_write_builder(self) -> Any:
+        """Refuse to write.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("writes of system tables", "write to the table itself")
+
+
+class SystemReadBuilder:
+    """Collect what to read of a system table.
+
+    Parameters
+    ----------
+    table : SystemTable
+        The system table.
+    """
+
+    def __init__(self, table: SystemTable) -> None:
+        self.table = table
+        self._predicate: Predicate | None = None
+        self._columns: list[str] | None = None
+        self._limit: int | None = None
+
+    def with_filter(self, predicate: Predicate | None) -> SystemReadBuilder:
+        """Read the rows where a predicate is true."""
+        self._predicate = predicate
+        return self
+
+    def with_projection(self, projection: list[str] | None) -> SystemReadBuilder:
+        """Read these columns."""
+        self._columns = projection
+        return self
+
+    def with_limit(self, limit: int | None) -> SystemReadBuilder:
+        """Read at most so many rows."""
+        self._limit = limit
+        return self
+
+    def new_predicate_builder(self) -> PredicateBuilder:
+        """Return the builder of predicates on the columns."""
+        return PredicateBuilder(self.table.fields)
+
+    def new_scan(self) -> SystemReadBuilder:
+        """Return the object that plans."""
+        return self
+
+    def new_read(self) -> SystemReadBuilder:
+        """Return the object that reads."""
+        return self
+
+    def plan(self) -> Plan:
+        """Return the plan: one split."""
+        return Plan([SystemSplit()])
+
+    def read_type(self) -> list[DataField]:
+        """Return the columns that are read."""
+        fields = self.table.fields
+        return fields if self._columns is None else [f for name in self._columns for f in fields if f.name == name]
+
+    def to_arrow(self, splits: Sequence[object], parallelism: int | None = None) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        where = None if self._predicate is None else to_paimon_predicate(self._predicate)
+        table = self.table.inner.scan(self._columns, where, self._limit).to_arrow()
+        return table if splits else table.slice(0, 0)
+
+    def to_pandas(self, splits: Sequence[object], parallelism: int | None = None) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return self.to_arrow(splits).to_pandas()
+
+    def to_arrow_batch_reader(self, splits: Sequence[object]) -> pa.RecordBatchReader:
+        """Return a reader of the rows."""
+        return self.to_arrow(splits).to_reader()

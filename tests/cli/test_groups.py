@@ -1,0 +1,69 @@
+"""`paimon table` and `paimon db`: second names of commands, and the commands of databases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paimon.cli.groups import ALIASES
+from paimon.cli.main import build_parser, main
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    return str(tmp_path / "lake")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert main(arguments) == code
+    printed = capsys.readouterr()
+    return printed.err if code else printed.out
+
+
+def test_a_table_is_created_filled_read_and_dropped(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"id": 1, "name": "a"}) + "\n" + json.dumps({"id": 2, "name": "b"}) + "\n")
+    table = f"{lake}/shop.db/orders"
+    run(capsys, "table", "create", table, "--columns", "id BIGINT NOT NULL, name STRING", "--primary-key", "id")
+    run(capsys, "table", "import", table, str(rows))
+    assert run(capsys, "table", "read", table, "--columns", "name", "-o", "json") == '{"name": "a"}\n{"name": "b"}\n'
+    assert '"snapshot": 1' in run(capsys, "table", "snapshot", table, "-o", "json")
+    assert "shop.orders" in run(capsys, "table", "get", table)
+    run(capsys, "table", "rename", table, "sales")
+    assert run(capsys, "db", "list-tables", "shop", "-w", lake, "-o", "json") == '{"table": "sales"}\n'
+    run(capsys, "table", "drop", f"{lake}/shop.db/sales")
+    assert run(capsys, "db", "list-tables", "shop", "-w", lake, "-o", "json") == ""
+
+
+def test_databases_are_created_listed_and_dropped(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "db", "create", "shop", "-w", lake)
+    assert "already exists" in run(capsys, "db", "create", "shop", "-w", lake, code=1)
+    run(capsys, "db", "create", "shop", "-i", "-w", lake)
+    assert run(capsys, "db", "list", "-w", lake, "-o", "json") == '{"database": "shop", "tables": 0}\n'
+    assert run(capsys, "db", "get", "shop", "-w", lake, "-o", "json") == '{"database": "shop", "tables": 0}\n'
+    run(capsys, "table", "create", "shop.t", "--columns", "id INT", "-w", lake)
+    assert "is not empty" in run(capsys, "db", "drop", "shop", "-w", lake, code=1)
+    run(capsys, "db", "drop", "shop", "--cascade", "-w", lake)
+    assert "does not exist" in run(capsys, "db", "drop", "shop", "-w", lake, code=1)
+    run(capsys, "db", "drop", "shop", "-i", "-w", lake)
+    assert run(capsys, "db", "list", "-w", lake, "-o", "json") == ""
+
+
+def test_a_command_of_databases_needs_a_warehouse(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PAIMON_WAREHOUSE", raising=False)
+    assert "needs a warehouse" in run(capsys, "db", "list", code=1)
+
+
+@pytest.mark.parametrize(("name", "alias"), ALIASES.items())
+def test_second_names_take_the_same_arguments(name: str, alias: str) -> None:
+    commands = next(a for a in build_parser()._actions if a.choices and name in a.choices).choices
+    verbs = next(a for a in commands["table"]._actions if a.choices and alias in a.choices).choices  # type: ignore[index]
+    own = [(a.option_strings, a.dest, a.nargs) for a in commands[name]._actions]  # type: ignore[index]
+    assert [(a.option_strings, a.dest, a.nargs) for a in verbs[alias]._actions] == own
+    assert f"paimon table {alias} " in verbs[alias].format_help()

@@ -1,0 +1,182 @@
+"""The alias offers the public names of pypaimon, and refuses all others by name with the way it is done here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import paimon
+import paimon.compat
+from paimon.compat import names
+
+
+@pytest.fixture(autouse=True)
+def alias() -> Iterator[None]:
+    paimon.compat.install()
+    yield
+    paimon.compat.uninstall()
+
+
+@pytest.mark.parametrize("module", sorted(names.HOMES))
+def test_every_listed_name_can_be_imported(module: str) -> None:
+    loaded = import_module(module)
+    for name in names.HOMES[module]:
+        assert getattr(loaded, name) is getattr(import_module(names.HOMES[module][name]), name)
+    assert dir(loaded) == sorted(names.HOMES[module])
+
+
+@pytest.mark.parametrize(
+    ("module", "way"),
+    [
+        ("pypaimon.read.reader.sort_merge_reader", "table.new_read_builder()"),
+        ("pypaimon.manifest.manifest_list_manager", "'db.table$manifests'"),
+        ("pypaimon.write.file_store_commit", "table.new_batch_write_builder()"),
+        ("pypaimon.ray", "to_ray(splits)"),
+        ("pypaimon.catalog.rest.rest_catalog", "metastore=filesystem or metastore=jdbc"),
+        ("pypaimon.utils.range", "docs/how-to/move-from-pypaimon.md"),
+    ],
+)
+def test_an_internal_module_is_refused_with_the_public_way(module: str, way: str) -> None:
+    with pytest.raises(ImportError, match=r"is not offered by paimon\.compat") as caught:
+        import_module(module)
+    assert way in str(caught.value)
+
+
+def test_an_internal_name_of_a_public_module_is_refused_with_the_public_way() -> None:
+    with pytest.raises(ImportError, match=r"SplitSerializer is not offered .*new_read_builder"):
+        from pypaimon.read.split import SplitSerializer  # type: ignore[import-not-found]  # noqa: F401
+
+
+def test_nothing_is_left_after_uninstalling() -> None:
+    import_module("pypaimon.schema.schema")
+    paimon.compat.uninstall()
+    assert not paimon.compat.is_installed()
+    assert not [name for name in sys.modules if name.startswith("pypaimon")]
+
+
+def test_the_real_package_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    paimon.compat.uninstall()
+    monkeypatch.setitem(sys.modules, "pypaimon", sys)
+    with pytest.raises(RuntimeError, match="loaded already"):
+        paimon.compat.install()
+
+
+def test_importing_the_library_does_not_load_the_alias() -> None:
+    code = "import paimon, sys; paimon.connect('memory://x'); print([m for m in sys.modules if 'paimon.compat' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def create(tmp_path: Path, options: dict[str, str], keys: list[str] | None = None) -> object:
+    from pypaimon import CatalogFactory, Schema
+
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.create_database("shop", True)
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
+    schema = Schema.from_pyarrow_schema(columns, primary_keys=keys, options=options)
+    catalog.create_table("shop.orders", schema, False)
+    return catalog.get_table("shop.orders")
+
+
+def test_an_unknown_table_option_is_refused_unless_it_is_allowed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Option 'bukket' is unknown"):
+        create(tmp_path, {"bukket": "2"})
+    paimon.compat.install(allow_unknown_options=True)
+    table = create(tmp_path, {"bukket": "2"})
+    assert table.schema().options["bukket"] == "2"  # type: ignore[attr-defined]
+
+
+def test_an_unknown_catalog_option_is_refused(tmp_path: Path) -> None:
+    from pypaimon import CatalogFactory
+
+    with pytest.raises(ValueError, match="Catalog option 'metastor' is not known"):
+        CatalogFactory.create({"warehouse": str(tmp_path), "metastor": "filesystem"})
+    with pytest.raises(NotImplementedError, match="metastore=rest"):
+        CatalogFactory.create({"warehouse": str(tmp_path), "metastore": "rest"})
+    with pytest.raises(ValueError, match="'warehouse' path must be set"):
+        CatalogFactory.create({})
+
+
+def test_an_append_table_with_buckets_gets_a_bucket_key_and_a_warning(tmp_path: Path) -> None:
+    with pytest.warns(paimon.PaimonWarning, match="'bucket-key' is set to 'id'"):
+        table = create(tmp_path, {"bucket": "2"})
+    assert table.options.bucket_key() == "id"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("use", "way"),
+    [
+        (lambda table: table.new_vector_search_builder(), "a library for vectors"),
+        (lambda table: table.create_global_index("id"), "filter by the primary key"),
+        (lambda table: table.new_read_builder().with_projection({"x": "id"}), "Catalog.sql"),
+        (lambda table: table.new_read_builder().new_scan().with_slice(0, 1), "call with_shard"),
+        (lambda table: table.new_batch_write_builder().new_write().write_arrow(pa.table({}), bucket=1), "leave the"),
+        (lambda table: table.new_batch_write_builder().new_update().delete_by_row_id([1]), "delete_by_predicate"),
+    ],
+)
+def test_a_feature_that_is_not_offered_names_the_way_here(tmp_path: Path, use: object, way: str) -> None:
+    table = create(tmp_path, {"bucket": "1"}, ["id"])
+    with pytest.raises(NotImplementedError, match=r"paimon\.compat does not offer") as caught:
+        use(table)  # type: ignore[operator]
+    assert way in str(caught.value)
+
+
+def test_updates_and_deletes_are_made_by_the_commit(tmp_path: Path) -> None:
+    from pypaimon.table.file_store_table import FileStoreTable  # type: ignore[import-not-found]
+
+    table = create(tmp_path, {"bucket": "1"}, ["id"])
+    assert isinstance(table, FileStoreTable)
+
+    def commit(messages: list[object]) -> list[dict[str, object]]:
+        table.new_batch_write_builder().new_commit().commit(messages)
+        builder = table.new_read_builder()
+        rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+        return rows.sort_by("id").to_pylist()  # type: ignore[no-any-return]
+
+    update = table.new_batch_write_builder().new_update()
+    predicates = update.new_predicate_builder()
+    new = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
+    names_of = {row["id"]: row["name"] for row in commit(update.upsert_by_arrow_with_key(new, ["id"]))}
+    assert names_of == {1: "a", 2: "b", 3: "c"}
+    rows = commit(update.update_by_predicate(predicates.greater_than("id", 1), {"name": "it's"}))
+    assert [row["name"] for row in rows] == ["a", "it's", "it's"]
+    assert [row["id"] for row in commit(update.delete_by_predicate(predicates.equal("id", 2)))] == [1, 3]
+
+
+def test_row_kinds_of_rows_are_written(tmp_path: Path) -> None:
+    from pypaimon.table.row.generic_row import GenericRow  # type: ignore[import-not-found]
+    from pypaimon.table.row.row_kind import RowKind  # type: ignore[import-not-found]
+
+    table = create(tmp_path, {"bucket": "1"}, ["id"])
+    builder = table.new_stream_write_builder()  # type: ignore[attr-defined]
+    writer, commit = builder.new_write(), builder.new_commit()
+    for number, kind in ((1, RowKind.INSERT), (2, RowKind.INSERT), (1, RowKind.DELETE)):
+        writer.write_row(GenericRow([number, "x"], table.fields, kind))  # type: ignore[attr-defined]
+    commit.commit(writer.prepare_commit(1), 1)
+    reader = table.new_read_builder()  # type: ignore[attr-defined]
+    rows = reader.new_read().to_arrow(reader.new_scan().plan().splits())
+    assert rows.to_pylist() == [{"id": 2, "name": "x"}]
+
+
+def test_a_commit_calls_its_callbacks(tmp_path: Path) -> None:
+    from pypaimon.write.commit_callback import CommitCallback  # type: ignore[import-not-found]
+
+    seen = []
+
+    class Callback(CommitCallback):  # type: ignore[misc]
+        def call(self, context: object) -> None:
+            seen.append((context.snapshot.id, len(context.commit_entries)))  # type: ignore[attr-defined]
+
+    table = create(tmp_path, {})
+    builder = table.new_batch_write_builder()  # type: ignore[attr-defined]
+    writer, commit = builder.new_write(), builder.new_commit()
+    writer.write_arrow(pa.table({"id": [1], "name": ["a"]}))
+    commit.add_commit_callback(Callback())
+    commit.commit(writer.prepare_commit())
+    assert seen == [(1, 1)]

@@ -1,0 +1,50 @@
+"""Programs for pypaimon run unchanged, and print what they print with pypaimon 2.1.0.
+
+The expected outputs were printed by pypaimon 2.1.0. With ``--long``, the test installs it and compares again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = sorted((ROOT / "examples" / "pypaimon").glob("*.py"))
+EXPECTED = Path(__file__).parent / "expected"
+PEER = "pypaimon==2.1.0"
+
+
+def run_program(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_a_program_prints_what_it_prints_with_pypaimon(program: Path) -> None:
+    expected = (EXPECTED / f"{program.stem}.txt").read_text("utf8")
+    assert run_program(sys.executable, "-m", "paimon.compat", str(program)) == expected
+
+
+def test_there_are_five_programs() -> None:
+    assert len(PROGRAMS) == 5
+
+
+def test_a_program_gets_its_arguments_and_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "neighbour.py").write_text("NAME = 'neighbour'\n")
+    program = tmp_path / "program.py"
+    program.write_text("import sys, neighbour, pypaimon\nprint(__name__, sys.argv[1:], neighbour.NAME)\n")
+    printed = run_program(sys.executable, "-m", "paimon.compat", str(program), "--where", "a=1")
+    assert printed == "__main__ ['--where', 'a=1'] neighbour\n"
+
+
+@pytest.mark.long
+def test_pypaimon_prints_the_expected_output(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "peer")], check=True)
+    python = str(tmp_path / "peer" / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "-q", PEER, "duckdb"], check=True)
+    for program in PROGRAMS:
+        assert run_program(python, str(program)) == (EXPECTED / f"{program.stem}.txt").read_text("utf8")

@@ -1,0 +1,91 @@
+"""The classes of the alias have the methods of pypaimon 2.1.0 with the same parameters, but for those that are listed.
+
+`peer_signatures.json` has the names of methods and parameters of pypaimon 2.1.0. With ``--long``, the test downloads
+the package and reads them again. `CoreOptions` is tested apart: its methods are named by options.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import zipfile
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from paimon.compat.names import HOMES
+from paimon.compat.options import CoreOptions, Options
+
+HERE = Path(__file__).parent
+SIGNATURES: dict[str, dict[str, list[str]]] = json.loads((HERE / "peer_signatures.json").read_text("utf8"))
+NOT_OFFERED = (HERE / "peer_methods_not_offered.txt").read_text("utf8").split()
+OPTION_CLASS = "pypaimon.common.options.core_options.CoreOptions"
+PEER = "pypaimon==2.1.0"
+
+
+def find_class(full_name: str) -> type:
+    module, _, name = full_name.rpartition(".")
+    found: type = getattr(import_module(HOMES[module][name]), name)
+    return found
+
+
+def list_missing() -> list[str]:
+    return sorted(
+        f"{full_name}.{method}"
+        for full_name, methods in SIGNATURES.items()
+        for method in methods
+        if full_name != OPTION_CLASS and inspect.getattr_static(find_class(full_name), method, None) is None
+        and not hasattr(find_class(full_name), method)
+    )  # fmt: skip
+
+
+def test_methods_that_are_not_offered_are_listed() -> None:
+    assert list_missing() == sorted(NOT_OFFERED)
+
+
+@pytest.mark.parametrize("full_name", sorted(SIGNATURES))
+def test_methods_take_the_parameters_of_pypaimon(full_name: str) -> None:
+    owner = find_class(full_name)
+    lacking = []
+    for method, parameters in SIGNATURES[full_name].items():
+        offered = inspect.getattr_static(owner, method, None)
+        if method == "__init__" or offered is None or isinstance(offered, property):
+            continue
+        given = inspect.signature(getattr(owner, method)).parameters
+        if not any(p.kind is p.VAR_KEYWORD for p in given.values()):
+            lacking += [f"{method}({name})" for name in parameters if name not in given]
+    assert lacking == []
+
+
+def test_options_are_read_by_their_names() -> None:
+    options = CoreOptions(Options({"bucket": "4", "scan.tag-name": "t", "deletion-vectors.enabled": "true"}))
+    assert (options.bucket(), options.scan_tag_name(), options.deletion_vectors_enabled()) == (4, "t", True)
+    assert CoreOptions.TARGET_FILE_SIZE.key() == "target-file-size"
+    assert options.target_file_size() == CoreOptions.TARGET_FILE_SIZE.default_value()
+    with pytest.raises(AttributeError, match="CoreOptions has no option 'buckets'"):
+        options.buckets()
+
+
+def test_an_attribute_that_is_not_offered_names_the_page(tmp_path: Path) -> None:
+    import paimon
+    from paimon.compat.catalog import FileSystemCatalog
+
+    catalog = FileSystemCatalog(paimon.connect(tmp_path))
+    with pytest.raises(AttributeError, match=r"does not offer FileSystemCatalog.commit_snapshot.*move-from-pypaimon"):
+        catalog.commit_snapshot()  # type: ignore[attr-defined]
+
+
+@pytest.mark.long
+def test_the_signatures_are_those_of_pypaimon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+    from peer_signatures import read_signatures  # type: ignore[import-not-found]
+
+    download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path), PEER]
+    subprocess.run(download, check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        wheel.extractall(tmp_path / "peer")
+    homes = {module: sorted(names) for module, names in HOMES.items()}
+    assert read_signatures(tmp_path / "peer", homes) == SIGNATURES
