@@ -190,3 +190,13 @@ def test_both_overwrite_alternately(java: JavaPaimon, tmp_path: Path) -> None:
     assert java.read(directory) == read_rows(directory) == canonical(left)
     table.overwrite([{"id": 5, "p": "c"}], partition={})
     assert java.read(directory) == read_rows(directory) == [{"id": 5, "p": "c"}]
+
+
+def test_both_give_nested_fields_the_same_ids(java: JavaPaimon, tmp_path: Path) -> None:
+    ddl = "a INT, b ROW<x INT, y ROW<z STRING, w ARRAY<ROW<v INT>>>>, c MAP<STRING, ROW<u ROW<t INT>>>, d INT"
+    types = {f.name: type_to_json(f.type) for f in parse_columns(ddl)}
+    java.create(tmp_path / "theirs", types, options={"bucket": "-1"})
+    _, ours = create_table(tmp_path, ddl, options={"bucket": "-1"})
+    first, second = (json.loads((path / "schema" / "schema-0").read_text()) for path in (tmp_path / "theirs", ours))
+    assert first["fields"] == second["fields"]
+    assert first["highestFieldId"] == second["highestFieldId"] == 10

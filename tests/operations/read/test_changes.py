@@ -112,6 +112,11 @@ def test_a_scan_of_changes_is_pinned(orders: paimon.Table) -> None:
 def test_columns_and_conditions(orders: paimon.Table) -> None:
     assert to_tuples(orders.changes(columns=["v"], where="k = 2")) == [(1, "+I", 2), (2, "+U", 20)]
     assert to_tuples(orders.changes(columns=[], where="_row_kind = '-D'")) == [(2, "-D")]
+    assert to_tuples(orders.changes(columns=["v"], where="k + k = 4 AND v < 10 * k")) == [(1, "+I", 2)]
+    either = "lower(_row_kind) = '-d' OR CASE WHEN k = 2 THEN v END = 20"
+    assert to_tuples(orders.changes(columns=[], where=either)) == [(2, "-D"), (2, "+U")]
+    with pytest.raises(InvalidRequest, match="is not a condition"):
+        orders.changes(where="k + 1").to_arrow()
     for name in ("vv", "rowkind", "_row_kind"):
         with pytest.raises(InvalidRequest) as refused:
             orders.changes(columns=[name]).to_arrow()

@@ -58,6 +58,18 @@ def keyed(tmp_path: Path) -> paimon.Table:
     return table
 
 
+def test_conditions_on_metadata_may_be_scalar_sql(keyed: paimon.Table) -> None:
+    files = keyed.system_table("files")
+    rows = files.scan(columns=["level"], where="record_count * 2 = 4 AND upper(file_format) = 'PARQUET'").to_arrow()
+    assert rows.to_pylist() == [{"level": 0}, {"level": 0}]
+    assert files.scan(where="length(file_path) < level").to_arrow().num_rows == 0
+    assert keyed.system_table("tags").scan(where="length(tag_name) > 1").to_arrow().num_rows == 0
+    with pytest.raises(InvalidRequest, match="is not a condition"):
+        files.scan(where="record_count + 1").to_arrow()
+    with pytest.raises(InvalidRequest, match="recordcount"):
+        files.scan(where="abs(recordcount) = 1").to_arrow()
+
+
 def test_keys_are_printed_as_stored(tmp_path: Path) -> None:
     """Java's own list: a DATE is a number of days, a TIME is a number of milliseconds, a TIMESTAMP has a T."""
     catalog = paimon.connect(tmp_path)
