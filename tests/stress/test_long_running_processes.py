@@ -60,7 +60,7 @@ def resident():
 
 measure = {"allocated": allocated, "resident": resident}[sys.argv[3]]
 commits = int(sys.argv[4])
-table = create_table_with_commits(Path(sys.argv[1]), commits // 4)
+table = create_table_with_commits(Path(sys.argv[1]), 10)
 assert table.scan().count() == 10
 cache = table.engine.cache
 cache.clear()
