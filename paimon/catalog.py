@@ -28,8 +28,8 @@ from paimon.ports.engine import Engine
 
 if TYPE_CHECKING:
     from paimon.operations.evolve import TableDeclaration
-    from paimon.sql.result import SqlResult
-    from paimon.sql.run import SqlSession
+    from paimon.sql.run.result import SqlResult
+    from paimon.sql.run.run_statements import SqlSession
     from paimon.system_table import SystemTable
     from paimon.table import Table
 
@@ -438,7 +438,7 @@ class Catalog(NotebookDisplay):
 
     def sql_session(self) -> SqlSession:
         """Open a session of SQL statements, with its own current database, views and settings."""
-        from paimon.sql.run import open_session
+        from paimon.sql.run.run_statements import open_session
 
         return open_session(self, self.connect)
 

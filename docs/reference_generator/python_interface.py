@@ -10,8 +10,8 @@ from typing import get_args
 import attrs
 
 import paimon
-from paimon.sql.result import SqlResult
-from paimon.sql.run import SqlSession
+from paimon.sql.run.result import SqlResult
+from paimon.sql.run.run_statements import SqlSession
 from reference_generator.docstrings import describe, signature
 from reference_generator.markdown import block, code, page, paragraph, table
 from reference_generator.sample import open_sample

@@ -22,7 +22,7 @@ from paimon.domain.markup import format_count
 from paimon.rendering.column_texts import NULL_SIGN, to_json_lines
 from paimon.rendering.line_layout import measure_layout
 from paimon.rendering.text_table import WIDEST_CELL, TextColumn, cut_text, to_text_columns
-from paimon.sql.result import SqlResult, split_lines
+from paimon.sql.run.result import SqlResult, split_lines
 from paimon.table_write import WriteResult
 
 __all__ = [

@@ -16,7 +16,7 @@ from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.extras import missing_extra
 
 if TYPE_CHECKING:
-    from paimon.sql.run import SqlSession
+    from paimon.sql.run.run_statements import SqlSession
 
 
 def add_commands(commands: Commands) -> None:

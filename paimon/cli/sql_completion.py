@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from paimon.domain.errors import PaimonError
 from paimon.domain.options.known_options import OPTIONS
 from paimon.procedures.registry import HELP, PROCEDURES, REPAIR
-from paimon.sql.parse import list_statement_words
+from paimon.sql.parse.parse_script import list_statement_words
+from paimon.sql.parse.statements import TableName
 from paimon.sql.session import OPTION_PREFIX, Session
-from paimon.sql.statements import TableName
 from paimon.system_table import SYSTEM_TABLES
 
 _CLAUSES = (

@@ -22,9 +22,9 @@ from prompt_toolkit.styles import Style
 from paimon.cli.output import print_result
 from paimon.cli.sql_completion import WORD, complete
 from paimon.domain.errors import InvalidRequest, PaimonError
-from paimon.sql.lexer import tokenize
-from paimon.sql.parse import list_statement_words
-from paimon.sql.run import SqlSession
+from paimon.sql.parse.lexer import tokenize
+from paimon.sql.parse.parse_script import list_statement_words
+from paimon.sql.run.run_statements import SqlSession
 from paimon.sql.session import Session
 
 _STYLE = Style.from_dict(

@@ -26,20 +26,20 @@ from paimon.domain.extras import is_optional, missing_extra
 try:
     if find_spec("pandas") is None:  # Spark needs it as soon as it exchanges rows
         raise missing_extra("paimon.spark", "pandas", "spark")
-    from paimon.spark.compact import compact
+    from paimon.spark.maintenance.compact import compact
+    from paimon.spark.maintenance.rescale import rescale
     from paimon.spark.read import read
-    from paimon.spark.rescale import rescale
-    from paimon.spark.row_level import delete, merge, update
+    from paimon.spark.row_level.row_level_table import delete, merge, update
     from paimon.spark.session import register, session
+    from paimon.spark.streams.write_stream import write_stream
     from paimon.spark.write import write
-    from paimon.spark.write_stream import write_stream
 except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoundError)
     if missing.name is None or not is_optional(missing.name):
         raise
     raise missing_extra("paimon.spark", missing.name, "spark") from missing
 
 if TYPE_CHECKING:
-    from paimon.spark.sql_catalog import SparkCatalog, connect
+    from paimon.spark.sql.sql_catalog import SparkCatalog, connect
 
 __all__ = [
     "SparkCatalog",
@@ -59,7 +59,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("SparkCatalog", "connect"):  # loaded on first use: the tasks of reads and writes need no SQL
-        from paimon.spark import sql_catalog
+        from paimon.spark.sql import sql_catalog
 
         return getattr(sql_catalog, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -40,7 +40,7 @@ from paimon.operations.write.prepare_rows import prepare_rows
 from paimon.operations.write.route import find_tasks, select_columns
 from paimon.operations.write.route_cross_partition import CrossPartitionRouting, find_addresses
 from paimon.operations.write.writer import TableWriter
-from paimon.spark.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows
+from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows
 
 _BUCKET = "__paimon_bucket"
 """Temporary column with the bucket that an assigner chose."""

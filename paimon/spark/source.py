@@ -22,8 +22,8 @@ from paimon.spark.options import (
     parse_source_options,
 )
 from paimon.spark.reader import PaimonReader
-from paimon.spark.stream_reader import PaimonStreamReader
-from paimon.spark.stream_writer import PaimonStreamWriter
+from paimon.spark.streams.stream_reader import PaimonStreamReader
+from paimon.spark.streams.stream_writer import PaimonStreamWriter
 from paimon.spark.types import to_spark_schema
 from paimon.spark.writer import PaimonWriter, check_columns
 from paimon.table import Table

@@ -21,17 +21,17 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route_dynamic import TaskRouter
 from paimon.spark.cross_partition import CrossPartitionWrite
-from paimon.spark.message_tasks import WriteTask, run_message_tasks
 from paimon.spark.options import check_shared_storage
-from paimon.spark.ordered_rows import route_in_order, write_in_order
-from paimon.spark.routing import (
+from paimon.spark.session import register
+from paimon.spark.tasks.message_tasks import WriteTask, run_message_tasks
+from paimon.spark.tasks.ordered_rows import route_in_order, write_in_order
+from paimon.spark.tasks.routing import (
     check_writers,
     choose_tasks,
     is_routed,
     list_task_options,
     read_task_bucket_counts,
 )
-from paimon.spark.session import register
 from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import check_columns, write_rows
 from paimon.table import Table

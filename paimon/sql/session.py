@@ -16,11 +16,11 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
 from paimon.ports.engine import Engine
 from paimon.ports.queries import QueryEngine, QuerySource
-from paimon.sql.statements import ObjectName, Query, TableName
+from paimon.sql.parse.statements import ObjectName, Query, TableName
 
 if TYPE_CHECKING:
     from paimon.merge_builder import MergeBuilder, MergeResult
-    from paimon.sql.parse import ParsedStatement
+    from paimon.sql.parse.parse_script import ParsedStatement
     from paimon.system_table import SystemTable
     from paimon.table import Table
     from paimon.table_write import WriteResult

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paimon.sql.parse import list_statement_words
+from paimon.sql.parse.parse_script import list_statement_words
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -19,7 +19,7 @@ from paimon.merge_builder import MergeBuilder
 from paimon.operations.data_files import read_data_file
 from paimon.operations.row_level import merge as merge_module
 from paimon.operations.write.writer import TableWriter
-from paimon.spark.queries import to_spark_frame
+from paimon.spark.sql.queries import to_spark_frame
 from paimon.table import Table
 
 pytestmark = pytest.mark.spark

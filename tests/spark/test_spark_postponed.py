@@ -13,7 +13,7 @@ import paimon
 import paimon.spark
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.write.compact_postponed import PartitionWork
-from paimon.spark.postponed import _share_files
+from paimon.spark.maintenance.postponed import _share_files
 
 pytestmark = pytest.mark.spark
 

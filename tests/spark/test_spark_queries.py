@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
 from paimon.ports.queries import QueryEngine
-from paimon.spark.queries import SparkQueries
 from paimon.spark.selection import decode_predicate, encode_predicate
-from paimon.spark.sql_dialect import is_constant, translate_query
+from paimon.spark.sql.queries import SparkQueries
+from paimon.spark.sql.sql_dialect import is_constant, translate_query
 from paimon.testing.contracts.queries import QueryEngineContract
 
 pytestmark = pytest.mark.spark

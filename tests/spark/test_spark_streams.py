@@ -17,11 +17,11 @@ from pyspark.sql.types import StructType
 
 import paimon
 import paimon.spark
-import paimon.spark.checkpoint as checkpoint_module
+import paimon.spark.streams.checkpoint as checkpoint_module
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
-from paimon.spark import stream_reader
 from paimon.spark.options import SourceOptions
+from paimon.spark.streams import stream_reader
 from paimon.table_write import commit_messages
 
 pytestmark = pytest.mark.spark

@@ -20,7 +20,7 @@ from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCo
 from paimon.domain.commit.message_codec import decode
 from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import parse_source_options
-from paimon.spark.routing import check_one_writer_per_bucket
+from paimon.spark.tasks.routing import check_one_writer_per_bucket
 from paimon.spark.types import to_spark_schema
 from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
 

@@ -10,7 +10,7 @@ import pytest
 
 import paimon
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
-from paimon.sql.run import SqlSession
+from paimon.sql.run.run_statements import SqlSession
 
 HOSTILE = "'); DELETE FROM orders; --"
 

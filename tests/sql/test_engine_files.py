@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import paimon
 from paimon.adapters.queries.duckdb_queries import DuckDBQueries
 from paimon.domain.errors import CorruptTable, InvalidRequest
-from paimon.sql.parse import parse_script
-from paimon.sql.plan_query import PlannedQuery, plan_query, query_engine
-from paimon.sql.run import SqlSession
+from paimon.sql.parse.parse_script import parse_script
+from paimon.sql.plan.plan_query import PlannedQuery, plan_query, query_engine
+from paimon.sql.run.run_statements import SqlSession
 from paimon.table import Table
 
 COLUMNS = {

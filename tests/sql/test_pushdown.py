@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import paimon
 from paimon.domain.types.type_text import parse_type
-from paimon.sql.pushdown_predicates import fit_literal
-from paimon.sql.run import SqlSession
+from paimon.sql.plan.pushdown_predicates import fit_literal
+from paimon.sql.run.run_statements import SqlSession
 
 COLUMNS = (
     "id BIGINT NOT NULL, day DATE NOT NULL, word STRING, amount DECIMAL(6, 2), flag BOOLEAN, size DOUBLE, t TIMESTAMP"

@@ -10,8 +10,8 @@ import sqlglot
 from sqlglot import exp
 
 import paimon
-from paimon.sql.lexer import split_statements
-from paimon.sql.query_tree import QueryTree
+from paimon.sql.parse.lexer import split_statements
+from paimon.sql.parse.query_tree import QueryTree
 
 QUERIES = [
     reader.text for reader in split_statements((Path(__file__).parent / "tpch" / "queries.sql").read_text("utf8"))

@@ -10,8 +10,8 @@ import pytest
 from attrs import frozen
 
 import paimon
-from paimon.sql.run import SqlSession
-from paimon.sql.statements import Query
+from paimon.sql.parse.statements import Query
+from paimon.sql.run.run_statements import SqlSession
 
 if TYPE_CHECKING:
     from paimon.spark import SparkCatalog

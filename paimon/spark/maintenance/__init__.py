@@ -1,0 +1,1 @@
+"""Maintenance of tables as Spark tasks: one task per unit, and one commit by the driver."""

@@ -1,0 +1,158 @@
+"""A data frame as the source of a MERGE: its rows stay in Spark, and tasks merge them.
+
+Invariant: the driver plans, commits once, and gets no row. The rows of the source are computed once and kept by Spark
+until the merge ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+from pyspark.sql import DataFrame
+
+from paimon.domain.assignment.merge_clauses import Merge
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.data_types import DataField
+from paimon.operations.commit.abort import abort_on_failure
+from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
+from paimon.operations.row_level.keyed_rows import with_hidden_rows
+from paimon.operations.row_level.merge_rows import WrittenMerge
+from paimon.operations.row_level.merge_source import convert_keys, describe_source, find_target_condition
+from paimon.operations.table_context import TableContext
+from paimon.spark.options import check_shared_location
+from paimon.spark.row_level.merge_append import merge_append_rows
+from paimon.spark.row_level.merge_keyed import merge_keyed_rows
+from paimon.spark.row_level.merge_source import (
+    MergeJob,
+    MergeRun,
+    can_follow_buckets,
+    send_source,
+    summarize_source,
+    to_action_counts,
+)
+from paimon.spark.session import register
+from paimon.spark.tasks.message_tasks import collect_prepared, count_rows
+from paimon.spark.tasks.routing import check_writers
+from paimon.spark.tasks.work_units import WorkUnit, plan_units
+from paimon.spark.types import to_batch_schema
+
+
+@frozen(eq=False)
+class FrameSource:
+    """A source in Spark; see `paimon.operations.row_level.merge_source.MergeSource`.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows.
+    fields : tuple of DataField
+        The columns.
+    tasks : int, optional
+        The number of tasks that merge; Spark's default parallelism by default.
+    """
+
+    frame: DataFrame
+    fields: tuple[DataField, ...]
+    tasks: int | None = None
+
+    @classmethod
+    def of(cls, context: TableContext, data: Any, tasks: int | None = None) -> FrameSource:
+        """Return a data frame as a source.
+
+        Parameters
+        ----------
+        context : TableContext
+            Engine and table.
+        data : DataFrame
+            The rows.
+        tasks : int, optional
+            The number of tasks that merge.
+
+        Returns
+        -------
+        FrameSource
+            Nothing was read.
+
+        Raises
+        ------
+        InvalidRequest
+            The data is no data frame of Spark, or has a column twice.
+        """
+        if not isinstance(data, DataFrame):
+            message = f"The source of a merge on Spark must be a data frame, not {type(data).__name__!r}"
+            raise InvalidRequest(message, subject="source", hint="use spark.createDataFrame, or Table.merge")
+        register(data.sparkSession)
+        return cls(data, describe_source(to_batch_schema(data.schema), context.schema.fields), tasks)
+
+    def write(self, context: TableContext, snapshot: Snapshot | None, merge: Merge, commit_user: str) -> WrittenMerge:
+        """Write the changes of a merge with tasks.
+
+        Parameters
+        ----------
+        context : TableContext
+            Engine and table.
+        snapshot : Snapshot, optional
+            The snapshot to read; None for a table without rows.
+        merge : Merge
+            The bound condition and clauses.
+        commit_user : str
+            The user of the commit to come.
+
+        Returns
+        -------
+        WrittenMerge
+            What to commit, and the numbers of rows.
+
+        Raises
+        ------
+        InvalidRequest, StorageError, Unsupported
+            Two rows of the source match one row of the table, a value does not fit, a task failed in all its attempts,
+            or the table lies in the memory of this process.
+        """
+        check_shared_location(context.table.location)
+        spark = self.frame.sparkSession
+        # Without columns that must be equal, each row of the source can match each row of the target.
+        tasks = (self.tasks or spark.sparkContext.defaultParallelism) if merge.on.pairs else 1
+        job = MergeJob(context, merge, self.fields, tasks, can_follow_buckets(context, merge))
+        convert_keys(context, merge.on, job.make_empty_source())  # a type that does not fit is refused here
+        sent = send_source(self.frame, job).persist()
+        run = MergeRun(spark, job, sent, commit_user, count_rows(spark), collect_prepared(spark))
+        messages: list[CommitMessage] = []
+        try:
+            with abort_on_failure(context, messages, commit_user, snapshot):
+                messages.extend(_run_tasks(run, snapshot, self.frame))
+                check_writers(context.table, messages)
+        finally:
+            sent.unpersist()
+        return WrittenMerge(messages, to_action_counts(run.counts))
+
+    def drop(self) -> None:
+        """Do nothing: Spark keeps the rows only while `write` runs."""
+
+
+def _run_tasks(run: MergeRun, snapshot: Snapshot | None, frame: DataFrame) -> Iterator[CommitMessage]:
+    job, context = run.job, run.job.context
+    summary = summarize_source(run.source, job)
+    condition = find_target_condition(context, job.merge, summary.keys)
+    # Without a row in the source, only rows that it does not match can change.
+    read = snapshot if summary.rows or job.merge.not_matched_by_source else None
+    if context.schema.primary_keys:
+        units = [] if read is None else plan_units(with_hidden_rows(context), read, condition)
+        yield from merge_keyed_rows(_adapt_to_units(run, units, frame), units, condition)
+        return
+    held = read_bucket_vectors(context, read)
+    units = [] if read is None else plan_units(context, read, condition, held)
+    yield from merge_append_rows(_adapt_to_units(run, units, frame), units, held)
+
+
+def _adapt_to_units(run: MergeRun, units: Sequence[WorkUnit], frame: DataFrame) -> MergeRun:
+    """Return a run that shuffles both sides by key if a partition has another number of buckets than the table."""
+    total = run.job.context.options.bucket
+    if not run.job.follows_buckets or all(unit.splits[0].total_buckets == total for unit in units):
+        return run
+    job = evolve(run.job, follows_buckets=False)
+    return evolve(run, job=job, source=send_source(frame, job))

@@ -1,0 +1,329 @@
+"""MERGE into append tables with Spark tasks: rows of both sides meet by key, and changes go to splits.
+
+1. Tasks read the columns of the target that the conditions need, and send them by key with their positions.
+2. Tasks find the changed positions, and send them with columns of the source to the tasks of the splits.
+3. These tasks write new versions of rows, or of whole files.
+
+Invariant: each step calls the functions that run embedded. Unchanged rows are not shuffled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from attrs import frozen
+from pyspark import Accumulator
+
+from paimon.adapters.executors.spark import distribute_tasks, read_tasks
+from paimon.domain.assignment.expression import columns_of
+from paimon.domain.assignment.merge_clauses import Merge, MergeAction
+from paimon.domain.assignment.merge_columnar import SourceIndex
+from paimon.domain.columns.buffers import combine_column
+from paimon.domain.columns.conform import conform_to_fields
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message_codec import decode, encode
+from paimon.domain.scan.assemble import BucketKey
+from paimon.domain.scan.splits import DataSplit
+from paimon.operations.data_files.deletion_vector_files import BucketVectors
+from paimon.operations.data_files.read_data_file import Bucket
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.row_level.append_rows import build_removal_message, open_append_writer
+from paimon.operations.row_level.matches import BucketMatches
+from paimon.operations.row_level.merge_changes import (
+    FileChanges,
+    compute_insert_rows,
+    group_by_clause,
+    read_merged_rows,
+)
+from paimon.operations.row_level.merge_match import Matching, RowChanges
+from paimon.operations.row_level.merge_target import read_file_vectors, read_live_rows
+from paimon.spark.row_level.keyed_write import LAST
+from paimon.spark.row_level.merge_source import (
+    CONTENT,
+    UNIT,
+    MergeJob,
+    MergeRun,
+    MergeShare,
+    find_bucket_tasks,
+    receive_unit,
+    send_units,
+)
+from paimon.spark.row_level.removals import RemoveRows, send_removals
+from paimon.spark.tasks.message_tasks import Counts, run_message_tasks
+from paimon.spark.tasks.routing import RowRouting, is_routed
+from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows
+from paimon.spark.tasks.work_units import WorkUnit, has_partial_units
+
+_POSITION, _CLAUSE, _DATA = "__paimon_position", "__paimon_clause", "data"
+_MESSAGES, _CHANGES, _INSERTS = b"messages", b"changes", b"inserts"
+"""What a table of sent rows contains, in the metadata of its schema."""
+
+
+def merge_append_rows(
+    run: MergeRun, units: Sequence[WorkUnit], held: Mapping[BucketKey, BucketVectors]
+) -> Iterator[CommitMessage]:
+    """Write the changes of a MERGE into an append table.
+
+    Parameters
+    ----------
+    run : MergeRun
+        The merge.
+    units : sequence of WorkUnit
+        The splits of the target.
+    held : mapping of (bytes, int) to BucketVectors
+        The deletion vectors before the change.
+
+    Yields
+    ------
+    CommitMessage
+        The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised.
+    """
+    spark, job, commit_user = run.spark, run.job, run.commit_user
+    context, writers, sent = job.context, run.spark.sparkContext.defaultParallelism, run.source
+    if units and job.follows_buckets:
+        sent = sent.union(send_units(run, units, find_bucket_tasks(units, job.tasks)))
+    elif units:
+        sent = sent.union(distribute_tasks(spark, units).mapInArrow(_SendTarget(job, writers), ROWS_SCHEMA))
+    merge = _MergeRows(job, RowRouting.of(context, writers), commit_user, run.counts, run.prepared)
+    changed = shuffle_rows(sent, job.tasks).mapInArrow(merge, ROWS_SCHEMA)
+    if units:
+        changed = changed.union(
+            send_units(run, units, [_choose_writer(job, n, u, writers) for n, u in enumerate(units)])
+        )
+    received = shuffle_rows(changed, writers)
+    if not has_partial_units(context, held):
+        yield from run_message_tasks(received, _WriteFiles(job, commit_user), run.prepared)
+        return
+    tasks = min(writers, len({unit.key for unit in units}) or 1)
+    removed = received.mapInArrow(_WriteSplits(job, commit_user, tasks, run.prepared), ROWS_SCHEMA)
+    yield from run_message_tasks(shuffle_rows(removed, tasks), RemoveRows(context, held), run.prepared)
+
+
+def _choose_writer(job: MergeJob, number: int, unit: WorkUnit, writers: int) -> int:
+    """Return the number of the task that writes a unit; it also writes the rows inserted into its bucket."""
+    return find_bucket_tasks([unit], writers)[0] if job.context.table.is_bucketed else number % writers
+
+
+@frozen(eq=False)
+class _SendTarget:
+    """The task that reads rows of the target, and sends each to the task that merges the rows with its key."""
+
+    job: MergeJob
+    writers: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, task in read_tasks(batches):
+            unit = cast(WorkUnit, task)
+            writer = _choose_writer(self.job, number, unit, self.writers)
+            for position, rows in enumerate(_read_rows(self.job, unit, writer)):
+                keys = [combine_column(rows[name]) for name, _ in self.job.merge.on.pairs]
+                yield from send_rows(rows, self.job.find_tasks(keys, rows.num_rows), number, position)
+
+
+def _read_rows(job: MergeJob, unit: WorkUnit, writer: int) -> Iterator[pa.Table]:
+    """Yield the columns that decide which clause applies, with positions.
+
+    The metadata says in which file the rows are, and which task writes it.
+    """
+    for split_number, split in enumerate(unit.splits):
+        bucket = Bucket.of(job.context, split)
+        for file_number, (file, before) in enumerate(read_file_vectors(job.context, split)):
+            place = {b"split": str(split_number), b"file": str(file_number), b"task": str(writer)}
+            for live in read_live_rows(job.context, job.merge, bucket, file, before):
+                rows = pa.Table.from_batches([live.rows]).append_column(_POSITION, pa.array(live.positions))
+                yield rows.replace_schema_metadata(place)
+
+
+@frozen(eq=False)
+class _MergeRows:
+    """The task that merges the rows of some keys, and sends what changes to the tasks of the splits."""
+
+    job: MergeJob
+    routing: RowRouting
+    commit_user: str
+    counts: Accumulator[Counts]
+    prepared: Accumulator[tuple[bytes, ...]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        share = MergeShare.receive(self.job, batches)
+        if share is None:
+            return
+        for received in share.target:
+            unit = receive_unit(received)
+            target = [received.rows] if unit is None else self._read_unit(received.source, unit)
+            for rows in target:
+                for batch in rows.combine_chunks().to_batches():
+                    yield from self._send_changes(share, received.source, batch)
+        yield from self._insert_rows(share)
+        share.report(self.counts)
+
+    def _read_unit(self, number: int, unit: WorkUnit) -> Iterator[pa.Table]:
+        return _read_rows(self.job, unit, _choose_writer(self.job, number, unit, self.routing.tasks))
+
+    def _send_changes(self, share: MergeShare, unit: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        changes = share.find_changes(batch.drop_columns([_POSITION]))
+        if not len(changes.rows):
+            return
+        for clause, numbers, _ in group_by_clause(self.job.merge, changes):
+            share.counts[clause.action] += len(numbers)
+        sources = pa.array(changes.source_rows, mask=changes.source_rows < 0)
+        names = _list_source_columns(self.job.merge, share.matching.source.schema.names)
+        columns = {_POSITION: batch[_POSITION].take(pa.array(changes.rows)), _CLAUSE: pa.array(changes.clauses)}
+        columns |= {name: share.matching.source[name].take(sources) for name in names}
+        place = batch.schema.metadata
+        rows = pa.table(columns).replace_schema_metadata({**place, CONTENT: _CHANGES})
+        task = np.full(rows.num_rows, int(place[b"task"]), np.int32)
+        yield from send_rows(rows, task, unit, int(place[b"split"]))
+
+    def _insert_rows(self, share: MergeShare) -> Iterator[pa.RecordBatch]:
+        """Send inserted rows to the tasks of their buckets; rows without buckets are written here."""
+        context, source = self.job.context, LAST + share.number
+        inserted = compute_insert_rows(context, share.matching, share.matched)
+        if is_routed(context.table):
+            router = self.routing.open(share.number)
+            for position, (rows, _) in enumerate(inserted):
+                share.counts[MergeAction.INSERT] += rows.num_rows
+                whole = conform_to_fields(rows, context.schema.fields, f"table {context.table.table_name}")
+                named = whole.replace_schema_metadata({CONTENT: _INSERTS})
+                yield from send_rows(named, router.find_tasks(whole), source, position)
+            return
+        writer = open_append_writer(context, self.commit_user)
+        with undo_on_failure(writer.abort):
+            for rows, _ in inserted:
+                share.counts[MergeAction.INSERT] += rows.num_rows
+                writer.write(rows)
+            data = encode(writer.prepare_commit())
+        self.prepared.add((data,))
+        messages = pa.table({_DATA: pa.array([data], pa.binary())}).replace_schema_metadata({CONTENT: _MESSAGES})
+        yield from send_rows(messages, np.full(1, share.number % self.routing.tasks, np.int32), source, 0)
+
+
+def _list_source_columns(merge: Merge, names: Sequence[str]) -> list[str]:
+    """Return the columns of the source that the new values of updated rows need, under canonical names."""
+    used = {n for clause in merge.matched for a in clause.assignments for n in columns_of(a.expression)}
+    return [name for name in names if any(n == name or n.startswith(f"{name}.") for n in used)]
+
+
+@frozen(eq=False)
+class _Written:
+    """What a task wrote: the changed files by unit, and the messages of new files."""
+
+    found: list[tuple[WorkUnit, list[BucketMatches]]]
+    messages: list[CommitMessage]
+
+
+@frozen(eq=False)
+class _WriteFiles:
+    """The task that writes changes of its units, and removes the old rows itself."""
+
+    job: MergeJob
+    commit_user: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
+        written = self.write(batches)
+        messages = written.messages
+        for unit, found in written.found:
+            files = [match for matches in found for match in matches.files]
+            messages.append(build_removal_message(self.job.context, unit.splits[0], files, unit.vectors))
+        return encode(messages)
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> _Written:
+        """Write the changes of the units that this task received, and the rows inserted into its buckets.
+
+        Parameters
+        ----------
+        batches : iterator of RecordBatch
+            The units, their changes, and inserted rows or messages.
+
+        Returns
+        -------
+        _Written
+            What the task wrote.
+        """
+        writer = open_append_writer(self.job.context, self.commit_user)
+        written = _Written([], [])
+        with undo_on_failure(writer.abort):
+            for _, group in groupby(receive_rows(batches), key=lambda item: item.source):
+                unit: WorkUnit | None = None
+                found: list[BucketMatches] = []
+                for (content, split), items in groupby(group, key=_get_content):
+                    received = list(items)
+                    rows = [item.rows for item in received]
+                    if content == UNIT:
+                        unit = receive_unit(received[0])
+                    elif content == _MESSAGES:
+                        written.messages.extend(m for table in rows for m in decode(table[_DATA][0].as_py()))
+                    elif content == _INSERTS:
+                        for table in rows:
+                            writer.write(table)
+                    elif unit is not None:
+                        changed = self._compute_changes(unit.splits[split], rows)
+                        found.append(changed[1])
+                        for table in changed[0]:
+                            writer.write(table)
+                if unit is not None and found:
+                    written.found.append((unit, found))
+            written.messages.extend(writer.prepare_commit())
+        return written
+
+    def _compute_changes(
+        self, split: DataSplit, tables: Sequence[pa.Table]
+    ) -> tuple[Iterator[pa.Table], BucketMatches]:
+        """Return the rows to write for a split, and the rows to remove."""
+        context, merge = self.job.context, self.job.merge
+        files = read_file_vectors(context, split)
+        rows = pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
+        numbers = np.repeat([int(t.schema.metadata[b"file"]) for t in tables], [t.num_rows for t in tables])
+        names = [name for name in rows.column_names if name not in (_POSITION, _CLAUSE)]
+        source = pa.RecordBatch.from_arrays([combine_column(rows[name]) for name in names], names)
+        index = SourceIndex.of([], rows.num_rows)
+        matching = Matching(context.engine, context.table.table_name, merge, source, index, is_share=True)
+        present = set(numbers.tolist())
+        changes = [
+            FileChanges.of(file, before, _select_changes(rows, np.flatnonzero(numbers == number)))
+            for number, (file, before) in enumerate(files)
+            if number in present
+        ]
+        whole_files = not context.options.deletion_vectors_enabled
+        new = (row for file in changes for row in read_merged_rows(context, matching, split, file, whole_files))
+        return new, BucketMatches(split, [file.match for file in changes])
+
+
+def _get_content(received: ReceivedRows) -> tuple[bytes, int]:
+    metadata = received.rows.schema.metadata
+    return metadata[CONTENT], int(metadata.get(b"split", b"-1"))
+
+
+def _select_changes(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> RowChanges:
+    positions, clauses = (np.asarray(combine_column(rows[name]))[chosen] for name in (_POSITION, _CLAUSE))
+    return RowChanges.of_parts([RowChanges(positions, clauses, chosen, np.empty(0, np.int64))])
+
+
+@frozen(eq=False)
+class _WriteSplits:
+    """The task that writes changes of its splits, and sends the rows to remove to the tasks of the partitions."""
+
+    job: MergeJob
+    commit_user: str
+    tasks: int
+    prepared: Accumulator[tuple[bytes, ...]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        first = next(batches, None)
+        if first is None:
+            return
+        own = int(first["task"][0].as_py())
+        written = _WriteFiles(self.job, self.commit_user).write(_chain(first, batches))
+        self.prepared.add((encode(written.messages),))
+        found = [matches for _, unit in written.found for matches in unit]
+        yield from send_removals(found, written.messages, self.tasks, own)
+
+
+def _chain(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from others

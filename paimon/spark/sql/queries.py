@@ -1,0 +1,194 @@
+"""QueryEngine with Spark: tables are read by tasks, and a query becomes a lazy data frame.
+
+Invariant: Spark reads the splits of the scans that the planner of statements pinned. Rows come to this process only
+where the caller asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from attrs import frozen
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from paimon.ports.queries import QuerySource
+from paimon.scan import Scan
+from paimon.spark.read import read_scan
+from paimon.spark.sql.analysis import analyze_query, mute_error_log, use_settings
+from paimon.spark.sql.query_errors import to_query_error
+from paimon.spark.sql.sql_dialect import is_constant
+from paimon.spark.types import to_batch_schema, to_spark_batch, to_spark_schema
+from paimon.sql.plan.plan_query import ScanOrigin
+
+_ROWS = "rows"
+
+
+@frozen(eq=False)
+class SparkQueries:
+    """Queries in a Spark session; see `paimon.ports.queries.QueryEngine`.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    """
+
+    reads_files = False
+    spark: SparkSession
+
+    def adopt(self, data: Any) -> QuerySource | None:
+        """Return a source for a data frame of Spark."""
+        if not isinstance(data, DataFrame):
+            return None
+        schema = to_result_schema(data)
+        return QuerySource(schema, partial(read_frame, data, schema), data)
+
+    def run(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.RecordBatchReader:
+        """Run one query; its rows come to this process, one partition of Spark after the other.
+
+        Raises
+        ------
+        InvalidRequest
+            The query names an unknown column or function.
+        """
+        frame = self.to_frame(sql, sources)
+        return read_frame(frame, to_result_schema(frame), in_one_piece=not sources and is_constant(sql))
+
+    def describe(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.Schema:
+        """Return the columns of a query; Spark analyzes it over frames without rows.
+
+        Raises
+        ------
+        InvalidRequest
+            The query names an unknown column or function.
+        """
+        return to_result_schema(self._analyze_without_rows(sql, sources))
+
+    def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
+        """Return Spark's logical and physical plan; no row is read.
+
+        Raises
+        ------
+        InvalidRequest
+            The query names an unknown column or function.
+        """
+        scans = {own: source for own, source in sources.items() if isinstance(source.origin, ScanOrigin | DataFrame)}
+        others = {own: self._make_empty_frame(source) for own, source in sources.items() if own not in scans}
+        frames = {own: self._open_source(source) for own, source in scans.items()}
+        frame = analyze_query(self.spark, sql, frames | others)
+        return str(frame._jdf.queryExecution().toString())
+
+    def to_frame(self, sql: str, sources: Mapping[str, QuerySource]) -> DataFrame:
+        """Return the lazy data frame of a query.
+
+        Parameters
+        ----------
+        sql, sources : str, mapping of str to QuerySource
+            As in `run`.
+
+        Returns
+        -------
+        DataFrame
+            Tasks read the tables when an action runs. Metadata tables and Arrow data are read now.
+
+        Raises
+        ------
+        InvalidRequest
+            The query names an unknown column or function.
+        """
+        return analyze_query(self.spark, sql, {own: self._open_source(source) for own, source in sources.items()})
+
+    def _analyze_without_rows(self, sql: str, sources: Mapping[str, QuerySource]) -> DataFrame:
+        return analyze_query(self.spark, sql, {own: self._make_empty_frame(s) for own, s in sources.items()})
+
+    def _make_empty_frame(self, source: QuerySource) -> DataFrame:
+        return self.spark.createDataFrame([], to_spark_schema(source.schema))
+
+    def _open_source(self, source: QuerySource) -> DataFrame:
+        origin = source.origin
+        if isinstance(origin, DataFrame):
+            return origin
+        if isinstance(origin, ScanOrigin) and isinstance(origin.scan, Scan):
+            with use_settings(self.spark):
+                return read_scan(self.spark, origin.table, origin.scan, origin.where, origin.limit)
+        return to_spark_frame(self.spark, source.open().read_all())
+
+
+def to_spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return Arrow data as a data frame of Spark."""
+    schema = to_spark_schema(rows.schema)
+    batch_schema = to_batch_schema(schema)
+    if not rows.num_rows:  # Spark cannot make a frame of no batches
+        return spark.createDataFrame([], schema)
+    batches = [to_spark_batch(batch, batch_schema) for batch in rows.to_batches()]
+    with use_settings(spark):
+        return spark.createDataFrame(pa.Table.from_batches(batches, batch_schema), schema)
+
+
+def to_result_schema(frame: DataFrame) -> pa.Schema:
+    """Return the Arrow schema of a data frame; all columns may be null, as in results of the embedded engine."""
+    return pa.schema([_to_nullable(field) for field in to_batch_schema(frame.schema)])
+
+
+def _to_nullable(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_to_nullable(inner) for inner in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_type, _to_nullable(kind.item_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_to_nullable(kind.value_field))
+    return pa.field(field.name, kind)
+
+
+def read_frame(frame: DataFrame, schema: pa.Schema, in_one_piece: bool = False) -> pa.RecordBatchReader:
+    """Return a reader of the rows of a data frame, in their order.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows.
+    schema : pyarrow.Schema
+        The columns of the result.
+    in_one_piece : bool
+        Read all rows at once, which is faster for few of them; otherwise one partition after the other.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        Spark runs when it is consumed.
+    """
+    batches = _collect_batches(frame) if in_one_piece else _stream_batches(frame)
+    return pa.RecordBatchReader.from_batches(schema, _convert_batches(batches, schema))
+
+
+def _convert_batches(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    try:
+        with mute_error_log():
+            for batch in batches:
+                yield to_spark_batch(batch, schema)
+    except (PySparkException, Py4JError) as error:
+        raise to_query_error(error) from error
+
+
+def _collect_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    yield from frame.toArrow().to_batches()
+
+
+def _stream_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    for row in frame.mapInArrow(_encode_batches, f"{_ROWS} BINARY NOT NULL").toLocalIterator():
+        with pa.ipc.open_stream(bytes(row[_ROWS])) as stream:
+            yield from stream
+
+
+def _encode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=[_ROWS])

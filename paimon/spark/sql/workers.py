@@ -1,0 +1,153 @@
+"""Workers of SQL statements on Spark: tasks write the rows that statements insert, update, delete and merge.
+
+Invariant: a statement has the result and the errors that it has embedded. No row of a table comes to this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import evolve, field, frozen
+from pyspark.sql import SparkSession
+
+from paimon.domain.errors import StorageError
+from paimon.domain.predicate.expression import Predicate
+from paimon.merge_builder import MergeBuilder, MergeResult
+from paimon.operations.compact.compact import CompactResult
+from paimon.operations.rescale.rescale import RescaleResult
+from paimon.ports.queries import QuerySource
+from paimon.spark.maintenance.compact import compact
+from paimon.spark.maintenance.rescale import rescale
+from paimon.spark.row_level.merge import FrameSource
+from paimon.spark.row_level.row_level_table import delete, update
+from paimon.spark.sql.analysis import mute_error_log
+from paimon.spark.sql.queries import SparkQueries
+from paimon.spark.sql.query_errors import to_query_error
+from paimon.spark.sql.sql_dialect import is_constant
+from paimon.spark.write import write
+from paimon.sql.session import PlanSource
+from paimon.table import Table
+from paimon.table_write import WriteResult
+
+
+@frozen(eq=False)
+class SparkWorkers:
+    """The tasks of a Spark session; see `paimon.sql.session.Workers`.
+
+    Parameters
+    ----------
+    queries : SparkQueries
+        Evaluates the queries of statements.
+    """
+
+    queries: SparkQueries
+
+    def write_query(
+        self,
+        table: Table,
+        sql: str,
+        sources: Mapping[str, QuerySource],
+        *,
+        overwrite: bool,
+        partition: Mapping[str, object] | None,
+    ) -> WriteResult:
+        """Write the rows of a query with tasks; the rows of VALUES are written by this process.
+
+        Parameters
+        ----------
+        table : Table
+            Where the rows go.
+        sql, sources : str, mapping of str to QuerySource
+            As in `run`.
+        overwrite : bool
+            Replace partitions by the rows.
+        partition : mapping of str to object or None
+            The partitions to replace, as in `Table.overwrite`.
+
+        Returns
+        -------
+        WriteResult
+            As `Table.write` returns it.
+
+        Raises
+        ------
+        InvalidRequest
+            A value cannot be computed, or does not fit the table. Nothing was committed.
+        """
+        if not sources and is_constant(sql):
+            rows = self.queries.run(sql, sources).read_all()
+            return table.overwrite(rows, partition) if overwrite else table.write(rows)
+        frame = self.queries.to_frame(sql, sources)
+        with _translate_errors():
+            return write(frame, table, "overwrite" if overwrite else "append", partition=partition)
+
+    def delete(self, table: Table, where: str | Predicate) -> WriteResult:
+        """Delete rows with tasks."""
+        with _translate_errors():
+            return delete(table, where, spark=self.queries.spark)
+
+    def update(self, table: Table, set: Mapping[str, Any], where: str | Predicate) -> WriteResult:
+        """Set columns of rows with tasks.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+        set : mapping of str to object
+            By column: SQL text over the row before the update, or a constant.
+        where : str or Predicate
+            The rows to change.
+
+        Returns
+        -------
+        WriteResult
+            As `Table.update` returns it.
+        """
+        with _translate_errors():
+            return update(table, set, where, spark=self.queries.spark)
+
+    def merge(self, merge: MergeBuilder, read_source: PlanSource) -> MergeResult:
+        """Merge the rows of a query with tasks; the query is planned again after other users changed the table."""
+        with _translate_errors():
+            return evolve(
+                merge, source=lambda: self.queries.to_frame(*read_source()), open_source=FrameSource.of
+            ).execute()
+
+    def distribute(self, table: Table) -> Table:
+        """Return a table whose compactions and rescales run as tasks."""
+        return _TaskTable(table.context, spark=self.queries.spark)
+
+
+@frozen(eq=False, repr=False)
+class _TaskTable(Table):
+    """A table whose compactions and rescales run as tasks of a Spark session."""
+
+    spark: SparkSession = field(kw_only=True)
+
+    def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
+        """Compact the table with tasks."""
+        return compact(Table(self.context), full, where, spark=self.spark)
+
+    def rescale(self, buckets: int, where: str | Predicate | None = None) -> RescaleResult:
+        """Rewrite partitions with tasks."""
+        return rescale(Table(self.context), buckets, where, spark=self.spark)
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Raise an error that a query caused as the error of the query.
+
+    Raises
+    ------
+    InvalidRequest
+        A value cannot be computed.
+    """
+    try:
+        with mute_error_log():
+            yield
+    except StorageError as error:
+        if error.__cause__ is None:
+            raise
+        raise to_query_error(error.__cause__) from error

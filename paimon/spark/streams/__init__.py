@@ -1,0 +1,1 @@
+"""Structured Streaming: tables as sources and sinks, each batch exactly once."""

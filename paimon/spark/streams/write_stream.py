@@ -1,0 +1,193 @@
+"""Write a stream of data frames: each micro-batch is routed to its buckets, and becomes one commit.
+
+Invariant: a batch is committed exactly once, under a user that the checkpoint determines and the number of the batch.
+The table is opened again for each batch, so changes of its schema or of its buckets apply from the next batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from paimon.builders import BatchWriteBuilder
+from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.schema.writable import check_rows_writable
+from paimon.domain.text_checks import check_mapping
+from paimon.operations.evolve import load_at_newest_schema
+from paimon.spark.session import register
+from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
+from paimon.spark.tasks.routing import choose_tasks
+from paimon.spark.write import (
+    check_tasks,
+    make_builder,
+    open_target,
+    prepare_for_tasks,
+    write_in_tasks,
+)
+from paimon.spark.writer import check_columns
+from paimon.table import Table
+from paimon.table_write import WriteResult, retry_assignment
+
+_DEFAULT_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+_OUTPUT_MODES = ("append", "complete", "update")
+_TRIGGERS = ("processingTime", "availableNow", "once")
+
+
+def write_stream(  # noqa: PLR0913  (a public signature)
+    frame: DataFrame,
+    table: Table | str,
+    checkpoint: str | None = None,
+    *,
+    trigger: Mapping[str, Any] | None = None,
+    output_mode: str = "append",
+    kind_column: str | None = None,
+    tasks: int | None = None,
+    query_name: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> StreamingQuery:
+    """Start a query that writes a stream to a table; each micro-batch is committed exactly once.
+
+    Rows are routed to their buckets, so all kinds of tables can be written. Rows that a task of the stream returns for
+    one key are written in their order. A batch is recognized by the checkpoint, so it is committed once also if the
+    driver was killed between the commit and the record of Spark.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A streaming data frame with the columns of the table.
+    table : Table or str
+        A table, or the path of one, or its name in the warehouse of the session.
+    checkpoint : str, optional
+        Directory or URL of the query's checkpoint. By default the setting ``spark.sql.streaming.checkpointLocation``
+        and the name of the query.
+    trigger : mapping of str to object, optional
+        The arguments of `DataStreamWriter.trigger`, such as ``{"availableNow": True}``.
+    output_mode : str
+        ``"append"``, ``"complete"``, which replaces the whole table in each batch, or ``"update"``, which updates the
+        rows of a table with a primary key.
+    kind_column : str, optional
+        Column with row kinds (``+I``, ``-U``, ``+U``, ``-D``), which is not stored.
+    tasks : int, optional
+        Number of writing tasks, as in `write`.
+    query_name : str, optional
+        Name of the query.
+    options : mapping of str to object, optional
+        Dynamic table options.
+
+    Returns
+    -------
+    StreamingQuery
+        The running query. A failed batch ends it, and the next start continues with this batch.
+
+    Raises
+    ------
+    InvalidRequest
+        An argument does not fit, the checkpoint is not known, or it belongs to another table.
+    Unsupported
+        The table cannot be written by Spark, or the session is one of Spark Connect.
+    """
+    if not hasattr(frame.sparkSession, "_jsparkSession"):
+        raise Unsupported("write_stream through Spark Connect", hint="use a classic Spark session")
+    spark = register(frame.sparkSession)
+    _check_arguments(frame, trigger, output_mode, tasks)
+    opened = open_target(table, options, spark)
+    check_rows_writable(opened.definition)
+    if output_mode == "update" and not opened.primary_keys:
+        raise InvalidRequest(
+            f"Output mode 'update' would add the updated rows to {opened.name!r}, which has no primary key.",
+            subject="output_mode",
+            hint="use 'complete', or a table with a primary key",
+        )
+    check_columns(make_builder(opened, "append", None, None), frame.schema, kind_column)
+    location = checkpoint or _find_default_checkpoint(frame, query_name)
+    Checkpoint.of(location, opened).check_table(opened)
+    commit = _CommitBatch(table, options, location, output_mode == "complete", kind_column, tasks)
+    writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    return (writer if trigger is None else writer.trigger(**trigger)).start()
+
+
+def _check_arguments(frame: DataFrame, trigger: Mapping[str, Any] | None, output_mode: str, tasks: int | None) -> None:
+    if not frame.isStreaming:
+        raise InvalidRequest(
+            "The data frame is not a stream.", subject="frame", hint="write it with paimon.spark.write(df, table)"
+        )
+    if output_mode not in _OUTPUT_MODES:
+        hint = f"use one of {', '.join(_OUTPUT_MODES)}"
+        raise InvalidRequest(f"Output mode {output_mode!r} is unknown.", subject="output_mode", hint=hint)
+    for name in check_mapping(trigger, "trigger"):
+        if name not in _TRIGGERS:
+            hint = did_you_mean(name, _TRIGGERS) or f"use one of {', '.join(_TRIGGERS)}"
+            raise InvalidRequest(f"Trigger {name!r} is unknown, or has no batches.", subject="trigger", hint=hint)
+    check_tasks(tasks)
+
+
+def _find_default_checkpoint(frame: DataFrame, query_name: str | None) -> str:
+    folder = frame.sparkSession.conf.get(_DEFAULT_CHECKPOINTS, None)
+    if not folder or not query_name:
+        raise InvalidRequest(
+            "A stream into a Paimon table needs its checkpoint, which makes each batch commit once.",
+            subject="checkpoint",
+            hint=f"pass checkpoint='…', or set {_DEFAULT_CHECKPOINTS} and pass query_name='…'",
+        )
+    return f"{folder.rstrip('/')}/{query_name}"
+
+
+@frozen(eq=False)
+class _CommitBatch:
+    """The function that Spark calls on the driver for each batch.
+
+    Parameters
+    ----------
+    table : Table or str
+        The argument of `write_stream`.
+    options : mapping of str to object, optional
+        Dynamic table options.
+    checkpoint : str
+        The checkpoint of the query.
+    replaces : bool
+        Whether each batch replaces the whole table.
+    kind_column : str, optional
+        Column with row kinds.
+    tasks : int, optional
+        Number of writing tasks.
+    """
+
+    table: Table | str
+    options: Mapping[str, object] | None
+    checkpoint: str
+    replaces: bool
+    kind_column: str | None
+    tasks: int | None
+    __name__: str = field(default="commit_batch", init=False)
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        opened = self._open(batch)
+        sink = StreamSink.open(opened, self.checkpoint)
+        builder = self._make_builder(opened, sink.commit_user)
+        if sink.is_committed(number):
+            sink.commit(builder, (), number)  # calls callbacks, and shows rows, where the first attempt was killed
+            return
+        count = choose_tasks(batch.sparkSession, opened.definition, self.tasks)
+        task_builder = self._make_builder(prepare_for_tasks(opened, count), sink.commit_user)
+
+        def write_once() -> WriteResult:
+            messages = write_in_tasks(batch, task_builder, self.kind_column, count, number, ordered=True)
+            return sink.commit(builder, messages, number)
+
+        retry_assignment(write_once)
+
+    def _open(self, batch: DataFrame) -> Table:
+        """Return the table at its newest schema."""
+        opened = open_target(self.table, self.options, batch.sparkSession)
+        return Table(load_at_newest_schema(opened.context))
+
+    def _make_builder(self, table: Table, commit_user: str) -> BatchWriteBuilder:
+        if self.replaces:
+            return make_builder(table, "overwrite", commit_user, {})
+        return make_builder(table, "append", commit_user, None)

@@ -1,0 +1,1 @@
+"""Parse SQL scripts into statements, which are values."""

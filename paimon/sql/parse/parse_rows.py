@@ -1,0 +1,163 @@
+"""Parse INSERT, UPDATE and DELETE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from paimon.sql.parse.lexer import StatementReader
+from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
+from paimon.sql.parse.parse_tables import read_partition, read_table_name
+from paimon.sql.parse.statements import Delete, Insert, PartitionValues, Statement, Update
+
+
+def _insert(overwrite: bool) -> Callable[[StatementReader], Statement]:
+    def read(reader: StatementReader) -> Statement:
+        """Read what follows INSERT INTO or INSERT OVERWRITE.
+
+        Raises
+        ------
+        InvalidRequest
+            The statement has no query.
+        """
+        reader.read_if_next("TABLE")
+        name = read_table_name(reader)
+        columns: tuple[str, ...] = ()
+        partition: PartitionValues | None = None
+        if reader.read_if_next("PARTITION"):
+            partition, _ = read_partition(reader)
+        by_name = reader.read_if_next("BY", "NAME")
+        if not by_name and reader.current.text == "(" and not _begins_query(reader):
+            columns = reader.names_in_parentheses()
+        if reader.current.text.upper() not in QUERY_WORDS:
+            raise reader.error(f"expected VALUES or a query, not {reader.describe_next()}")
+        return Insert(name, parse_query(reader), columns, overwrite, partition, by_name)
+
+    return read
+
+
+def _begins_query(reader: StatementReader) -> bool:
+    """Return whether the parenthesis that comes next holds a query rather than names of columns."""
+    position = reader.position
+    while reader.tokens[position].text == "(":
+        position += 1
+    token = reader.tokens[position]
+    return token.kind == "word" and token.text.upper() in QUERY_WORDS
+
+
+def _update(reader: StatementReader) -> Statement:
+    name = read_table_name(reader)
+    alias = read_alias(reader, "SET")
+    reader.expect("SET")
+    assignments = read_assignments(reader, (alias,) if alias else name.parts, ("WHERE",))
+    return Update(name, assignments, _read_where(reader), alias)
+
+
+def read_assignments(reader: StatementReader, table: tuple[str, ...], ends: tuple[str, ...]) -> dict[str, str]:
+    """Read ``column = expression, …``.
+
+    Parameters
+    ----------
+    reader : StatementReader
+        After SET.
+    table : tuple of str
+        The parts of a name, which may precede a column.
+    ends : tuple of str
+        The words that may follow.
+
+    Returns
+    -------
+    dict of str to str
+        The text of the expression by column.
+
+    Raises
+    ------
+    InvalidRequest
+        A column is set twice, or there is no expression.
+    """
+    assignments: dict[str, str] = {}
+    while True:
+        path = reader.object_name()
+        column = path[-1] if len(path) == 1 or path[:-1] == table[-len(path) + 1 :] else ".".join(path)
+        reader.expect("=")
+        if column in assignments:
+            raise reader.error(f"column {column!r} is set twice")
+        assignments[column] = read_expression(reader, (",", *ends))
+        if not reader.read_if_next(","):
+            return assignments
+
+
+def _delete(reader: StatementReader) -> Statement:
+    name = read_table_name(reader)
+    alias = read_alias(reader, "WHERE")
+    return Delete(name, _read_where(reader), alias)
+
+
+def read_alias(reader: StatementReader, next_word: str) -> str | None:
+    """Read the alias of a table, if there is one before the word that follows.
+
+    Parameters
+    ----------
+    reader : StatementReader
+        After the name of the table.
+    next_word : str
+        The keyword that follows the table.
+
+    Returns
+    -------
+    str or None
+        The alias; None if there is none.
+    """
+    if reader.read_if_next("AS"):
+        return reader.name()
+    token = reader.current
+    is_alias = token.kind == "quoted" or (token.kind == "word" and token.text.upper() != next_word)
+    return reader.name() if is_alias else None
+
+
+def _read_where(reader: StatementReader) -> str | None:
+    return read_expression(reader, ()) if reader.read_if_next("WHERE") else None
+
+
+def read_expression(reader: StatementReader, ends: tuple[str, ...]) -> str:
+    """Read an expression as text, up to one of the words or signs outside of parentheses and of CASE.
+
+    Parameters
+    ----------
+    reader : StatementReader
+        At the first token of the expression.
+    ends : tuple of str
+        The words and signs that end it; without them it ends with the statement.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    InvalidRequest
+        There is no expression.
+    """
+    start, depth, cases, end = reader.current.start, 0, 0, reader.current.start
+    while reader.current.kind != "end":
+        token = reader.current
+        text = token.text.upper() if token.kind in ("word", "symbol") else ""
+        if not depth and not cases and text in ends:
+            break
+        depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
+        cases = max(cases + (text == "CASE") - (text == "END"), 0)
+        reader.advance()
+        end = reader.current.start
+    found = reader.text[start:end].strip()
+    if not found:
+        raise reader.error(f"expected an expression, not {reader.describe_next()}")
+    return found
+
+
+ROW_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] = {
+    ("INSERT", "INTO"): _insert(False),
+    ("INSERT", "OVERWRITE"): _insert(True),
+    ("UPDATE",): _update,
+    ("DELETE", "FROM"): _delete,
+}
+"""Readers by the first words of a statement."""

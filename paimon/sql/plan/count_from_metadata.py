@@ -1,0 +1,105 @@
+"""Compute aggregates of partition columns and COUNT(*) from the plan of a scan, without reading a data file.
+
+Invariant: the plan knows the rows of each split, so no file has to be merged; otherwise the rows are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from sqlglot import exp
+
+from paimon.domain.row.binary_row import deserialize
+from paimon.domain.row.values import to_array
+from paimon.ports.queries import QuerySource
+from paimon.sql.parse.query_tree import DIALECT, QueryTree
+
+if TYPE_CHECKING:
+    from paimon.table import Table
+
+_ROWS = "__paimon_rows"
+_AGGREGATES = (exp.Count, exp.Min, exp.Max)
+
+
+@frozen(eq=False)
+class CountedQuery:
+    """A query over one row for each split.
+
+    Parameters
+    ----------
+    sql : str
+        The text for the engine.
+    sources : mapping of str to QuerySource
+        The partitions and the numbers of their rows.
+    note : str
+        What was read, for EXPLAIN.
+    """
+
+    sql: str
+    sources: Mapping[str, QuerySource]
+    note: str
+
+
+def plan_from_metadata(tree: QueryTree, tables: Mapping[str, Table]) -> CountedQuery | None:
+    """Plan a query that needs only partition values and numbers of rows; None for any other query."""
+    nodes = list(tree.find_all(exp.Table))
+    root = tree.root
+    if len(nodes) != 1 or nodes[0].name not in tables or not isinstance(root, exp.Select):
+        return None
+    table = tables[nodes[0].name]
+    if not _needs_partitions_only(root, table.partition_keys, table.schema.names):
+        return None
+    scan = table.scan()
+    plan = scan.plan()
+    counts = [split.merged_row_count for split in plan.splits]
+    if any(rows is None for rows in counts):
+        return None
+    fields = table.table_schema.partition_fields
+    types = [f.type for f in fields]
+    values = [deserialize(split.partition, types) if fields else () for split in plan.splits]
+    arrays = [to_array([value[i] for value in values], f.type) for i, f in enumerate(fields)]
+    rows = pa.table([*arrays, pa.array(counts, pa.int64())], names=[*(f.name for f in fields), _ROWS])
+    rows = rows.filter(pc.greater(rows[_ROWS], 0))
+    sql = _count_rows(root.copy()).sql(dialect=DIALECT)
+    note = f"metadata of {table.name}: {len(plan.splits)} splits, no data file is read"
+    return CountedQuery(sql, {nodes[0].name: QuerySource(rows.schema, rows.to_reader, rows)}, note)
+
+
+def _needs_partitions_only(tree: exp.Select, partition_keys: Sequence[str], names: Sequence[str]) -> bool:
+    keys = {key.lower() for key in partition_keys}
+    if tree.find(exp.Subquery, exp.Window, exp.SetOperation, exp.Join, exp.Lateral, exp.TableSample, exp.Unnest):
+        return False
+    aggregates = list(tree.find_all(exp.AggFunc))
+    stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+    is_known = all(isinstance(a, _AGGREGATES) and (_is_count_of_rows(a) or _is_repeatable(a)) for a in aggregates)
+    reduces = bool(aggregates) or tree.args.get("group") is not None or tree.args.get("distinct") is not None
+    columns = {column.name.lower() for column in tree.find_all(exp.Column)}
+    aliases = {alias.alias.lower() for alias in tree.expressions if isinstance(alias, exp.Alias)}
+    others = {name.lower() for name in names} - keys
+    return is_known and reduces and not stars and columns - aliases <= keys and not columns & others
+
+
+def _is_count_of_rows(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Count) and isinstance(node.this, exp.Star | exp.Literal)
+
+
+def _is_repeatable(node: exp.Expression) -> bool:
+    """Return whether an aggregate does not change where a value occurs more often."""
+    return isinstance(node, exp.Min | exp.Max) or (isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct))
+
+
+def _count_rows(tree: exp.Select) -> exp.Expression:
+    """Replace COUNT(*) by the sum of the numbers of rows."""
+    for selected in list(tree.expressions):
+        if not isinstance(selected, exp.Alias) and selected.find(exp.Count) and _is_count_of_rows(selected):
+            selected.replace(exp.alias_(selected.copy(), "count_star()", quoted=True))
+    for node in list(tree.find_all(exp.Count)):
+        if _is_count_of_rows(node):
+            total = exp.Sum(this=exp.column(_ROWS, quoted=True))
+            total = exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
+            node.replace(exp.cast(total, "BIGINT", dialect=DIALECT))
+    return tree

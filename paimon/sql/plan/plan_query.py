@@ -1,0 +1,467 @@
+"""Plan a query: find its tables, push columns, conditions and limits into their scans, and write the engine's SQL.
+
+Invariant: all scans of one table in one query read the same snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from attrs import define, evolve, field, frozen
+from sqlglot import exp
+
+from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_mean
+from paimon.domain.extras import MissingExtra
+from paimon.domain.markup import format_count
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.types.data_types import DataField
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.read.engine_files import find_engine_files, open_engine_files
+from paimon.operations.read.time_travel import PinnedTable
+from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbered_rows
+from paimon.operations.write.source import to_arrow_tables
+from paimon.ports.queries import QuerySource, SourceFiles
+from paimon.scan import Scan
+from paimon.sql.parse.query_tree import QueryTree
+from paimon.sql.parse.statements import Query, TableName
+from paimon.sql.plan.count_from_metadata import plan_from_metadata
+from paimon.sql.plan.pushdown_columns import find_columns
+from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
+from paimon.sql.session import Session
+from paimon.system_table import SystemScan, SystemTable
+
+if TYPE_CHECKING:
+    from paimon.table import Table
+
+Frames = Mapping[str, Any]
+"""Data frames and Arrow tables that a query reads by name."""
+_DEEPEST_VIEWS = 50
+_MOST_CONSTANTS = 1_000
+
+
+@frozen(eq=False)
+class PlannedQuery:
+    """A query that is ready to run.
+
+    Parameters
+    ----------
+    sql : str
+        The text for the engine.
+    sources : mapping of str to QuerySource
+        What it reads.
+    describe : tuple of callable
+        Each returns what is read of a table, for EXPLAIN.
+    names : tuple of str
+        All columns of its tables, for errors.
+    """
+
+    sql: str
+    sources: Mapping[str, QuerySource]
+    describe: tuple[Callable[[], str], ...]
+    names: tuple[str, ...] = ()
+
+
+@frozen(eq=False)
+class _Relation:
+    """A table of a query, before columns and conditions are known."""
+
+    label: str
+    columns: tuple[str, ...]
+    fields: tuple[DataField, ...] = ()
+    """The columns that a scan can filter by; empty where it takes no conditions."""
+    table: Table | None = None
+    scan: Callable[[Sequence[str], Predicate | None, int | None], Scan | SystemScan | NumberedRows] | None = None
+    frame: pa.Table | None = None
+    adopted: QuerySource | None = None
+    origin: Table | SystemTable | None = None
+
+
+@frozen(eq=False)
+class NumberedTable:
+    """A frame that means an append table whose rows are read with their numbers.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    number_name : str
+        The name of the column with the number.
+    """
+
+    table: Table
+    number_name: str
+
+
+@frozen(eq=False)
+class ScanOrigin:
+    """What a source reads of a table; the query evaluates the condition again.
+
+    Parameters
+    ----------
+    table : Table or SystemTable
+        The table, with the dynamic options of the statement.
+    scan : Scan or SystemScan
+        The scan of the columns, pinned to its snapshot.
+    columns : tuple of str
+        The columns.
+    where : Predicate, optional
+        A condition that all rows that the query needs fulfil.
+    limit : int, optional
+        How many rows the query needs at most.
+    """
+
+    table: Table | SystemTable
+    scan: Scan | SystemScan
+    columns: tuple[str, ...]
+    where: Predicate | None = None
+    limit: int | None = None
+
+
+def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
+    """Plan a query.
+
+    Parameters
+    ----------
+    session : Session
+        Where names are looked up.
+    query : Query
+        The query.
+    frames : mapping of str to object
+        Tabular data by name, which hides tables of the same name.
+
+    Returns
+    -------
+    PlannedQuery
+        Scans are pinned to snapshots, and nothing is read.
+
+    Raises
+    ------
+    NotFound
+        There is no such table.
+    InvalidRequest
+        A table function or an option is not valid.
+    """
+    tree, names = query.indexed, query.tables
+    if session.views:
+        root, names = expand_views(session, query, frames)
+        tree = QueryTree(root)
+    resolver = _Resolver(session, frames)
+    relations = {own: resolver.resolve(name) for own, name in names.items()}
+    counted = plan_from_metadata(tree, {own: r.table for own, r in relations.items() if r.table is not None})
+    if counted is not None:
+        return PlannedQuery(counted.sql, counted.sources, (lambda: counted.note,))
+    return _push_down(session, tree, relations)
+
+
+def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relation]) -> PlannedQuery:
+    columns = find_columns(tree, {own: relation.columns for own, relation in relations.items()})
+    pushable = {
+        own: PushableTable(own, {f.name.lower(): f for f in relation.fields})
+        for own, relation in relations.items()
+        if relation.fields
+    }
+    predicates = find_predicates(tree, pushable, partial(_evaluate, session))
+    limit = find_limit(tree)
+    sources: dict[str, QuerySource] = {}
+    describe: list[Callable[[], str]] = []
+    reads_files = query_engine(session).reads_files
+    for own, relation in relations.items():
+        sources[own], note = _open_source(
+            relation, columns.get(own, relation.columns), predicates.get(own), limit, reads_files
+        )
+        describe.append(note)
+    names = tuple(column for relation in relations.values() for column in relation.columns)
+    return PlannedQuery(tree.sql, sources, tuple(describe), names)
+
+
+def _open_source(
+    relation: _Relation, columns: Sequence[str], predicate: Predicate | None, limit: int | None, reads_files: bool
+) -> tuple[QuerySource, Callable[[], str]]:
+    """Return the source of a relation, and a function that describes what is read."""
+    if relation.frame is not None:
+        rows = relation.frame.select(list(columns))
+        return QuerySource(rows.schema, rows.to_reader, rows), lambda: f"frame {relation.label}: {rows.num_rows} rows"
+    if relation.adopted is not None:
+        return relation.adopted, lambda: f"frame {relation.label}\n  columns: {', '.join(columns)}"
+    assert relation.scan is not None and relation.origin is not None
+    scan = relation.scan(columns, predicate, limit)
+    if isinstance(scan, NumberedRows):
+        numbered = scan
+        return (
+            QuerySource(scan.arrow_schema, scan.to_batches, scan),
+            lambda: f"table {relation.label}\n{numbered.explain()}",
+        )
+    if not isinstance(scan, Scan):
+        system = f"system table {relation.label}\n  columns: {', '.join(columns)}"
+        return QuerySource(scan.arrow_schema, scan.to_batches), lambda: system
+    context, read = scan.context, scan.read_plan
+    shared_files = 0
+    share: Callable[[], SourceFiles] | None = None
+    if reads_files:
+        selected = find_engine_files(context, scan.plan().splits, read)
+        if selected.files:
+            share = partial(open_engine_files, context, selected, read)
+            shared_files = len(selected.files)
+    origin = ScanOrigin(relation.origin, scan, tuple(columns), predicate, limit)
+    source = QuerySource(scan.arrow_schema, scan.to_batches, origin, share)
+    return source, partial(_describe_scan, scan, limit, shared_files)
+
+
+def _describe_scan(scan: Scan, limit: int | None, shared_files: int) -> str:
+    shared = f"\n  the query engine itself reads {shared_files} of {format_count(scan.plan().file_count, 'file')}"
+    return f"{scan.explain()}{shared if shared_files else ''}{'' if limit is None else f'{chr(10)}  limit:   {limit}'}"
+
+
+def _evaluate(session: Session, expressions: Sequence[str]) -> list[Any]:
+    """Compute constant expressions; an expression that fails has no value, and the query reports why.
+
+    The embedded engine computes them also for a session with another engine. Without it, they have no values.
+    """
+    key = ", ".join(expressions)
+    if key not in session.constants:
+        if len(session.constants) >= _MOST_CONSTANTS:
+            session.constants.clear()
+        session.constants[key] = _compute(session, key, len(expressions))
+    return list(session.constants[key])
+
+
+def _compute(session: Session, expressions: str, count: int) -> tuple[Any, ...]:
+    engine = session.engine.queries
+    try:
+        if engine is None:
+            return (None,) * count
+        rows = engine.run(f"SELECT {expressions}", {}).read_all()
+    except (InvalidRequest, MissingExtra):
+        return (None,) * count
+    return tuple(column[0].as_py() for column in rows.columns)
+
+
+def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
+    """Return the columns of a planned query; no row is read.
+
+    Raises
+    ------
+    InvalidRequest
+        The query names an unknown column or function; the hint has the nearest name.
+    """
+    try:
+        return query_engine(session).describe(planned.sql, planned.sources)
+    except InvalidRequest as error:
+        if not error.message.startswith("Column ") or error.subject is None:
+            raise
+        # Columns that the query does not read are not known to the engine.
+        hint = did_you_mean(error.subject, planned.names) or error.hint
+        raise InvalidRequest(error.message, subject=error.subject, hint=hint) from error
+
+
+def query_engine(session: Session) -> Any:
+    """Return the query engine of the session, or that of the current catalog.
+
+    Raises
+    ------
+    Unsupported
+        The engine of the catalog has none.
+    """
+    engine = session.queries or session.engine.queries
+    if engine is None:
+        raise Unsupported("SQL queries of this engine", hint="set the field queries of the Engine")
+    return engine
+
+
+@define
+class _Resolver:
+    """A state machine: it opens each table of a query once."""
+
+    session: Session
+    frames: Frames
+    pinned: dict[object, PinnedTable] = field(factory=dict)
+    converted: dict[str, pa.Table] = field(factory=dict)
+
+    def resolve(self, name: TableName) -> _Relation:
+        """Open the table, system table or data frame that a name means.
+
+        Raises
+        ------
+        NotFound
+            There is no such table.
+        """
+        frame = find_frame(self.frames, name)
+        if frame is not None:
+            return self._resolve_frame(frame)
+        try:
+            opened = self.session.open(name)
+        except NotFound as error:
+            raise self._explain_missing(name, error) from error
+        if isinstance(opened, SystemTable):
+            return self._resolve_system_table(name, opened)
+        first = opened.scan()
+        fields = first.fields
+        pin = self.pinned.setdefault(_to_key(opened), first.pinned)
+        plain = not any(option.startswith("incremental") for option in opened.options)
+        _check_names(name.text, first.arrow_schema.names)
+
+        # An incremental read finds its range itself.
+        scan = partial(_scan_pinned, opened, pin) if plain else opened.scan
+        table = opened if plain else None
+        return _Relation(name.text, tuple(first.arrow_schema.names), fields, table, scan, origin=opened)
+
+    def _resolve_system_table(self, name: TableName, opened: SystemTable) -> _Relation:
+        scan = opened.scan()
+        fields = scan.fields if isinstance(scan, Scan) and opened.system_name != "binlog" else ()
+        return _Relation(name.text, tuple(scan.arrow_schema.names), fields, None, opened.scan, origin=opened)
+
+    def _resolve_numbered(self, frame: NumberedTable) -> _Relation:
+        table = frame.table
+        pin = PinnedTable(table.definition, latest_snapshot(table.context))
+        # Rows are changed in the newest snapshot, also where options select another one for reads.
+        if not any(option.startswith("scan.") for option in table.options):
+            pin = self.pinned.setdefault(_to_key(table), pin)
+        fields = table.table_schema.fields
+        names = [column.name for column in fields]
+        _check_names(table.name, names)
+        scan = partial(_number_rows, frame, pin)
+        return _Relation(table.name, (*names, frame.number_name), fields, scan=scan, origin=table)
+
+    def _resolve_frame(self, name: str) -> _Relation:
+        if isinstance(self.frames[name], NumberedTable):
+            return self._resolve_numbered(self.frames[name])
+        adopted = query_engine(self.session).adopt(self.frames[name])
+        if adopted is not None:
+            _check_names(name, adopted.schema.names)
+            return _Relation(name, tuple(adopted.schema.names), adopted=adopted)
+        if name not in self.converted:
+            self.converted[name] = pa.concat_tables(
+                to_arrow_tables(self.frames[name], ()), promote_options="permissive"
+            )
+        rows = self.converted[name]
+        _check_names(name, rows.column_names)
+        return _Relation(name, tuple(rows.column_names), frame=rows)
+
+    def _explain_missing(self, name: TableName, error: NotFound) -> NotFound:
+        if error.kind != "table" or len(name.parts) > 1:
+            return error
+        known = [*self.frames, *self.session.views, *self._table_names()]
+        return NotFound("table", name.text, hint=did_you_mean(name.text, known) or error.hint)
+
+    def _table_names(self) -> list[str]:
+        return self.session.catalog().tables(self.session.database)
+
+
+def _scan_pinned(
+    table: Table, pinned: PinnedTable, columns: Sequence[str], where: Predicate | None, limit: int | None
+) -> Scan:
+    return Scan(table.context, columns=columns, where=where, limit=limit, pinned=pinned)
+
+
+def _number_rows(
+    frame: NumberedTable, pinned: PinnedTable, columns: Sequence[str], where: Predicate | None, limit: int | None
+) -> NumberedRows:
+    wanted = [column for column in columns if column != frame.number_name]
+    return plan_numbered_rows(frame.table.context, pinned.snapshot, wanted, where, frame.number_name)
+
+
+def _to_key(table: Table) -> object:
+    """Return what scans of one state of a table have in common."""
+    return table.location, table.definition.branch, tuple(sorted(table.options.items()))
+
+
+def _check_names(label: str, names: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            pair = f"{seen[name.lower()]!r} and {name!r}"
+            raise Unsupported(
+                f"queries of {label!r}, whose columns {pair} differ in case only", hint="read it with Table.scan"
+            )
+        seen[name.lower()] = name
+
+
+def find_frame(frames: Frames, name: TableName) -> str | None:
+    """Return the name of the frame that a table name means; None where it is a table.
+
+    Raises
+    ------
+    InvalidRequest
+        The frame is read with time travel or with options.
+    """
+    if len(name.parts) > 1 or name.parts[0] not in frames or name.function is not None:
+        return None
+    if name.options:
+        raise InvalidRequest(
+            f"Data frame {name.text!r} cannot be read with time travel or options.",
+            subject=name.text,
+            hint="only tables have snapshots and options: leave out the clause",
+        )
+    return name.parts[0]
+
+
+def expand_views(
+    session: Session, query: Query, frames: Frames, depth: int = 0
+) -> tuple[exp.Expression, dict[str, TableName]]:
+    """Replace views by their queries.
+
+    Parameters
+    ----------
+    session : Session
+        Has the views.
+    query : Query
+        A query.
+    frames : mapping of str to object
+        Data that hides views of the same name.
+    depth : int
+        Levels of views above this query.
+
+    Returns
+    -------
+    (sqlglot.exp.Expression, dict of str to TableName)
+        A new tree, and its tables.
+
+    Raises
+    ------
+    InvalidRequest
+        Views are nested too deep, or one is read with time travel.
+    """
+    if depth > _DEEPEST_VIEWS:
+        raise InvalidRequest(
+            f"Views are nested deeper than {_DEEPEST_VIEWS} levels.",
+            subject="view",
+            hint="write the query of an inner view in place of its name",
+        )
+    tree, names = query.tree.copy(), dict(query.tables)
+    wrapped = exp.Subquery(this=tree)
+    numbers = count()
+    for node in list(tree.find_all(exp.Table)):
+        name = names.get(node.name)
+        view = None if name is None or find_frame(frames, name) else session.views.get(name.text.lower())
+        if name is None or view is None or name.function is not None:
+            continue
+        if name.options:
+            raise InvalidRequest(
+                f"View {name.text!r} cannot be read with time travel or options.",
+                subject=name.text,
+                hint="write the clause after the tables in the query of the view",
+            )
+        inner, inner_names = expand_views(session, view.query, {}, depth + 1)
+        prefix = f"{node.name}_{next(numbers)}"
+        for table in inner.find_all(exp.Table):
+            if table.name in inner_names:
+                table.set("this", exp.to_identifier(prefix + table.name, quoted=True))
+        names |= {prefix + own: inner_name for own, inner_name in inner_names.items()}
+        names.pop(node.name)
+        columns = [exp.to_identifier(column, quoted=True) for column in view.columns]
+        alias = exp.TableAlias(this=exp.to_identifier(node.alias, quoted=True), columns=columns)
+        node.replace(exp.Subquery(this=inner, alias=alias))
+    return wrapped.this, names
+
+
+def qualify_query(session: Session, query: Query) -> Query:
+    """Return a query whose tables have full names, for a view; names of views stay."""
+    names = {
+        own: name if len(name.parts) == 1 and name.text.lower() in session.views else session.qualify(name)
+        for own, name in query.tables.items()
+    }
+    return evolve(query, tables=names)

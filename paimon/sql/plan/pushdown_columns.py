@@ -1,0 +1,75 @@
+"""Find the columns that a query reads of each of its tables.
+
+Invariant: no column is missing. A name that occurs anywhere in the query selects the column of this name in all tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from paimon.sql.parse.query_tree import QueryTree
+
+_NAMES = ("Columns", "Pivot", "PositionalColumn")
+_READS_ALL = tuple(getattr(exp, name) for name in _NAMES if hasattr(exp, name))
+"""Nodes that may read columns without naming them; older parsers refuse `#1`, for which they have no node."""
+
+
+def find_columns(tree: QueryTree, columns: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the columns that each table must give, in the order of the table.
+
+    Parameters
+    ----------
+    tree : QueryTree
+        The query, in which each table has a name of its own.
+    columns : mapping of str to sequence of str
+        All columns of each table.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        A table of which only rows are counted gives one column.
+    """
+    used = {node.name.lower() for node in tree.find_all(exp.Identifier, exp.Var)}
+    everything = tree.has(*_READS_ALL) or any(
+        str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join)
+    )
+    starred = _find_starred_tables(tree)
+    rows_as_values = {column.name.lower() for column in tree.find_all(exp.Column)}
+    found: dict[str, tuple[str, ...]] = {}
+    for node in tree.find_all(exp.Table):
+        names = columns.get(node.name)
+        if names is None:
+            continue
+        if everything or None in starred or node.name in starred or node.alias.lower() in rows_as_values:
+            found[node.name] = tuple(names)
+        else:
+            needed = tuple(name for name in names if name.lower() in used)
+            found[node.name] = needed or tuple(names[:1])
+    return found
+
+
+def _find_starred_tables(tree: QueryTree) -> set[str | None]:
+    """Return the tables whose columns a star lists; None means all of them."""
+    found: set[str | None] = set()
+    for star in tree.find_all(exp.Star):
+        parent = star.parent
+        if isinstance(parent, exp.Count):
+            continue
+        scope = star.find_ancestor(exp.Select)
+        if scope is None or not isinstance(parent, exp.Select | exp.Column):
+            return {None}
+        if parent is scope and _is_existence_test(scope):
+            continue
+        alias = parent.table.lower() if isinstance(parent, exp.Column) else None
+        # A qualified star may name a table of an outer query, so its alias is looked up in the whole tree.
+        inside = tree.find_all(exp.Table) if alias else tree.tables_of(scope)
+        found |= {table.name for table in inside if alias in (None, table.alias.lower())}
+    return found
+
+
+def _is_existence_test(scope: exp.Select) -> bool:
+    """Return whether a SELECT is that of EXISTS, whose columns do not matter."""
+    others = ("distinct", "group", "having", "qualify", "order")
+    return isinstance(scope.parent, exp.Exists) and not any(scope.args.get(name) for name in others)

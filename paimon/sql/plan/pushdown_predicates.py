@@ -1,0 +1,336 @@
+"""Find the conditions of a query that scans of its tables can evaluate before.
+
+Invariant: the query evaluates all its conditions again, so a pushed condition must be true wherever that of the query
+is true. Conditions are pushed only if both evaluate them equally, as the type of the column decides.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from attrs import frozen
+from sqlglot import exp
+
+from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
+from paimon.domain.types.data_types import (
+    INTEGER_TYPES,
+    BooleanType,
+    CharType,
+    DataField,
+    DataType,
+    DateType,
+    DecimalType,
+    TimestampType,
+    VarCharType,
+)
+from paimon.sql.parse.query_tree import QueryTree
+
+Evaluate = Callable[[Sequence[str]], Sequence[Any]]
+"""Computes constant expressions, given as SQL."""
+
+OPERATORS: Mapping[type[exp.Expression], Operator] = {
+    exp.EQ: Operator.EQ,
+    exp.NEQ: Operator.NE,
+    exp.LT: Operator.LT,
+    exp.LTE: Operator.LE,
+    exp.GT: Operator.GT,
+    exp.GTE: Operator.GE,
+}
+_FLIPPED = {Operator.LT: Operator.GT, Operator.LE: Operator.GE, Operator.GT: Operator.LT, Operator.GE: Operator.LE}
+_CONSTANT = (
+    *(exp.Literal, exp.Neg, exp.Paren, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Interval, exp.Var, exp.Boolean),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Date, exp.Null),
+)
+"""Nodes of expressions that are computed before; none of them depends on the time."""
+_NOT_OF_ONE_ROW = (exp.Query, exp.AggFunc, exp.Window, exp.Lambda)
+_KNOWN_PARTS = frozenset(("this", "expression", "expressions", "low", "high", "negate", "table"))
+"""The converted attributes of nodes. A node with any other attribute is left to the engine."""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\Z")
+_LONG = range(-(2**63), 2**63)
+
+
+@frozen(eq=False)
+class PushableTable:
+    """A table whose scan takes a condition.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the tree.
+    fields : mapping of str to DataField
+        Its columns by name in small letters.
+    """
+
+    name: str
+    fields: Mapping[str, DataField]
+
+
+def find_predicates(tree: QueryTree, tables: Mapping[str, PushableTable], evaluate: Evaluate) -> dict[str, Predicate]:
+    """Return a condition for each table that has one.
+
+    Parameters
+    ----------
+    tree : QueryTree
+        The query, in which each table has a name of its own.
+    tables : mapping of str to PushableTable
+        The tables whose scans take conditions.
+    evaluate : callable
+        Computes constant expressions.
+
+    Returns
+    -------
+    dict of str to Predicate
+        Conditions by the name of the table.
+    """
+    found: dict[str, list[Predicate]] = {}
+    for scope in tree.find_all(exp.Select):
+        here = {table.alias.lower(): tables.get(table.name) for table in tree.tables_of(scope)}
+        if not any(here.values()):
+            continue
+        for node, allowed in _iterate_conditions(tree, scope):
+            owner = _find_owner(node, here, tables)
+            if owner is None or owner.name not in allowed:
+                continue
+            predicate = _Converter(owner.fields, evaluate).convert(node)
+            if predicate is not None:
+                found.setdefault(owner.name, []).append(predicate)
+    return {name: parts[0] if len(parts) == 1 else And(tuple(parts)) for name, parts in found.items()}
+
+
+def _iterate_conditions(tree: QueryTree, scope: exp.Select) -> Iterator[tuple[exp.Expression, frozenset[str]]]:
+    """Yield the conjuncts of WHERE and ON, each with the tables whose rows it may remove before the joins."""
+    joins = scope.args.get("joins") or []
+    if any(not _is_plain(join) for join in joins):
+        return
+    direct = {id(table): table for table in tree.tables_of(scope) if isinstance(table.parent, exp.From | exp.Join)}
+    optional = {id(join.this) for join in joins if str(join.side or "").upper() == "LEFT"}
+    required = frozenset(table.name for key, table in direct.items() if key not in optional)
+    where = scope.args.get("where")
+    for node in _split(where.this) if where is not None else ():
+        yield node, required
+    for join in joins:
+        own = frozenset((join.this.name,)) if isinstance(join.this, exp.Table) else frozenset()
+        on = join.args.get("on")
+        for node in _split(on) if on is not None else ():
+            yield node, own if id(join.this) in optional else required
+
+
+def _is_plain(join: exp.Join) -> bool:
+    """Return whether a join is an inner or a left join, whose columns are not renamed."""
+    return (
+        str(join.side or "").upper() in ("", "LEFT")
+        and str(join.kind or "").upper() in ("", "INNER", "OUTER", "CROSS")
+        and not join.args.get("method")
+        and not join.args.get("using")
+    )
+
+
+def _split(node: exp.Expression) -> Iterator[exp.Expression]:
+    pending = [node]
+    while pending:
+        current = pending.pop().unnest()
+        if isinstance(current, exp.And):
+            pending += [current.expression, current.this]
+        else:
+            yield current
+
+
+def _find_owner(
+    node: exp.Expression, here: Mapping[str, PushableTable | None], tables: Mapping[str, PushableTable]
+) -> PushableTable | None:
+    """Return the only table whose columns a condition reads."""
+    owners: set[str] = set()
+    for column in node.walk():
+        if isinstance(column, _NOT_OF_ONE_ROW):
+            return None
+        if not isinstance(column, exp.Column):
+            continue
+        if column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
+            return None
+        if column.table:
+            found = here.get(column.table.lower())
+        else:
+            having = [t for t in here.values() if t is not None and column.name.lower() in t.fields]
+            found = having[0] if len(having) == 1 else None
+        if found is None or column.name.lower() not in found.fields:
+            return None
+        owners.add(found.name)
+    return tables[owners.pop()] if len(owners) == 1 else None
+
+
+@frozen(eq=False)
+class _Converter:
+    """Converts a condition on one table."""
+
+    fields: Mapping[str, DataField]
+    evaluate: Evaluate
+
+    def convert(self, node: exp.Expression) -> Predicate | None:
+        """Return the predicate; None where the engine may evaluate the condition differently."""
+        node = node.unnest()
+        if any(value for name, value in node.args.items() if name not in _KNOWN_PARTS):
+            return None
+        made = self._convert_positive(node)
+        return Not(made) if made is not None and node.args.get("negate") else made
+
+    def _convert_positive(self, node: exp.Expression) -> Predicate | None:
+        match node:
+            case exp.And() | exp.Or():
+                parts = (self.convert(node.this), self.convert(node.expression))
+                if parts[0] is None or parts[1] is None:
+                    return None
+                return (And if isinstance(node, exp.And) else Or)((parts[0], parts[1]))
+            case exp.Not():
+                inner = self.convert(node.this)
+                return None if inner is None else Not(inner)
+            case exp.Between():
+                bounds = ((Operator.GE, node.args["low"]), (Operator.LE, node.args["high"]))
+                made = [self._compare(node.this, operator, bound) for operator, bound in bounds]
+                return None if made[0] is None or made[1] is None else And((made[0], made[1]))
+            case exp.In() if node.expressions:
+                return self._convert_in(node)
+            case exp.Like():
+                return self._convert_like(node)
+            case exp.Is(expression=exp.Null()):
+                name = self._column(node.this)
+                return None if name is None else IsNull(name.name)
+        return self._convert_comparison(node)
+
+    def _convert_comparison(self, node: exp.Expression) -> Predicate | None:
+        operator = OPERATORS.get(type(node))
+        if operator is None:
+            return None
+        if self._column(node.this) is not None:
+            return self._compare(node.this, operator, node.expression)
+        return self._compare(node.expression, _FLIPPED.get(operator, operator), node.this)
+
+    def _compare(self, column: exp.Expression, operator: Operator, value: exp.Expression) -> Predicate | None:
+        field = self._column(column)
+        literal = None if field is None else self._literal(value, field.type)
+        return None if field is None or literal is None else Compare(field.name, operator, literal)
+
+    def _convert_in(self, node: exp.In) -> Predicate | None:
+        field = self._column(node.this)
+        if field is None:
+            return None
+        literals = [self._literal(value, field.type) for value in node.expressions]
+        return None if any(value is None for value in literals) else In(field.name, tuple(literals))
+
+    def _convert_like(self, node: exp.Like) -> Predicate | None:
+        field, pattern = self._column(node.this), node.expression
+        if field is None or not isinstance(field.type, CharType | VarCharType) or not isinstance(pattern, exp.Literal):
+            return None
+        return Like(field.name, pattern.name) if pattern.is_string and "\\" not in pattern.name else None
+
+    def _column(self, node: exp.Expression) -> DataField | None:
+        node = node.unnest()
+        field = self.fields.get(node.name.lower()) if isinstance(node, exp.Column) else None
+        return None if field is None or "." in field.name else field
+
+    def _literal(self, node: exp.Expression, kind: DataType) -> Any:
+        """Return a value that the column's type holds exactly; None where there is none."""
+        node = node.unnest()
+        if not all(isinstance(part, _CONSTANT) for part in node.walk()):
+            return None
+        if isinstance(node, exp.Literal):
+            value: Any = node.name if node.is_string else _to_number(node.name)
+        elif _is_date(node) and isinstance(kind, DateType):
+            value = node.this.name
+        else:
+            (value,) = self.evaluate([node.sql(dialect="duckdb")])
+        return fit_literal(value, kind)
+
+
+def _is_date(node: exp.Expression) -> bool:
+    """Return whether a node is ``DATE '2026-01-01'``, which needs no engine."""
+    return isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DATE and bool(_DATE.match(node.this.name))
+
+
+def _to_number(text: str) -> int | Decimal | None:
+    try:
+        return int(text) if text.isdecimal() else Decimal(text)
+    except ArithmeticError:
+        return None
+
+
+def fit_literal(value: Any, kind: DataType) -> Any:
+    """Return a value as the scan compares it with a column of a type; None where the engine may compare differently.
+
+    Parameters
+    ----------
+    value : object
+        A value of Python.
+    kind : DataType
+        The type of the column.
+
+    Returns
+    -------
+    object or None
+        The value, or None.
+    """
+    match kind:
+        case BooleanType():
+            return value if isinstance(value, bool) else None
+        case _ if isinstance(kind, INTEGER_TYPES):
+            is_integer = isinstance(value, int) and not isinstance(value, bool) and value in _LONG
+            return value if is_integer else None
+        case CharType() | VarCharType():
+            return value if isinstance(value, str) else None
+        case DecimalType():
+            return _fit_decimal(value, kind)
+        case DateType():
+            return _fit_date(value)
+        case TimestampType():
+            text = value.isoformat(" ") if isinstance(value, datetime.datetime) and value.tzinfo is None else value
+            return text if isinstance(text, str) and _TIMESTAMP.match(text) else None
+    return None
+
+
+def _fit_decimal(value: Any, kind: DecimalType) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    number = Decimal(value)
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int) or -exponent > kind.scale or len(digits) + exponent > kind.precision - kind.scale:
+        return None
+    return number
+
+
+def _fit_date(value: Any) -> datetime.date | None:
+    if isinstance(value, datetime.datetime):
+        midnight = value.tzinfo is None and value.time() == datetime.time()
+        return value.date() if midnight else None
+    if isinstance(value, datetime.date):
+        return value
+    if isinstance(value, str) and _DATE.match(value):
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            return None
+    return None
+
+
+def find_limit(tree: QueryTree) -> int | None:
+    """Return how many rows the scan of the only table of a query must give; None where more may be needed."""
+    root = tree.root
+    if not isinstance(root, exp.Select) or root.args.get("limit") is None:
+        return None
+    if len(list(tree.find_all(exp.Table))) != 1 or not tree.tables_of(root):
+        return None
+    others = ("joins", "where", "group", "having", "qualify", "windows", "distinct", "order", "laterals", "sample")
+    if any(root.args.get(name) for name in others) or tree.has(
+        exp.AggFunc, exp.Window, exp.Anonymous, exp.Unnest, exp.Explode, exp.Subquery, exp.UDTF
+    ):
+        return None
+    amounts = [root.args.get(name) for name in ("limit", "offset")]
+    if not isinstance(amounts[0], exp.Limit):
+        return None
+    values = [amount.expression for amount in amounts if amount is not None]
+    if not all(isinstance(value, exp.Literal) and value.is_int for value in values):
+        return None
+    return sum(int(value.name) for value in values)

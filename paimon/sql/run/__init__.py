@@ -1,0 +1,1 @@
+"""Run statements through the public methods of catalogs and tables."""

@@ -1,0 +1,196 @@
+"""Run an UPDATE or DELETE whose subqueries name columns of the changed row: the engine finds the rows and their values.
+
+A query returns the new values together with the primary key of each row, or with its number where the table has no
+key. Then the rows are changed. The query runs again on the newest snapshot after another user changed the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from sqlglot import exp
+
+from paimon.domain.types.type_text import quote_identifier
+from paimon.merge_builder import retry_conflicts
+from paimon.operations.row_level.change import RowChange
+from paimon.operations.row_level.numbered_changes import change_numbered_rows, check_numbered_change
+from paimon.operations.row_level.numbered_rows import NumberedRows
+from paimon.ports.queries import QuerySource
+from paimon.references import run_after_commit
+from paimon.sql.parse.lexer import StatementReader
+from paimon.sql.parse.parse_query import parse_query
+from paimon.sql.parse.statements import Delete, Query, TableName, Update
+from paimon.sql.plan.plan_query import NumberedTable, plan_query, query_engine
+from paimon.sql.run.statement_run import StatementRun
+from paimon.table_write import commit_user_of
+
+if TYPE_CHECKING:
+    from paimon.merge_builder import MergeBuilder, MergeResult
+    from paimon.table import Table
+
+_SOURCE, _TARGET = "changes", "changed table"
+"""The names of the sides of the merge. Values name columns of the source only."""
+
+
+@frozen
+class QueryChange:
+    """What a statement did.
+
+    Parameters
+    ----------
+    rows : int
+        The number of changed rows.
+    snapshot_ids : tuple of int
+        The snapshots of the commit.
+    """
+
+    rows: int
+    snapshot_ids: tuple[int, ...]
+
+
+def change_by_query(run: StatementRun, table: Table, statement: Update | Delete) -> QueryChange:
+    """Update or delete the rows that a query finds.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    table : Table
+        The table that changes.
+    statement : Update or Delete
+        The statement.
+
+    Returns
+    -------
+    QueryChange
+        The number of rows, and the snapshots.
+
+    Raises
+    ------
+    InvalidRequest
+        The condition or a value is not valid.
+    CommitConflict
+        Other users changed the table each time. Nothing was changed.
+    """
+    if not table.primary_keys:
+        return _change_numbered_rows(run, table, statement)
+    query, reading = build_change_query(run, table, statement)
+    merge = table.merge((), table.primary_keys, source_alias=_SOURCE, target_alias=_TARGET)
+    if isinstance(statement, Delete):
+        merge = merge.when_matched_delete()
+    else:
+        values = _name_values(table, statement.assignments)
+        merge = merge.when_matched_update({column: f"{_SOURCE}.{value}" for column, value in values.items()})
+    done = merge_query(reading, merge, query)
+    return QueryChange(done.updated + done.deleted, done.snapshot_ids)
+
+
+def merge_query(run: StatementRun, merge: MergeBuilder, query: Query) -> MergeResult:
+    """Run a merge whose source is a query, which may read the table that is merged.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    merge : MergeBuilder
+        The clauses.
+    query : Query
+        The source. It is planned on the newest snapshots, again after other users changed the table.
+
+    Returns
+    -------
+    MergeResult
+        The snapshots, and the number of rows.
+    """
+
+    def plan_source() -> tuple[str, Mapping[str, QuerySource]]:
+        planned = plan_query(run.session, query, run.frames)
+        return planned.sql, planned.sources
+
+    workers, engine = run.session.workers, query_engine(run.session)
+    if workers is not None:
+        return workers.merge(merge, plan_source)
+    return evolve(merge, source=lambda: engine.run(*plan_source())).execute()
+
+
+def _change_numbered_rows(run: StatementRun, table: Table, statement: Update | Delete) -> QueryChange:
+    columns = check_numbered_change(
+        table.context, list(statement.assignments) if isinstance(statement, Update) else None
+    )
+    query, reading = build_change_query(run, table, statement)
+    user = commit_user_of(table.context, None)
+
+    def change() -> RowChange:
+        """Run the query on the newest snapshot, and change the rows that it returns."""
+        planned = plan_query(reading.session, query, reading.frames)
+        rows = next(s.origin for s in planned.sources.values() if isinstance(s.origin, NumberedRows))
+        changes = query_engine(reading.session).run(planned.sql, planned.sources)
+        return change_numbered_rows(rows, changes, columns, user)
+
+    done = retry_conflicts(change)
+    run_after_commit(table.context, done.commit.snapshot_ids)
+    return QueryChange(done.rows, done.commit.snapshot_ids)
+
+
+def build_change_query(run: StatementRun, table: Table, statement: Update | Delete) -> tuple[Query, StatementRun]:
+    """Return the query for the rows that a statement changes, and for their new values.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    table : Table
+        The table that changes.
+    statement : Update or Delete
+        The statement.
+
+    Returns
+    -------
+    Query
+        The columns of the primary key or the number of the row, and one column for each new value.
+    StatementRun
+        The statement with the data frames of the query.
+
+    Raises
+    ------
+    InvalidRequest
+        The condition or a value is not valid SQL.
+    """
+    assignments = statement.assignments if isinstance(statement, Update) else {}
+    values = _name_values(table, assignments)
+    number = _find_free_name("row number", [column.name for column in table.table_schema.fields])
+    keys = table.primary_keys or (number,)
+    columns = [
+        *map(quote_identifier, keys),
+        *(f"({text}) AS {quote_identifier(values[column])}" for column, text in assignments.items()),
+    ]
+    # All parts of the name: a view or a frame can have the name of the table alone.
+    name = ".".join(map(quote_identifier, run.session.qualify(statement.name).parts))
+    alias = quote_identifier(statement.alias or statement.name.parts[-1])
+    where = "TRUE" if statement.where is None else f"({statement.where})"
+    order = "" if table.primary_keys else " ORDER BY 1"
+    query = parse_query(StatementReader(f"SELECT {', '.join(columns)} FROM {name} AS {alias} WHERE {where}{order}"))
+    if table.primary_keys:
+        return query, run
+    frame = _find_free_name("changed table", run.frames)
+    changed = next(node for node in query.tree.args.values() if isinstance(node, exp.From)).this
+    read = evolve(query, tables={**query.tables, changed.name: TableName((frame,))})
+    return read, evolve(run, frames={**run.frames, frame: NumberedTable(table, number)})
+
+
+def _name_values(table: Table, assignments: Iterable[str]) -> dict[str, str]:
+    """Return for each assigned column a name that no column of the table has."""
+    prefix = "new_value"
+    while any(column.name.lower().startswith(prefix) for column in table.table_schema.fields):
+        prefix += "_"
+    return {column: f"{prefix}{number}" for number, column in enumerate(assignments)}
+
+
+def _find_free_name(name: str, others: Iterable[str]) -> str:
+    """Return a name that no other one equals, whatever their case is."""
+    taken: Container[str] = {other.lower() for other in others}
+    while name in taken:
+        name += "_"
+    return name

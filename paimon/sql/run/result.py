@@ -1,0 +1,126 @@
+"""The result of a statement: its rows in all forms, and as a table of text.
+
+Invariant: the rows of a query are computed when they are requested, from the snapshots that its planning selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from paimon.notebook import NotebookDisplay, read_or_explain
+from paimon.rendering.text_table import ELLIPSIS, to_text_columns, to_text_lines
+from paimon.results import Results, first_rows
+
+if TYPE_CHECKING:
+    from paimon.sql.plan.plan_query import PlannedQuery
+
+SHOWN_ROWS = 20
+
+
+class SqlResult(NotebookDisplay, Results):
+    """The rows of one statement; made by `Catalog.sql`.
+
+    A query computes its rows at each request. Any other statement has run already, and its rows say what it did.
+
+    Parameters
+    ----------
+    statement : str
+        The text of the statement.
+    schema : pyarrow.Schema
+        The columns.
+    rows : pyarrow.Table, optional
+        The rows of a statement that has run.
+    run : callable, optional
+        Computes the rows of a query.
+    query : PlannedQuery, optional
+        The query, for an engine that has a form of results of its own.
+    """
+
+    def __init__(
+        self,
+        statement: str,
+        schema: pa.Schema,
+        rows: pa.Table | None = None,
+        run: Callable[[], pa.RecordBatchReader] | None = None,
+        query: PlannedQuery | None = None,
+    ) -> None:
+        self.statement = statement
+        self._schema = schema
+        self._rows = rows
+        self._run = run
+        self.query = query
+
+    @property
+    def is_query(self) -> bool:
+        """Whether the rows are those of a query."""
+        return self._run is not None
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of every batch."""
+        return self._schema
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self._run is not None:
+            yield from self._run()
+        elif self._rows is not None:
+            yield from self._rows.to_batches()
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as one Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows; their order is that of ORDER BY.
+
+        Examples
+        --------
+        >>> import paimon
+        >>> catalog = paimon.connect("memory://sql-to-arrow")
+        >>> created = catalog.sql("CREATE TABLE orders (id BIGINT PRIMARY KEY NOT ENFORCED, amount INT)")
+        >>> written = catalog.sql("INSERT INTO orders VALUES (1, 5), (2, 9)")
+        >>> catalog.sql("SELECT max(amount) AS most FROM orders").to_arrow().to_pylist()
+        [{'most': 9}]
+        """
+        return super().to_arrow()
+
+    def show(self, rows: int | None = None) -> None:
+        """Print the first rows as a table.
+
+        Parameters
+        ----------
+        rows : int, optional
+            The largest number of rows; by default 20 of a query, and all that another statement reports.
+        """
+        print(self.to_text(rows))
+
+    def to_text(self, rows: int | None = None) -> str:
+        """Return the first rows as the lines of a table; a text of several lines in a single column keeps its lines."""
+        if rows is None and self._rows is not None:
+            rows = self._rows.num_rows
+        most = SHOWN_ROWS if rows is None else rows
+        schema = self.arrow_schema
+        found = pa.Table.from_batches(first_rows(self._batches(), most + 1), schema=schema)
+        lines = list(to_text_lines(to_text_columns(split_lines(found.slice(0, most))))) if schema.names else []
+        return "\n".join([*lines, ELLIPSIS] if found.num_rows > most else lines)
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return " ".join(self.statement.split()), {}
+
+    def _repr_html_(self) -> str:
+        from paimon.cards import result_card
+
+        return result_card(self._describe()[0], read_or_explain(lambda: self.head(SHOWN_ROWS)))
+
+
+def split_lines(rows: pa.Table) -> pa.Table:
+    """Return the lines of a single column of texts as rows of their own; other rows do not change."""
+    if rows.schema.types != [pa.string()]:
+        return rows
+    texts = [text or "" for text in rows[0].to_pylist()]
+    lines = [line for text in texts for line in text.split("\n")]
+    return rows if len(lines) == len(texts) else pa.table({rows.column_names[0]: lines})

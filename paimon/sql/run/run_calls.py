@@ -1,0 +1,58 @@
+"""Run CALL: find the table that the first argument names, and run the procedure."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from paimon.procedures.arguments import TEXT, Parameter, bind_arguments
+from paimon.procedures.registry import (
+    HELP,
+    REPAIR,
+    TABLE,
+    call_procedure,
+    describe_parameters,
+    find_procedure,
+    list_procedures,
+    split_table_argument,
+)
+from paimon.sql.parse.statements import Call, TableName
+from paimon.sql.session import Session
+
+_PROCEDURE = Parameter("procedure", TEXT, "the name of a procedure")
+
+
+def run_call(session: Session, statement: Call) -> pa.Table:
+    """Run a procedure.
+
+    Parameters
+    ----------
+    session : Session
+        Where the table is looked up.
+    statement : Call
+        The procedure and its arguments.
+
+    Returns
+    -------
+    pyarrow.Table
+        What it did.
+
+    Raises
+    ------
+    NotFound
+        There is no such procedure or table.
+    InvalidRequest
+        An argument is not valid.
+    """
+    if statement.procedure == HELP:
+        bound = bind_arguments(HELP, (_PROCEDURE,), statement.positional, statement.named)
+        return describe_parameters(bound["procedure"]) if bound else list_procedures()
+    if statement.procedure == REPAIR:
+        bound = bind_arguments(REPAIR, (TABLE,), statement.positional, statement.named)
+        place = session.locate(tuple(bound["table"].split(".")))
+        return pa.table({"table": [place.catalog.repair_table(place.name).name]})
+    procedure = find_procedure(statement.procedure)
+    name, named = split_table_argument(procedure, statement.positional, statement.named)
+    table = session.open_table(TableName(tuple(name.split("."))))
+    if session.workers is not None:
+        table = session.workers.distribute(table)
+    return call_procedure(table, procedure.name, (), named)

@@ -1,0 +1,264 @@
+"""Run INSERT, UPDATE, DELETE and MERGE INTO.
+
+Invariant: each statement is one commit of the table, and INSERT casts each column to the type of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.types.arrow import arrow_type
+from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType
+from paimon.domain.types.type_text import quote_identifier, quote_text
+from paimon.sql.parse.statements import Delete, Insert, Merge, Update
+from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
+from paimon.sql.run.engine_types import to_engine_type
+from paimon.sql.run.qualified_names import remove_table_name
+from paimon.sql.run.query_changes import change_by_query, merge_query
+from paimon.sql.run.result import SqlResult
+from paimon.sql.run.statement_run import StatementRun
+from paimon.sql.run.subqueries import SubqueryError, read_assignment, read_condition
+
+if TYPE_CHECKING:
+    from paimon.table import Table
+
+_REPORT = pa.schema([("rows", pa.int64()), ("snapshot", pa.int64())])
+_MERGE_REPORT = pa.schema([(name, pa.int64()) for name in ("inserted", "updated", "deleted", "snapshot")])
+_EVERY_ROW = "TRUE"
+
+
+def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
+    """Insert the rows of a query, or replace partitions or the whole table by them.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    statement : Insert
+        What is inserted where.
+
+    Returns
+    -------
+    SqlResult
+        The number of rows, and the snapshot.
+
+    Raises
+    ------
+    InvalidRequest
+        The query has another number of columns, or a column does not exist; nothing was written.
+    """
+    table = run.session.open_table(statement.name)
+    rows = _CastRows.plan(run, table, statement)
+    # Without a static partition, the partitions of the rows are replaced, or the table as its options say.
+    replaced = (statement.partition or None) if statement.overwrite else None
+    workers = run.session.workers
+    if workers is not None:
+        done = workers.write_query(
+            table, rows.sql, rows.planned.sources, overwrite=statement.overwrite, partition=replaced
+        )
+    else:
+        done = table.overwrite(rows.open(), replaced) if statement.overwrite else table.write(rows)
+    return _report_rows(run, done.rows, done.snapshot_ids)
+
+
+@frozen(eq=False)
+class _CastRows:
+    """The rows of a query in the types of the columns of a table; they can be read again after a conflict."""
+
+    engine: Any
+    planned: PlannedQuery
+    sql: str
+
+    @classmethod
+    def plan(cls, run: StatementRun, table: Table, statement: Insert) -> _CastRows:
+        """Plan the query, and the casts of its columns.
+
+        Parameters
+        ----------
+        run : StatementRun
+            The statement that runs.
+        table : Table
+            Where the rows go.
+        statement : Insert
+            The query, and the columns that it gives.
+
+        Returns
+        -------
+        _CastRows
+            Rows with the columns of the table.
+
+        Raises
+        ------
+        InvalidRequest
+            The query has another number of columns, or a column does not exist.
+        """
+        planned, engine = plan_query(run.session, statement.query, run.frames), query_engine(run.session)
+        described = describe_query(run.session, planned)
+        given = _select_columns(table, tuple(described.names) if statement.by_name else statement.columns, statement)
+        found = described.types
+        if len(found) != len(given):
+            message = f"INSERT INTO {table.name} needs {len(given)} columns, and the query has {len(found)}."
+            names = ", ".join(column.name for column in given)
+            raise InvalidRequest(message, subject=table.name, hint=f"the columns are {names}")
+        casts = [
+            f"{_cast(f'c{i}', kind, c.type)} AS {quote_identifier(c.name)}"
+            for i, (c, kind) in enumerate(zip(given, found, strict=True))
+        ]
+        static = statement.partition or {}
+        fields = {column.name: column for column in table.table_schema.fields}
+        casts += [
+            f"CAST({_to_literal(value)} AS {to_engine_type(fields[name].type)}) AS {quote_identifier(name)}"
+            for name, value in static.items()
+        ]
+        aliases = ", ".join(f"c{i}" for i in range(len(given)))
+        return cls(engine, planned, f"SELECT {', '.join(casts)} FROM ({planned.sql}) AS q({aliases})")
+
+    def open(self) -> pa.RecordBatchReader:
+        """Run the query."""
+        return self.engine.run(self.sql, self.planned.sources)
+
+    def __len__(self) -> int:
+        """Say that the rows can be read again; `Table.write` asks whether its data has a length."""
+        return 1
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.open().__arrow_c_stream__(requested_schema)
+
+
+def _cast(name: str, found: pa.DataType, wanted: DataType) -> str:
+    """Return a column as a value of a type; an integer of this type needs no cast.
+
+    A fraction is rounded here, because a cast rounds 2.5 to an even number in some engines only.
+    """
+    if isinstance(wanted, INTEGER_TYPES):
+        if found == arrow_type(wanted):
+            return name
+        name = f"round_even({name}, 0)" if pa.types.is_floating(found) else name
+    return f"CAST({name} AS {to_engine_type(wanted)})"
+
+
+def _select_columns(table: Table, names: Sequence[str], statement: Insert) -> list[DataField]:
+    """Return the columns of the table that the query gives, in its order; without names, all columns."""
+    fields = {column.name: column for column in table.table_schema.fields}
+    static = statement.partition or {}
+    for name in static:
+        if name not in table.partition_keys:
+            hint = did_you_mean(name, table.partition_keys)
+            raise InvalidRequest(f"{name!r} is not a partition column of {table.name!r}.", subject=name, hint=hint)
+    if not names:
+        return [column for column in fields.values() if column.name not in static]
+    chosen: list[DataField] = []
+    by_case = {name.lower(): name for name in fields}
+    for name in names:
+        exact = name if name in fields else by_case.get(name.lower())
+        if exact is None:
+            raise InvalidRequest(
+                f"Table {table.name!r} has no column {name!r}.", subject=name, hint=did_you_mean(name, fields)
+            )
+        if exact in static or fields[exact] in chosen:
+            raise InvalidRequest(f"Column {name!r} is given twice.", subject=name, hint="give it once")
+        chosen.append(fields[exact])
+    return chosen
+
+
+def _to_literal(value: object) -> str:
+    """Return a value of a PARTITION clause as a literal."""
+    if value is None:
+        return "NULL"
+    return str(value) if isinstance(value, int) else quote_text(str(value))
+
+
+def _report_rows(run: StatementRun, rows: int, snapshot_ids: Sequence[int]) -> SqlResult:
+    return run.to_result({"rows": [rows], "snapshot": _first_or_none(snapshot_ids)}, _REPORT)
+
+
+def _first_or_none(snapshot_ids: Sequence[int]) -> list[int | None]:
+    """Return the snapshot of the rows, without that of a compaction after it."""
+    return [next(iter(snapshot_ids), None)]
+
+
+def _update(run: StatementRun, statement: Update) -> SqlResult:
+    table = run.session.open_table(statement.name)
+    texts = {column: _remove_name(table, statement, text) for column, text in statement.assignments.items()}
+    try:
+        values = {column: read_assignment(run, text) for column, text in texts.items()}
+        where = find_changed_rows(run, table, statement)
+    except SubqueryError:
+        return _change_by_query(run, table, statement)
+    workers = run.session.workers
+    done = table.update(values, where) if workers is None else workers.update(table, values, where)
+    return _report_rows(run, done.rows, done.snapshot_ids)
+
+
+def _delete(run: StatementRun, statement: Delete) -> SqlResult:
+    table = run.session.open_table(statement.name)
+    try:
+        where = find_changed_rows(run, table, statement)
+    except SubqueryError:
+        return _change_by_query(run, table, statement)
+    workers = run.session.workers
+    done = table.delete(where) if workers is None else workers.delete(table, where)
+    return _report_rows(run, done.rows, done.snapshot_ids)
+
+
+def _change_by_query(run: StatementRun, table: Table, statement: Update | Delete) -> SqlResult:
+    done = change_by_query(run, table, statement)
+    return _report_rows(run, done.rows, done.snapshot_ids)
+
+
+def find_changed_rows(run: StatementRun, table: Table, statement: Update | Delete) -> str | Predicate:
+    """Return the condition of the rows that a statement changes.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    table : Table
+        The table that changes.
+    statement : Update or Delete
+        The statement.
+
+    Returns
+    -------
+    str or Predicate
+        True for every row where there is no WHERE.
+
+    Raises
+    ------
+    InvalidRequest
+        The condition cannot be read, or a subquery fails.
+    """
+    if statement.where is None:
+        return _EVERY_ROW
+    return read_condition(run, _remove_name(table, statement, statement.where))
+
+
+def _remove_name(table: Table, statement: Update | Delete, text: str) -> str:
+    names = (statement.alias,) if statement.alias else statement.name.parts
+    return remove_table_name(text, names, [column.name for column in table.table_schema.fields])
+
+
+def _merge(run: StatementRun, statement: Merge) -> SqlResult:
+    table = run.session.open_table(statement.name)
+    aliases = {"source_alias": statement.source_alias, "target_alias": statement.target_alias}
+    merge = table.merge((), statement.on, **aliases)
+    for clause in statement.clauses:
+        values = {column: read_assignment(run, text) for column, text in (clause.values or {}).items()}
+        given = () if clause.values is None else (values,)
+        condition = None if clause.condition is None else read_condition(run, clause.condition)
+        method = f"when_{clause.rows} {clause.action}".lower().replace(" ", "_")
+        is_all = clause.values is None and clause.action != "DELETE"
+        merge = getattr(merge, f"{method}_all" if is_all else method)(*given, condition=condition)
+    done = merge_query(run, merge, statement.query)
+    counts = {"inserted": [done.inserted], "updated": [done.updated], "deleted": [done.deleted]}
+    return run.to_result({**counts, "snapshot": _first_or_none(done.snapshot_ids)}, _MERGE_REPORT)
+
+
+ROW_RUNNERS: Mapping[type, Any] = {Insert: insert_rows, Update: _update, Delete: _delete, Merge: _merge}
+"""The function of each kind of statement."""

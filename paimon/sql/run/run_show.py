@@ -1,0 +1,141 @@
+"""Run SHOW, DESCRIBE and CALL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
+from paimon.domain.types.type_text import format_type
+from paimon.procedures.registry import PROCEDURES, list_procedures
+from paimon.sql.parse.statements import Call, Describe, Show, TableName
+from paimon.sql.run.format_table import format_create_table
+from paimon.sql.run.result import SqlResult
+from paimon.sql.run.run_calls import run_call
+from paimon.sql.run.statement_run import StatementRun
+from paimon.sql.session import list_names
+from paimon.system_table import SystemTable
+
+
+def _show(run: StatementRun, statement: Show) -> SqlResult:
+    return _KINDS[statement.kind](run, statement)
+
+
+def _show_catalogs(run: StatementRun, statement: Show) -> SqlResult:
+    return run.to_result({"catalog": sorted(run.session.catalogs)})
+
+
+def _show_current(run: StatementRun, statement: Show) -> SqlResult:
+    what = statement.kind.rpartition(" ")[2]
+    return run.to_result({what: [run.session.catalog_name if what == "catalog" else run.session.database]})
+
+
+def _show_databases(run: StatementRun, statement: Show) -> SqlResult:
+    catalog = run.session.catalog(statement.parts[0] if statement.parts else None)
+    return run.to_result({"database": list_names(catalog.databases(), statement.pattern)})
+
+
+def _show_tables(run: StatementRun, statement: Show) -> SqlResult:
+    catalog, database = run.session.locate_database(statement.parts or (run.session.database,))
+    return run.to_result({"table": list_names(catalog.tables(database), statement.pattern)})
+
+
+def _show_views(run: StatementRun, statement: Show) -> SqlResult:
+    return run.to_result({"view": list_names(sorted(run.session.views), statement.pattern)})
+
+
+def _show_procedures(run: StatementRun, statement: Show) -> SqlResult:
+    chosen = set(list_names(sorted(PROCEDURES), statement.pattern))
+    return run.to_rows(list_procedures(chosen))
+
+
+def _show_settings(run: StatementRun, statement: Show) -> SqlResult:
+    settings = run.session.settings
+    return run.to_result({"key": list(settings), "value": list(settings.values())})
+
+
+def _show_partitions(run: StatementRun, statement: Show) -> SqlResult:
+    table = run.session.open_table(TableName(statement.parts))
+    if not table.partition_keys:
+        raise InvalidRequest(
+            f"Table {table.name!r} has no partitions.",
+            subject=table.name,
+            hint="CREATE TABLE … PARTITIONED BY makes partitions",
+        )
+    wanted = {f"{key}={value}" for key, value in (statement.partition or {}).items()}
+    unknown = [key for key in statement.partition or {} if key not in table.partition_keys]
+    if unknown:
+        raise NotFound("partition column", unknown[0], hint=did_you_mean(unknown[0], table.partition_keys))
+    names = table.system_table("partitions").scan(columns=["partition"]).to_arrow()["partition"].to_pylist()
+    return run.to_result({"partition": sorted(name for name in names if wanted <= set(name.split("/")))})
+
+
+def _show_columns(run: StatementRun, statement: Show) -> SqlResult:
+    opened = run.session.open(TableName(statement.parts))
+    return run.to_result({"column": list(opened.arrow_schema.names)})
+
+
+def _show_options(run: StatementRun, statement: Show) -> SqlResult:
+    options = dict(run.session.open_table(TableName(statement.parts)).table_schema.options)
+    if statement.pattern is not None:
+        if statement.pattern not in options:
+            hint = did_you_mean(statement.pattern, options) or "the table has no options"
+            raise NotFound("option", statement.pattern, hint=hint)
+        options = {statement.pattern: options[statement.pattern]}
+    return run.to_result({"key": list(options), "value": list(options.values())})
+
+
+def _show_create_table(run: StatementRun, statement: Show) -> SqlResult:
+    table = run.session.open_table(TableName(statement.parts))
+    name = tuple(table.name.split(".", 1))
+    return run.to_result({"statement": [format_create_table(name, table.table_schema)]})
+
+
+def _describe(run: StatementRun, statement: Describe) -> SqlResult:
+    opened = run.session.open(statement.name)
+    if isinstance(opened, SystemTable):
+        schema = opened.arrow_schema
+        return run.to_result({"column": schema.names, "type": [str(kind) for kind in schema.types]})
+    schema = opened.table_schema
+    keys = dict.fromkeys(schema.primary_keys, "primary key")
+    for name in schema.partition_keys:
+        keys[name] = f"{keys[name]}, partition" if name in keys else "partition"
+    rows: list[tuple[str | None, ...]] = [
+        (f.name, format_type(f.type), keys.get(f.name), f.default_value, f.description) for f in schema.fields
+    ]
+    if statement.extended:
+        snapshot = opened.snapshot()
+        rows.append(("", None, None, None, None))
+        facts = {
+            "# Table": opened.name,
+            "# Location": opened.location,
+            "# Schema": schema.id,
+            "# Snapshot": None if snapshot is None else snapshot.id,
+            "# Comment": schema.comment or None,
+            **{f"# Option {key}": value for key, value in sorted(schema.options.items())},
+        }
+        rows += [(name, None if v is None else str(v), None, None, None) for name, v in facts.items()]
+    names = ("column", "type", "key", "default", "comment")
+    return run.to_result(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def _call(run: StatementRun, statement: Call) -> SqlResult:
+    return run.to_rows(run_call(run.session, statement))
+
+
+_KINDS: Mapping[str, Callable[[StatementRun, Show], SqlResult]] = {
+    "catalogs": _show_catalogs,
+    "current catalog": _show_current,
+    "current database": _show_current,
+    "databases": _show_databases,
+    "tables": _show_tables,
+    "views": _show_views,
+    "procedures": _show_procedures,
+    "settings": _show_settings,
+    "partitions": _show_partitions,
+    "columns": _show_columns,
+    "options": _show_options,
+    "create table": _show_create_table,
+}
+SHOW_RUNNERS: Mapping[type, Any] = {Show: _show, Describe: _describe, Call: _call}
+"""The function of each kind of statement."""

@@ -1,0 +1,256 @@
+"""Run statements: each kind has one function, which calls the public methods of catalogs and tables.
+
+Invariant: a statement has the effect of the method that it calls, and reports what it did as rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import fields, frozen
+
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
+from paimon.ports.queries import QueryEngine
+from paimon.sql.parse.parse_script import ParsedStatement, parse_script
+from paimon.sql.parse.statements import CreateView, Delete, Explain, Query, Statement, TableName, Update
+from paimon.sql.plan.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
+from paimon.sql.run.query_changes import build_change_query
+from paimon.sql.run.result import SqlResult
+from paimon.sql.run.run_catalogs import CATALOG_RUNNERS
+from paimon.sql.run.run_rows import ROW_RUNNERS, find_changed_rows
+from paimon.sql.run.run_show import SHOW_RUNNERS
+from paimon.sql.run.run_tables import TABLE_RUNNERS
+from paimon.sql.run.statement_run import StatementRun, report
+from paimon.sql.run.subqueries import SubqueryError
+from paimon.sql.session import DEFAULT_CATALOG, Connect, Session, SqlCatalog, Workers
+
+_MOST_KNOWN_SCRIPTS = 100
+_LONGEST_KNOWN_SCRIPT = 20_000
+
+
+@frozen(eq=False)
+class SqlSession:
+    """A session of SQL statements; made by `Catalog.sql_session`. One thread uses it at a time.
+
+    Parameters
+    ----------
+    state : Session
+        The catalogs, the current database, the views and the settings.
+    """
+
+    state: Session
+
+    def sql(self, text: str, **frames: Any) -> SqlResult:
+        """Run statements and return the rows of the last one; see `Catalog.sql`.
+
+        Parameters
+        ----------
+        text : str
+            One or more statements, separated by semicolons.
+        **frames : object
+            Tabular data that queries read by name.
+
+        Returns
+        -------
+        SqlResult
+            The rows of the last statement.
+
+        Raises
+        ------
+        InvalidRequest
+            The text contains no statement.
+        """
+        result: SqlResult | None = None
+        for _, latest in self.run_script(text, frames):
+            result = latest
+        if result is None:
+            raise InvalidRequest(
+                "The text contains no statement.", subject="text", hint="write one, such as SHOW TABLES"
+            )
+        return result
+
+    def run_script(self, text: str, frames: Frames | None = None) -> Iterator[tuple[ParsedStatement, SqlResult]]:
+        """Run the statements of a script one after the other.
+
+        Parameters
+        ----------
+        text : str
+            The script.
+        frames : mapping of str to object, optional
+            Tabular data that queries read by name.
+
+        Yields
+        ------
+        (ParsedStatement, SqlResult)
+            Each statement when it has run; a query runs when its rows are requested.
+
+        Raises
+        ------
+        PaimonError
+            A statement failed, and those after it do not run. In a script of several statements the message names its
+            line.
+        """
+        parsed = self._parse(text)
+        for statement in parsed:
+            try:
+                yield statement, run_statement(self.state, statement, frames or {})
+            except PaimonError as error:
+                if len(parsed) > 1:
+                    error.add_note(f"The statement begins in line {statement.line} of the script.")
+                raise
+
+    def _parse(self, text: str) -> list[ParsedStatement]:
+        """Return the statements of a script; programs run the same queries again and again."""
+        known = self.state.parsed
+        if text not in known:
+            parsed = parse_script(text)
+            if len(text) > _LONGEST_KNOWN_SCRIPT:
+                return parsed
+            if len(known) >= _MOST_KNOWN_SCRIPTS:
+                known.clear()
+            known[text] = parsed
+        return known[text]
+
+
+def open_session(
+    catalog: SqlCatalog,
+    connect: Connect | None,
+    queries: QueryEngine | None = None,
+    workers: Workers | None = None,
+) -> SqlSession:
+    """Return a new session whose current catalog is `paimon`, and whose current database is `default`.
+
+    Parameters
+    ----------
+    catalog : SqlCatalog
+        The warehouse.
+    connect : callable or None
+        Opens a warehouse for CREATE CATALOG.
+    queries, workers : QueryEngine, Workers, optional
+        As in `Session`.
+
+    Returns
+    -------
+    SqlSession
+        The session.
+    """
+    return SqlSession(Session({DEFAULT_CATALOG: catalog}, connect, queries=queries, workers=workers))
+
+
+def run_statement(session: Session, parsed: ParsedStatement, frames: Frames) -> SqlResult:
+    """Run one statement.
+
+    Parameters
+    ----------
+    session : Session
+        What the statement sees, and changes.
+    parsed : ParsedStatement
+        The statement.
+    frames : mapping of str to object
+        Tabular data that queries read by name.
+
+    Returns
+    -------
+    SqlResult
+        Its rows.
+
+    Raises
+    ------
+    Unsupported
+        There is no function for this kind of statement.
+    InvalidRequest
+        The statement is nested too deep.
+    """
+    run = StatementRun(session, parsed.text, frames)
+    runner = _RUNNERS.get(type(parsed.statement))
+    if runner is None:
+        raise Unsupported(f"statement {parsed.text.split(None, 1)[0].upper()}")
+    try:
+        result: SqlResult = runner(run, parsed.statement)
+    except RecursionError as error:
+        raise InvalidRequest("The statement is nested too deep.", hint="split it into several ones") from error
+    return result
+
+
+def _run_query(run: StatementRun, query: Query) -> SqlResult:
+    planned = plan_query(run.session, query, run.frames)
+    engine = query_engine(run.session)
+    schema = describe_query(run.session, planned)
+    return SqlResult(run.text, schema, run=lambda: engine.run(planned.sql, planned.sources), query=planned)
+
+
+def _create_view(run: StatementRun, statement: CreateView) -> SqlResult:
+    from paimon.sql.session import View
+
+    key = statement.name.lower()
+    if key in run.session.views and not statement.replace:
+        if statement.exist_ok:
+            return report(run, f"View {statement.name!r} exists.")
+        raise InvalidRequest(
+            f"View {statement.name!r} exists already.", subject=statement.name, hint="write CREATE OR REPLACE"
+        )
+    query = qualify_query(run.session, statement.query)
+    if any(name.text.lower() == key for name in query.tables.values()):
+        raise InvalidRequest(
+            f"View {statement.name!r} reads itself.", subject=statement.name, hint="give the view another name"
+        )
+    plan_query(run.session, query, {})  # an unknown name is refused now
+    run.session.views[key] = View(query, statement.columns)
+    return report(run, f"View {statement.name!r} is created for this session.")
+
+
+def _explain(run: StatementRun, statement: Explain) -> SqlResult:
+    inner = statement.statement
+    lines = [f"statement: {type(inner).__name__}", *_describe_parts(inner)]
+    query = inner if isinstance(inner, Query) else getattr(inner, "query", None)
+    if isinstance(query, Query):
+        lines += _explain_query(run, query)
+    elif isinstance(inner, Update | Delete):
+        lines += _explain_change(run, inner)
+    return run.to_result({"plan": lines})
+
+
+def _explain_query(run: StatementRun, query: Query) -> list[str]:
+    planned = plan_query(run.session, query, run.frames)
+    plan = query_engine(run.session).explain(planned.sql, planned.sources)
+    return [
+        *"\n".join(describe() for describe in planned.describe).splitlines(),
+        f"query: {planned.sql}",
+        *plan.splitlines(),
+    ]
+
+
+def _explain_change(run: StatementRun, statement: Update | Delete) -> list[str]:
+    """Return how the changed rows are found: by a scan, or by a query if subqueries use columns of the changed row."""
+    table = run.session.open_table(statement.name)
+    try:
+        where = find_changed_rows(run, table, statement)
+    except SubqueryError:
+        query, reading = build_change_query(run, table, statement)
+        return _explain_query(reading, query)
+    return table.scan(where=where).explain().splitlines()
+
+
+def _describe_parts(statement: Statement) -> list[str]:
+    """Return a line for each part of a statement that the user wrote, without its query."""
+    if isinstance(statement, Query):
+        return []
+    parts = {column.name: getattr(statement, column.name) for column in fields(type(statement))}
+    return [
+        f"{name}: {part.text if isinstance(part, TableName) else part}"
+        for name, part in parts.items()
+        if part is not None and part is not False and part not in ((), {}) and not isinstance(part, Query)
+    ]
+
+
+_RUNNERS: Mapping[type, Any] = {
+    Query: _run_query,
+    CreateView: _create_view,
+    Explain: _explain,
+    **CATALOG_RUNNERS,
+    **TABLE_RUNNERS,
+    **ROW_RUNNERS,
+    **SHOW_RUNNERS,
+}
+"""The function of each kind of statement."""

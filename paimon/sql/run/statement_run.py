@@ -1,0 +1,45 @@
+"""The context that the function of each statement gets, and the result that it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.sql.run.result import SqlResult
+from paimon.sql.session import Session
+
+
+@frozen(eq=False)
+class StatementRun:
+    """One statement that runs.
+
+    Parameters
+    ----------
+    session : Session
+        What the statement sees, and changes.
+    text : str
+        The text of the statement.
+    frames : mapping of str to object
+        Tabular data that queries read by name.
+    """
+
+    session: Session
+    text: str
+    frames: Mapping[str, Any]
+
+    def to_result(self, columns: Mapping[str, Sequence[object]], schema: pa.Schema | None = None) -> SqlResult:
+        """Return rows, whose columns are texts unless a schema is given."""
+        types = schema or pa.schema([(name, pa.string()) for name in columns])
+        return self.to_rows(pa.table({name: list(columns[name]) for name in types.names}, schema=types))
+
+    def to_rows(self, rows: pa.Table) -> SqlResult:
+        """Return rows as the result of the statement."""
+        return SqlResult(self.text, rows.schema, rows)
+
+
+def report(run: StatementRun, sentence: str) -> SqlResult:
+    """Return the result of a statement without rows: one sentence about what it did."""
+    return run.to_result({"result": [sentence]})
