@@ -255,12 +255,16 @@ class ShareRequest:
         The rows that the manifest states.
     constants : mapping of str to object
         Columns that must have the same value in all rows, as Python values.
+    checks : object, optional
+        The `checks` of the `SharedFile` that an earlier call returned for this path. Pages that it checked are not
+        checked again, if the file did not change.
     """
 
     path: str
     fields: tuple[DataField, ...] = field(converter=_fields)
     row_count: int
     constants: Mapping[str, Any] = field(factory=dict)
+    checks: object | None = None
 
 
 @runtime_checkable

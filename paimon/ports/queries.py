@@ -23,6 +23,14 @@ class SharedFile(Protocol):
     def size(self) -> int:
         """The size of the file in bytes."""
 
+    @property
+    def checks(self) -> object | None:
+        """The checks of pages that passed, for later calls of `share`; None if the file may change unnoticed."""
+
+    @property
+    def checks_bytes(self) -> int:
+        """The memory that the checks take at most."""
+
     def read_at(self, size: int, start: int) -> bytes:
         """Return bytes of the file. Column data is checked before it is returned.
 

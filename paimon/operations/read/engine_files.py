@@ -22,6 +22,9 @@ from paimon.operations.table_context import TableContext
 from paimon.ports.formats import FileSharing, ShareRequest
 from paimon.ports.queries import SharedFile, SourceFiles
 
+_CHECKS = "checks of pages"
+"""The view of a data file in the cache."""
+
 
 def find_engine_files(context: TableContext, splits: Sequence[DataSplit], read: ReadPlan) -> EngineFiles:
     """Select the files that a query engine may read; no data file is opened.
@@ -87,8 +90,13 @@ def _share_file(context: TableContext, split: DataSplit, read: ReadPlan) -> Shar
         name: to_array([value], context.schema.field_of(name).type)[0].as_py()
         for name, value in get_constants(context.table, split.partition, fields).items()
     }
+    cache = context.engine.cache
+    checks = cache.get(path, _CHECKS)
     source = open_data_file(context.engine, path, file.file_size)
-    return found.share(source, ShareRequest(path, fields, file.row_count, constants))
+    shared = found.share(source, ShareRequest(path, fields, file.row_count, constants, checks))
+    if shared is not None and shared.checks is not None and shared.checks is not checks:
+        cache.put(path, shared.checks, shared.checks_bytes, _CHECKS)
+    return shared
 
 
 def _read_splits(context: TableContext, splits: Sequence[DataSplit], read: ReadPlan) -> pa.RecordBatchReader:

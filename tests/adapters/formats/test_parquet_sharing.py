@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from paimon.adapters.formats.parquet.reading import shared_file
 from paimon.adapters.formats.parquet.reading.shared_file import SharedParquetFile, share_file
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types import data_types as dt
@@ -91,3 +94,82 @@ def test_pages_that_decompress_to_too_much_are_refused() -> None:
 def test_another_number_of_rows_is_damage() -> None:
     with pytest.raises(CorruptTable, match="1000 rows"):
         share(write(ROWS), row_count=999)
+
+
+@pytest.fixture
+def checked_chunks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The chunks that are checked, in order."""
+    checked: list[tuple[int, int]] = []
+    check = shared_file.check_flat_chunk
+
+    def check_and_count(stored: Any, start: int, end: int, rows: int) -> Any:
+        checked.append((end - start, rows))
+        return check(stored, start, end, rows)
+
+    monkeypatch.setattr(shared_file, "check_flat_chunk", check_and_count)
+    return checked
+
+
+def share_path(path: Path, checks: object | None = None, limit: int = LIMIT) -> SharedParquetFile:
+    request = ShareRequest("f.parquet", FIELDS, ROWS.num_rows, checks=checks)
+    found = share_file(pa.OSFile(str(path)), request, limit)
+    assert found is not None and found.checks is not None
+    return found
+
+
+def test_an_unchanged_file_is_checked_once(tmp_path: Path, checked_chunks: list[tuple[int, int]]) -> None:
+    path = tmp_path / "f.parquet"
+    path.write_bytes(write(ROWS, row_group_size=500))
+    first = share_path(path)
+    whole = first.read_at(first.size, 0)
+    assert len(checked_chunks) == 4
+    again = share_path(path, first.checks)
+    assert again.read_at(again.size, 0) == whole
+    assert len(checked_chunks) == 4
+    assert again.checks is first.checks
+
+
+def test_a_file_that_was_checked_in_part_is_checked_further(
+    tmp_path: Path, checked_chunks: list[tuple[int, int]]
+) -> None:
+    path = tmp_path / "f.parquet"
+    path.write_bytes(write(ROWS, row_group_size=500))
+    first = share_path(path)
+    first.read_at(100, 4)
+    assert len(checked_chunks) == 1
+    again = share_path(path, first.checks)
+    again.read_at(again.size, 0)
+    assert len(checked_chunks) == 4
+
+
+def test_a_changed_file_is_checked_again(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    data = write(ROWS)
+    path.write_bytes(data)
+    first = share_path(path)
+    first.read_at(len(data), 0)
+    times = path.stat()
+    with path.open("r+b") as file:
+        file.seek(34)
+        file.write(bytes([data[34] ^ 4]))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + 1))
+    again = share_path(path, first.checks)
+    assert again.checks is not first.checks
+    with pytest.raises(CorruptTable):
+        again.read_at(len(data), 0)
+
+
+def test_the_limit_of_pages_holds_for_checked_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    rows = pa.table({"id": pa.array(range(1000), pa.int64()), "word": [str(i) * 9000 for i in range(1000)]})
+    path.write_bytes(write(rows, use_dictionary=False))
+    first = share_path(path)
+    first.read_at(first.size, 0)
+    with pytest.raises(CorruptTable, match="more than the limit"):
+        share_path(path, first.checks, limit=1000).read_at(first.size, 0)
+
+
+def test_a_file_in_memory_keeps_no_checks() -> None:
+    file = share(write(ROWS))
+    assert file is not None
+    assert file.checks is None

@@ -1,12 +1,14 @@
 """The bytes of a Parquet file for another decoder, such as that of a query engine.
 
 Invariant: a decoder that obeys the footer gets no byte of a requested column before the pages of its chunk are checked:
-their sizes, their numbers of values, and their checksums. Only flat columns are shared whose stored type is the
+their sizes, their numbers of values, and their checksums. A chunk is checked once as long as its file keeps its inode,
+size and times. Only flat columns are shared whose stored type is the
 canonical one, so that both decoders return the same values.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -19,6 +21,7 @@ from attrs import define, field, frozen
 
 from paimon.adapters.formats.guards.parquet_batches import Leaf, PageBudget, check_flat_chunk
 from paimon.adapters.formats.guards.parquet_bytes import Stored
+from paimon.adapters.formats.guards.parquet_pages import ChunkPages
 from paimon.adapters.formats.parquet.reading.reader import corrupt_files
 from paimon.adapters.formats.parquet.reading.selection import find_first_leaves
 from paimon.domain.types.arrow import arrow_type
@@ -28,6 +31,8 @@ from paimon.ports.formats import ShareRequest
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI"})
 """The codecs that each decoder has. LZ4 has two forms, which decoders confuse."""
 _MOST_GROUPS = 10_000
+_CHECK_BYTES = 400
+"""The memory of the check of one chunk."""
 
 
 @frozen
@@ -41,6 +46,28 @@ class _Chunk:
 
 
 @define(eq=False)
+class PageChecks:
+    """The chunks of a file whose pages are checked, with the sizes of their pages. All methods are thread-safe.
+
+    Parameters
+    ----------
+    identity : tuple of int
+        Device, inode, size and times of the file. They change when the file is written.
+    """
+
+    identity: tuple[int, ...]
+    _pages: dict[tuple[int, int, int], ChunkPages] = field(factory=dict, init=False)
+
+    def find(self, chunk: _Chunk) -> ChunkPages | None:
+        """Return the pages of a chunk; None if it is not checked."""
+        return self._pages.get((chunk.start, chunk.end, chunk.rows))
+
+    def add(self, chunk: _Chunk, pages: ChunkPages) -> None:
+        """Record that a chunk is checked."""
+        self._pages[chunk.start, chunk.end, chunk.rows] = pages
+
+
+@define(eq=False)
 class SharedParquetFile:
     """`paimon.ports.queries.SharedFile`: a state machine that knows which chunks are checked.
 
@@ -50,10 +77,16 @@ class SharedParquetFile:
         The path that errors name.
     size : int
         Bytes of the file.
+    checks : PageChecks, optional
+        The checks of earlier readers of the same file, to which this one adds its own.
+    checks_bytes : int
+        The memory of the checks of all chunks.
     """
 
     path: str
     size: int
+    checks: PageChecks | None
+    checks_bytes: int
     _stored: Stored
     _chunks: tuple[_Chunk, ...]
     _budgets: Mapping[int, PageBudget]
@@ -78,18 +111,25 @@ class SharedParquetFile:
 
     def _check(self, numbers: Sequence[int], start: int, data: bytes) -> None:
         """Check chunks in the bytes that are returned, or by reading those of which the bytes have a part only."""
-        returned = Stored(pa.BufferReader(data)) if self._stored.whole is None else self._stored
-        offset = start if self._stored.whole is None else 0
         for number in numbers:
-            chunk, stored, base = self._chunks[number], returned, offset
-            if stored is not self._stored and not start <= chunk.start <= chunk.end <= start + len(data):
-                part = self._stored.read_at(chunk.end - chunk.start, chunk.start)
-                stored, base = Stored(pa.BufferReader(part)), chunk.start
-            pages = check_flat_chunk(stored, chunk.start - base, chunk.end - base, chunk.rows)
+            chunk = self._chunks[number]
+            pages = None if self.checks is None else self.checks.find(chunk)
+            if pages is None:
+                pages = self._read_pages(chunk, start, data)
             with self._lock:
                 if number not in self._checked:  # two threads may check the same chunk
                     self._budgets[chunk.group].add(pages, chunk.end - chunk.start)
                     self._checked.add(number)
+            if self.checks is not None:
+                self.checks.add(chunk, pages)
+
+    def _read_pages(self, chunk: _Chunk, start: int, data: bytes) -> ChunkPages:
+        """Check the pages of a chunk."""
+        if self._stored.whole is not None:
+            return check_flat_chunk(self._stored, chunk.start, chunk.end, chunk.rows)
+        if not start <= chunk.start <= chunk.end <= start + len(data):
+            start, data = chunk.start, bytes(self._stored.read_at(chunk.end - chunk.start, chunk.start))
+        return check_flat_chunk(Stored(pa.BufferReader(data)), chunk.start - start, chunk.end - start, chunk.rows)
 
 
 def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) -> SharedParquetFile | None:
@@ -135,7 +175,20 @@ def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) ->
             raise ValueError("two columns share bytes")
         size = source.size()
         budgets = {at: PageBudget(most_bytes) for at in range(len(groups))}
-    return SharedParquetFile(request.path, size, stored, tuple(chunks), budgets)
+        checks_bytes = _CHECK_BYTES * footer.num_columns * len(groups)
+        checks = _continue_checks(source, request.checks)
+    return SharedParquetFile(request.path, size, checks, checks_bytes, stored, tuple(chunks), budgets)
+
+
+def _continue_checks(source: pa.NativeFile, earlier: object | None) -> PageChecks | None:
+    """Return the earlier checks if the file is the same as then, or new ones; None if it cannot be recognized."""
+    if not isinstance(source, pa.OSFile | pa.MemoryMappedFile):
+        return None
+    found = os.fstat(source.fileno())
+    identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    if isinstance(earlier, PageChecks) and earlier.identity == identity:
+        return earlier
+    return PageChecks(identity)
 
 
 def _has_stored_types(schema: pa.Schema, fields: Sequence[DataField]) -> bool:
