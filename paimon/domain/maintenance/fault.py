@@ -6,6 +6,7 @@ state that a snapshot, tag or changelog names can be read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from enum import Enum
 
@@ -74,14 +75,40 @@ class Fault:
         return f"{self.kind.name.lower()}: {self.path}: {self.reason}{touched}"
 
 
+def _to_faults(values: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple(values)
+
+
 _SCHEMA = pa.schema(
     [("kind", pa.string()), ("path", pa.string()), ("reason", pa.string()), ("states", pa.list_(pa.string())),
      ("remedy", pa.string())]
 )  # fmt: skip
 
 
-def _to_faults(values: Iterable[Fault]) -> tuple[Fault, ...]:
-    return tuple(values)
+@frozen
+class FileReport:
+    """The result of a check of one data file.
+
+    Parameters
+    ----------
+    rows : int
+        The number of checked records.
+    faults : tuple of Fault
+        The faults.
+    """
+
+    rows: int
+    faults: tuple[Fault, ...] = field(converter=_to_faults, default=())
+
+    def to_json(self) -> str:
+        """Return the report as JSON, in which it travels between processes."""
+        return json.dumps([self.rows, [(f.kind.name, f.path, f.reason, f.states) for f in self.faults]])
+
+    @classmethod
+    def from_json(cls, text: str) -> FileReport:
+        """Return the report that `to_json` wrote."""
+        rows, faults = json.loads(text)
+        return cls(rows, [Fault(FaultKind[kind], path, reason, states) for kind, path, reason, states in faults])
 
 
 @frozen

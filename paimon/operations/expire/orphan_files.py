@@ -11,6 +11,8 @@ Source: `OrphanFilesClean`, `LocalOrphanFilesClean`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +31,6 @@ from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
 
 DAY_MILLIS = 24 * 60 * 60 * 1000
-_BATCH_FILES = 1_000
 _SCHEMA = pa.schema(
     [("path", pa.string()), ("name", pa.string()), ("size", pa.int64()), ("modified", pa.timestamp("ms", "UTC"))]
 )
@@ -76,11 +77,7 @@ def remove_orphans(context: TableContext, older_than_millis: int) -> pa.Table:
     """Delete the orphan files, and return them as `find_orphan_files` does."""
     unfinished = _list_old_unfinished_branches(context, older_than_millis)
     found = find_orphan_files(context, older_than_millis)
-    for start in range(0, found.num_rows, _BATCH_FILES):
-        delete_files(context.engine, found["path"].slice(start, _BATCH_FILES).to_pylist())
-        context.engine.observer.progress(
-            "removing orphan files", min(start + _BATCH_FILES, found.num_rows), found.num_rows
-        )
+    delete_files(context.engine, found["path"].to_pylist())
     if context.options.snapshot_clean_empty_directories:
         parents = {path.rpartition("/")[0] for path in found["path"].to_pylist()}
         buckets = {path for path in parents if path.rpartition("/")[2].startswith("bucket-")}
@@ -147,27 +144,21 @@ def _select_old_files(found: Sequence[FileStatus], older_than_millis: int) -> pa
 
 
 def _list_old_files(context: TableContext, branches: Sequence[TableContext], older_than_millis: int) -> pa.Table:
-    parts = []
-    count = 0
-    for found in _list_known_files(context, branches):
-        parts.append(_select_old_files(found, older_than_millis))
-        count += len(found)
-        context.engine.observer.progress("listing files", count)
-    return pa.concat_tables(parts) if parts else _SCHEMA.empty_table()
+    """Return the old files of the known directories; the executor lists those of data files."""
+    metadata = list(chain.from_iterable(_list_metadata_files(context, branches)))
+    parts = [_select_old_files(metadata, older_than_millis)]
+    tasks = list(_find_data_directories(context))
+    list_directory = partial(_list_data_directory, context.engine, older_than_millis)
+    for done, part in enumerate(context.engine.executor.map(list_directory, tasks), 1):
+        parts.append(part)
+        context.engine.observer.progress("listing directories", done, len(tasks))
+    return pa.concat_tables(parts)
 
 
-def _list_known_files(context: TableContext, branches: Sequence[TableContext]) -> Iterator[list[FileStatus]]:
+def _list_metadata_files(context: TableContext, branches: Sequence[TableContext]) -> Iterator[list[FileStatus]]:
     """Yield the files of one known directory after another; other directories are left alone."""
-    root = context.table.location
     for name in ("manifest", "index", "statistics"):
-        yield _list_files(context.engine, join_path(root, name))
-    data = [
-        context.paths.data_root(context.options.data_file_path_directory or ""),
-        *_find_external_roots(context.table),
-    ]
-    for directory in dict.fromkeys(data):
-        for bucket in _list_bucket_directories(context.engine, directory, len(context.schema.partition_keys)):
-            yield _list_files(context.engine, bucket)
+        yield _list_files(context.engine, join_path(context.table.location, name))
     for branch in branches:
         for directory, prefix in ((branch.paths.snapshots, "snapshot-"), (branch.paths.changelogs, "changelog-")):
             known = ("EARLIEST", "LATEST")
@@ -179,18 +170,49 @@ def _list_known_files(context: TableContext, branches: Sequence[TableContext]) -
         yield _list_tree(context.engine, unfinished.path)[0]
 
 
+def _find_data_directories(context: TableContext) -> Iterator[tuple[str, int]]:
+    """Yield the buckets of a table without partitions, or its first level of partitions, with the levels below."""
+    roots = [
+        context.paths.data_root(context.options.data_file_path_directory or ""),
+        *_find_external_roots(context.table),
+    ]
+    levels = len(context.schema.partition_keys)
+    for root in dict.fromkeys(roots):
+        for directory in _list_level(context.engine, root, levels):
+            yield directory, levels
+
+
+def _list_data_directory(engine: Engine, older_than_millis: int, task: tuple[str, int]) -> pa.Table:
+    """Return the old files of the buckets below a directory."""
+    directory, levels = task
+    buckets = _list_bucket_directories(engine, directory, levels - 1) if levels else [directory]
+    return pa.concat_tables(
+        [
+            _SCHEMA.empty_table(),
+            *(_select_old_files(_list_files(engine, bucket), older_than_millis) for bucket in buckets),
+        ]
+    )
+
+
 def _list_files(engine: Engine, directory: str) -> list[FileStatus]:
     return [s for s in engine.files.list(directory) if not s.is_directory]
 
 
 def _list_bucket_directories(engine: Engine, directory: str, levels: int) -> Iterator[str]:
-    for status in engine.files.list(directory):
-        if not status.is_directory:
-            continue
-        if levels == 0 and status.name.startswith("bucket-"):
-            yield join_path(directory, status.name)
-        elif levels > 0 and "=" in status.name:
-            yield from _list_bucket_directories(engine, join_path(directory, status.name), levels - 1)
+    for inner in _list_level(engine, directory, levels):
+        if levels:
+            yield from _list_bucket_directories(engine, inner, levels - 1)
+        else:
+            yield inner
+
+
+def _list_level(engine: Engine, directory: str, levels: int) -> list[str]:
+    """Return the directories of partitions in a directory, or those of buckets if no level of partitions is below."""
+    return [
+        join_path(directory, status.name)
+        for status in engine.files.list(directory)
+        if status.is_directory and ("=" in status.name if levels else status.name.startswith("bucket-"))
+    ]
 
 
 def _find_external_roots(table: TableDefinition) -> list[str]:

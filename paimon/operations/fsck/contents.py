@@ -6,29 +6,22 @@ within their bounds, and the recorded sequence numbers and statistics. So a merg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from attrs import evolve
 
-from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.fault import Fault, FaultKind
 from paimon.domain.maintenance.layout_check import bucket_counts, file_faults, find_overlaps, group_by_bucket
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.scan.bucket_paths import BucketPaths
-from paimon.domain.scan.splits import DataSplit
-from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.types.data_types import DataType
-from paimon.operations.data_files.read_data_file import Bucket
+from paimon.operations.fsck.check_file import FileTask, check_file, get_key_types
 from paimon.operations.fsck.deletion_vector_checks import check_deletion_vectors
-from paimon.operations.fsck.file_content import BucketPlacement, FileContent
-from paimon.operations.fsck.hash_index_checks import HashIndexCheck, HashPlacement
+from paimon.operations.fsck.hash_index_checks import HashIndexCheck
 from paimon.operations.fsck.key_checks import KeyCheck
 from paimon.operations.fsck.metadata_checks import Metadata
-from paimon.operations.fsck.states import Findings, State, to_fault
+from paimon.operations.fsck.states import Findings, State
 from paimon.operations.metadata.manifests import read_live_entries
-from paimon.operations.metadata.schemas import load_schema
 
 
 class ContentCheck:
@@ -67,7 +60,7 @@ class ContentCheck:
         rows, recorded = sum(e.file.row_count for e in entries), state.snapshot.total_record_count
         if recorded is not None and recorded != rows:
             self._add_count_fault(state, f"records {recorded} rows in total; its files have {rows}")
-        types = _get_key_types(state.context.table)
+        types = get_key_types(state.context.table)
         buckets = BucketPaths.of(state.context.table)
         for (partition, bucket), files in group_by_bucket(entries).items():
             directory = buckets.directory(partition, bucket)
@@ -95,35 +88,18 @@ class ContentCheck:
     def _check_files(
         self, state: State, entries: Sequence[ManifestEntry], directories: BucketPaths, hash_index: HashIndexCheck
     ) -> None:
-        for done, entry in enumerate(entries):
-            state.context.engine.observer.progress("reading files", done, len(entries))
+        tasks: list[FileTask] = []
+        for entry in entries:
             directory = directories.directory(entry.partition, entry.bucket)
             path = entry.file.external_path or f"{directory}/{entry.file.file_name}"
-            if path in self._read:
-                continue
-            self._read.add(path)
-            try:
-                for reason in self._check_file(state, entry, path, hash_index):
-                    self._findings.faults.append(Fault(FaultKind.CONTENT, path, reason, [state.name]))
-            except PaimonError as error:
-                self._findings.faults.append(to_fault(error, path, [state.name]))
-
-    def _check_file(self, state: State, entry: ManifestEntry, path: str, hash_index: HashIndexCheck) -> Iterator[str]:
-        directory = path.rpartition("/")[0]
-        split = DataSplit(0, entry.partition, entry.bucket, entry.total_buckets, directory, (entry.file,))
-        written = load_schema(state.context.engine, state.context.paths, entry.file.schema_id)
-        context = state.context.with_table(evolve(state.context.table, schema=written))
-        keys = written.key_fields if _get_key_types(state.context.table) and entry.bucket >= 0 else ()
-        placement: BucketPlacement | HashPlacement | None
-        placement = BucketPlacement.of(context.table, entry)
-        if placement is None and entry.total_buckets < 1 and entry.bucket >= 0:
-            placement = hash_index.find_placement(entry.partition, entry.bucket)
-        content = FileContent(Bucket.of(context, split), entry.file, keys, placement)
-        yield from content.faults()
-        if content.misplaced:
-            reason = f"has {content.misplaced} rows whose key belongs in another bucket"
-            self._findings.faults.append(Fault(FaultKind.PLACE, path, reason, [state.name]))
-        self.rows += content.rows
+            if path not in self._read:
+                self._read.add(path)
+                tasks.append(FileTask(entry, path, state.name, hash_index.find_entry(entry.partition, entry.bucket)))
+        engine = state.context.engine
+        for done, report in enumerate(engine.executor.map(partial(check_file, state.context), tasks), 1):
+            self._findings.faults.extend(report.faults)
+            self.rows += report.rows
+            engine.observer.progress("reading files", done, len(tasks))
 
     def _check_delta_count(self, index: int, state: State) -> None:
         recorded = state.snapshot.delta_record_count
@@ -146,9 +122,3 @@ class ContentCheck:
             self._findings.faults[same[0]] = Fault(old.kind, path, reason, (*old.states, state.name))
         else:
             self._findings.faults.append(known)
-
-
-def _get_key_types(table: TableDefinition) -> list[DataType]:
-    """Return the types of the key that orders the files; empty if no key does."""
-    clustered = (table.options.get("pk-clustering-override") or "").strip().lower() == "true"
-    return [] if clustered or not table.schema.primary_keys else [f.type for f in table.schema.key_fields]

@@ -23,6 +23,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.operations.buckets.hash_index_files import read_hash_entries, read_hashes
 from paimon.operations.fsck.states import Findings, State, to_fault
 from paimon.operations.metadata.index_manifest import index_path
+from paimon.operations.table_context import TableContext
 
 
 @frozen(eq=False)
@@ -47,8 +48,32 @@ class HashPlacement:
         return int(np.count_nonzero(~np.isin(found, self.hashes)))
 
 
+def read_placement(context: TableContext, entry: IndexManifestEntry | None) -> HashPlacement | None:
+    """Read the hash index of a dynamic bucket.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    entry : IndexManifestEntry, optional
+        The index; None if the bucket has none.
+
+    Returns
+    -------
+    HashPlacement or None
+        The keys that belong in the bucket; None if the index cannot be read, which `HashIndexCheck` reports.
+    """
+    keys = context.schema.key_fields
+    if entry is None:
+        return HashPlacement(keys, np.zeros(0, np.int32))
+    try:
+        return HashPlacement(keys, np.sort(read_hashes(context, entry)))
+    except PaimonError:
+        return None
+
+
 class HashIndexCheck:
-    """Check the hash indexes of one state; the indexes that were read stay until the next partition is asked for.
+    """Check the hash indexes of one state.
 
     Parameters
     ----------
@@ -63,7 +88,6 @@ class HashIndexCheck:
         self._findings = findings
         self._state = state
         self._entries: Mapping[bytes, Mapping[int, IndexManifestEntry]] = {}
-        self._read: dict[tuple[bytes, int], Hashes | None] = {}
 
     def run(self, deep: bool) -> None:
         """Check the sizes of the index files; a deep check also reads them."""
@@ -80,23 +104,17 @@ class HashIndexCheck:
                 if entry.file_size != entry.row_count * HASH_BYTES:
                     self._report(entry, f"has {entry.file_size} bytes for {entry.row_count} hashes of {HASH_BYTES}")
         if deep:
-            for partition, entries in self._entries.items():
-                self._check_distinct(partition, entries)
+            for entries in self._entries.values():
+                self._check_distinct(entries)
 
-    def find_placement(self, partition: bytes, bucket: int) -> HashPlacement | None:
-        """Return which keys belong in a bucket; None if its index cannot be read, or the table has no such index."""
-        entry = self._entries.get(partition, {}).get(bucket)
-        if self._context.table.bucket_mode is not BucketMode.DYNAMIC:
-            return None
-        if entry is None:
-            return HashPlacement(self._context.schema.key_fields, np.zeros(0, np.int32))
-        hashes = self._load(partition, bucket, entry)
-        return None if hashes is None else HashPlacement(self._context.schema.key_fields, hashes)
+    def find_entry(self, partition: bytes, bucket: int) -> IndexManifestEntry | None:
+        """Return the hash index of a bucket; None if it has none."""
+        return self._entries.get(partition, {}).get(bucket)
 
-    def _check_distinct(self, partition: bytes, entries: Mapping[int, IndexManifestEntry]) -> None:
+    def _check_distinct(self, entries: Mapping[int, IndexManifestEntry]) -> None:
         seen = np.zeros(0, np.int32)
-        for bucket, entry in sorted(entries.items()):
-            hashes = self._load(partition, bucket, entry)
+        for _, entry in sorted(entries.items()):
+            hashes = self._load(entry)
             if hashes is None:
                 continue
             distinct = np.unique(hashes)
@@ -107,18 +125,15 @@ class HashIndexCheck:
                 self._report(entry, f"shares {len(shared)} hashes with other buckets of its partition")
             seen = np.union1d(seen, distinct)
 
-    def _load(self, partition: bytes, bucket: int, entry: IndexManifestEntry) -> Hashes | None:
-        if (partition, bucket) not in self._read:
-            self._read = {key: held for key, held in self._read.items() if key[0] == partition}
-            self._read[partition, bucket] = None
-            try:
-                self._read[partition, bucket] = np.sort(read_hashes(self._context, entry))
-            except PaimonError as error:
-                path = index_path(self._context.table, entry, "index manifest")
-                fault = to_fault(error, path, [self._state.name])
-                if fault not in self._findings.faults:
-                    self._findings.faults.append(fault)
-        return self._read[partition, bucket]
+    def _load(self, entry: IndexManifestEntry) -> Hashes | None:
+        try:
+            return read_hashes(self._context, entry)
+        except PaimonError as error:
+            path = index_path(self._context.table, entry, "index manifest")
+            fault = to_fault(error, path, [self._state.name])
+            if fault not in self._findings.faults:
+                self._findings.faults.append(fault)
+            return None
 
     def _report(self, entry: IndexManifestEntry, reason: str) -> None:
         path = index_path(self._context.table, entry, "index manifest")

@@ -7,12 +7,16 @@ process contains only what the table contains.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from paimon.ports.engine import Engine
 
+_CHUNK_FILES = 1_000
+"""Files that one task deletes."""
+
 
 def delete_files(engine: Engine, paths: Sequence[str]) -> None:
-    """Delete files and drop them from the engine's cache.
+    """Delete files and drop them from the engine's cache. The executor deletes many files in chunks.
 
     Parameters
     ----------
@@ -27,4 +31,17 @@ def delete_files(engine: Engine, paths: Sequence[str]) -> None:
         Not all were deleted. None of them is cached any more.
     """
     engine.cache.drop(paths)
+    if len(paths) <= _CHUNK_FILES:
+        engine.files.delete(paths)
+        return
+    chunks = [paths[start : start + _CHUNK_FILES] for start in range(0, len(paths), _CHUNK_FILES)]
+    done = 0
+    for count in engine.executor.map(partial(_delete_chunk, engine), chunks):
+        done += count
+        engine.observer.progress("deleting files", done, len(paths))
+
+
+def _delete_chunk(engine: Engine, paths: Sequence[str]) -> int:
+    """Delete files, and return their number."""
     engine.files.delete(paths)
+    return len(paths)
