@@ -14,7 +14,12 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonWarning, did_you_mean
-from paimon.domain.identifier import Identifier, parse_identifier
+from paimon.domain.identifier import (
+    Identifier,
+    check_database_name,
+    parse_identifier,
+    parse_table_name,
+)
 from paimon.domain.options.setting import option_text
 from paimon.domain.paths import TablePaths, check_segment
 from paimon.domain.schema.rules.layout import explain_key_scope
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
     from paimon.system_table import SystemTable
     from paimon.table import Table
 
-SYSTEM_DATABASE = "sys"
 _DATABASES_SHOWN = 8
 DEFAULT_OPTION = "table-default."
 """The prefix of catalog options that are copied into new tables."""
@@ -119,7 +123,7 @@ class Catalog(NotebookDisplay):
         InvalidRequest
             The name is not possible.
         """
-        _check_database(name)
+        check_database_name(name)
         if not exist_ok or name not in self.store.databases():
             self.store.create_database(name)
 
@@ -142,7 +146,7 @@ class Catalog(NotebookDisplay):
         InvalidRequest
             The database contains tables, and `cascade` is false.
         """
-        _check_database(name)
+        check_database_name(name)
         if name not in self.store.databases():
             if missing_ok:
                 return
@@ -231,12 +235,12 @@ class Catalog(NotebookDisplay):
         """
         if self._can_create(name, exist_ok):
             declaration = self._declare(schema, primary_keys, partition_keys, options, comment)
-            self._create(self._to_identifier(name), declaration, allow_unknown_options)
+            self._create(parse_table_name(name), declaration, allow_unknown_options)
         return self.table(name)
 
     def _can_create(self, name: str, exist_ok: bool) -> bool:
         """Return whether no such table exists; an existing one is an error unless `exist_ok`."""
-        identifier = self._to_identifier(name)
+        identifier = parse_table_name(name)
         self._check_database_exists(identifier.database)
         if not self._has_table(identifier):
             return True
@@ -286,7 +290,7 @@ class Catalog(NotebookDisplay):
         from paimon.operations.evolve import build_catalog_properties
         from paimon.operations.metadata.schemas import latest_schema
 
-        identifier = self._to_identifier(name)
+        identifier = parse_table_name(name)
         self._check_database_exists(identifier.database)
         found = latest_schema(self.engine, self._paths(identifier))
         if found is None:
@@ -294,6 +298,25 @@ class Catalog(NotebookDisplay):
         register = self.store.update_table if self._has_table(identifier) else self.store.register_table
         register(identifier.database, identifier.table, build_catalog_properties(found))
         return self.table(name)
+
+    def maintain(self, database: str | None = None, **given: bool) -> pa.Table:
+        """Do the maintenance that is due for all tables, one after the other.
+
+        Parameters
+        ----------
+        database : str, optional
+            Only the tables of this database; by default of all databases.
+        **given : bool
+            `full`, `orphans` and `dry_run` of `Maintain.run_due`.
+
+        Returns
+        -------
+        pa.Table
+            As `Maintain.run_due`. A table that cannot be opened has a row with the action ``open``.
+        """
+        from paimon.due_maintenance import maintain_tables
+
+        return maintain_tables(self, database, lambda table: table.maintain.run_due(**given))
 
     def table(self, name: str, options: Mapping[str, object] | None = None) -> Table:
         """Open a table.
@@ -370,7 +393,7 @@ class Catalog(NotebookDisplay):
         NotFound
             There is no such table.
         """
-        identifier = self._to_identifier(name)
+        identifier = parse_table_name(name)
         if not self._has_table(identifier):
             if missing_ok:
                 return
@@ -392,7 +415,7 @@ class Catalog(NotebookDisplay):
         AlreadyExists
             There is a table of the new name.
         """
-        old, new = self._to_identifier(name), self._to_identifier(new_name)
+        old, new = parse_table_name(name), parse_table_name(new_name)
         self._check_database_exists(new.database)
         if not self._has_table(old):
             raise self._missing_error(old)
@@ -469,30 +492,6 @@ class Catalog(NotebookDisplay):
         if database not in self.store.databases():
             hint = did_you_mean(database, self.databases())
             raise NotFound("database", database, hint=hint or "the warehouse is empty: create one first")
-
-    def _to_identifier(self, name: str) -> Identifier:
-        identifier = parse_identifier(name)
-        if "$" in name:
-            raise InvalidRequest(f"{name!r} is not the name of a table.", subject=name, hint="leave out the $ part")
-        _check_database(identifier.database)
-        _check_not_hidden(identifier.table, "table")
-        return identifier
-
-
-def _check_not_hidden(name: str, what: str) -> None:
-    if name.startswith("."):
-        raise InvalidRequest(
-            f"The {what} name {name!r} must not begin with a dot.", subject=name, hint="begin it with a letter"
-        )
-
-
-def _check_database(name: str) -> None:
-    check_segment(name, "database name")
-    _check_not_hidden(name, "database")
-    if name == SYSTEM_DATABASE:
-        raise InvalidRequest(
-            f"Database name {name!r} is reserved for system tables.", subject=name, hint="choose another name"
-        )
 
 
 def _to_option_texts(options: Mapping[str, object] | None) -> dict[str, str]:

@@ -20,11 +20,13 @@ from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
 from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots
 from paimon.operations.expire.orphan_files import DAY_MILLIS, find_orphan_files, remove_orphans
+from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.operations.read.time_travel import to_epoch_millis
 from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags
 from paimon.operations.table_context import TableContext
-from paimon.references import Age, age_millis, before_millis
+from paimon.operations.write.compact_postponed import compact_table
+from paimon.references import Age, age_millis, before_millis, commit_user_of
 
 _DAY = timedelta(milliseconds=DAY_MILLIS)
 
@@ -197,6 +199,38 @@ class Maintain:
         before = before_millis(self._context.engine, _DAY if older_than is None else older_than)
         self._check_orphan_age(before, dry_run or allow_young)
         return (find_orphan_files if dry_run else remove_orphans)(self._context, before)
+
+    def run_due(self, *, full: bool = False, orphans: bool = False, dry_run: bool = False) -> pa.Table:
+        """Do the maintenance that is due by the options of the table: compaction and expiry.
+
+        Use it for tables with `write-only`, whose writers leave maintenance to another process.
+
+        Parameters
+        ----------
+        full : bool
+            Compact each bucket into one sorted run, not only what the options require.
+        orphans : bool
+            Also delete orphan files that are older than a day.
+        dry_run : bool
+            Only count what is due.
+
+        Returns
+        -------
+        pa.Table
+            One row for each action that changed something or failed: `table`, `action`, `count`, `unit`, `error`. An
+            error of one action does not stop the others.
+
+        See Also
+        --------
+        Catalog.maintain : The same for all tables of a database.
+        """
+        done = run_due_work(self._context, DueRequest(full, orphans, dry_run), lambda: self._compact(full))
+        return to_report(done)
+
+    def _compact(self, full: bool) -> int:
+        """Compact the table, and return the number of compacted buckets."""
+        context = self._context
+        return compact_table(context, commit_user_of(context, None), full).buckets
 
     def rollback_to(
         self, snapshot: int | None = None, *, tag: str | None = None, timestamp: object = None

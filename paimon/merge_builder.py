@@ -19,8 +19,7 @@ from paimon.operations.row_level.merge import MergeChange, merge_source
 from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause
 from paimon.operations.row_level.merge_source import MergeSource, read_source
 from paimon.operations.table_context import TableContext
-from paimon.references import run_after_commit
-from paimon.table_write import commit_user_of
+from paimon.references import commit_user_of, run_after_commit
 
 _Change = TypeVar("_Change")
 OpenSource = Callable[[TableContext, Any], MergeSource]

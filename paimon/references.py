@@ -303,3 +303,20 @@ def run_after_commit(
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def commit_user_of(context: TableContext, commit_user: str | None) -> str:
+    """Return the commit user that was given, else a new one with the prefix of `commit.user-prefix`.
+
+    Raises
+    ------
+    InvalidRequest
+        The user is an empty text.
+    """
+    if commit_user == "":
+        raise InvalidRequest("'commit_user' is empty.", subject="commit_user", hint="give a name, or leave it out")
+    if commit_user is not None:
+        return commit_user
+    prefix = context.options.get("commit.user-prefix")
+    user = context.engine.ids.uuid()
+    return f"{prefix}_{user}" if prefix else user

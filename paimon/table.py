@@ -28,7 +28,7 @@ from paimon.operations.expire.expire_partitions import drop_partitions
 from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.write.commit_outcome import CommitOutcome, find_outcome, resolve_commit
 from paimon.read_builder import ReadBuilder
-from paimon.references import Age
+from paimon.references import Age, commit_user_of
 from paimon.row_level_table import RowLevelTable
 from paimon.scan import Scan
 from paimon.schema_evolution import Column, change_schema, to_column_path, to_position
@@ -37,7 +37,6 @@ from paimon.table_maintenance import compact_where, rescale_where
 from paimon.table_write import (
     WriteResult,
     commit_messages,
-    commit_user_of,
     write_and_commit,
 )
 

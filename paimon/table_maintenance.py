@@ -9,9 +9,8 @@ from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult, rescale
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_postponed import compact_table
-from paimon.references import run_after_commit
+from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
-from paimon.table_write import commit_user_of
 
 
 def compact_where(context: TableContext, full: bool, where: str | Predicate | None) -> CompactResult:

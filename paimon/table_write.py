@@ -31,7 +31,7 @@ from paimon.operations.commit.callbacks import check_callbacks
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.source import can_be_read_again, to_arrow_tables
-from paimon.references import run_after_commit
+from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 
 if TYPE_CHECKING:
@@ -64,23 +64,6 @@ class WriteResult:
     rows: int
     files: int
     lost_compaction: PaimonError | None = None
-
-
-def commit_user_of(context: TableContext, commit_user: str | None) -> str:
-    """Return the commit user that was given, else a new one with the prefix of `commit.user-prefix`.
-
-    Raises
-    ------
-    InvalidRequest
-        The user is an empty text.
-    """
-    if commit_user == "":
-        raise InvalidRequest("'commit_user' is empty.", subject="commit_user", hint="give a name, or leave it out")
-    if commit_user is not None:
-        return commit_user
-    prefix = context.options.get("commit.user-prefix")
-    user = context.engine.ids.uuid()
-    return f"{prefix}_{user}" if prefix else user
 
 
 def _write_files(

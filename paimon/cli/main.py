@@ -15,7 +15,18 @@ from typing import TextIO
 
 from paimon import __version__
 from paimon.cli import alter, changes, follow, groups, history, merge, rows, sql, table_names, tables
-from paimon.cli.maintenance import branches, compact, consumers, expire, fsck, orphans, rescale, rollback, tags
+from paimon.cli.maintenance import (
+    branches,
+    compact,
+    consumers,
+    expire,
+    fsck,
+    maintain,
+    orphans,
+    rescale,
+    rollback,
+    tags,
+)
 from paimon.domain.errors import PaimonError, PaimonWarning
 
 _EPILOG = """
@@ -100,7 +111,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    maintenance = (compact, rescale, tags, branches, consumers, expire, orphans, rollback, fsck)
+    maintenance = (maintain, compact, rescale, tags, branches, consumers, expire, orphans, rollback, fsck)
     for module in (tables, table_names, alter, sql, rows, changes, merge, follow, history, *maintenance):
         module.add_commands(commands)
     groups.add_commands(commands)

@@ -12,6 +12,8 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.paths import MAIN_BRANCH, check_segment
 
 _BRANCH_PREFIX = "branch_"
+SYSTEM_DATABASE = "sys"
+"""The database of the system tables of a catalog."""
 
 
 @frozen
@@ -96,3 +98,49 @@ def split_suffixes(name: str) -> tuple[str, str, str | None]:
 
 def _invalid_name_error(name: object, hint: str) -> InvalidRequest:
     return InvalidRequest(f"Table name {name!r} is not valid", subject=str(name), hint=hint)
+
+
+def check_not_hidden(name: str, what: str) -> None:
+    """Refuse a name that begins with a dot, because such directories are hidden.
+
+    Raises
+    ------
+    InvalidRequest
+        The error names the kind of the object.
+    """
+    if name.startswith("."):
+        raise InvalidRequest(
+            f"The {what} name {name!r} must not begin with a dot.", subject=name, hint="begin it with a letter"
+        )
+
+
+def check_database_name(name: str) -> None:
+    """Refuse a name that no database can have.
+
+    Raises
+    ------
+    InvalidRequest
+        The name is no name of a directory, or it is reserved.
+    """
+    check_segment(name, "database name")
+    check_not_hidden(name, "database")
+    if name == SYSTEM_DATABASE:
+        raise InvalidRequest(
+            f"Database name {name!r} is reserved for system tables.", subject=name, hint="choose another name"
+        )
+
+
+def parse_table_name(name: str) -> Identifier:
+    """Parse the name of a table that is created, changed or dropped.
+
+    Raises
+    ------
+    InvalidRequest
+        The name has a part after ``$``, or no table can have it.
+    """
+    identifier = parse_identifier(name)
+    if "$" in name:
+        raise InvalidRequest(f"{name!r} is not the name of a table.", subject=name, hint="leave out the $ part")
+    check_database_name(identifier.database)
+    check_not_hidden(identifier.table, "table")
+    return identifier

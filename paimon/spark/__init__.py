@@ -10,6 +10,7 @@
     paimon.spark.merge(df, "lake/shop.db/orders", on="id")        # a builder of clauses, as `Table.merge` returns it
     paimon.spark.compact("lake/shop.db/orders", full=True)        # one task per bucket; one atomic commit
     paimon.spark.rescale("lake/shop.db/orders", buckets=8)        # one task per source bucket, one shuffle, one commit
+    paimon.spark.maintain("shop")                                 # what is due for the tables of a database: a report
     paimon.spark.connect(spark, "lake").sql("SELECT …")           # SQL statements; queries become data frames
 
 `spark.read.format("paimon")` and `df.write.format("paimon")` work too.
@@ -27,6 +28,7 @@ try:
     if find_spec("pandas") is None:  # Spark needs it as soon as it exchanges rows
         raise missing_extra("paimon.spark", "pandas", "spark")
     from paimon.spark.maintenance.compact import compact
+    from paimon.spark.maintenance.maintain import check, expire_snapshots, maintain, remove_orphans
     from paimon.spark.maintenance.rescale import rescale
     from paimon.spark.read import read
     from paimon.spark.row_level.row_level_table import delete, merge, update
@@ -43,12 +45,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SparkCatalog",
+    "check",
     "compact",
     "connect",
     "delete",
+    "expire_snapshots",
+    "maintain",
     "merge",
     "read",
     "register",
+    "remove_orphans",
     "rescale",
     "session",
     "update",

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.known_options import (
     ALIASES,
@@ -145,6 +146,11 @@ class SourceOptions:
         location = split_table_path(self.path)[0] if warehouse is None else warehouse
         engine = engine_for(location, self.storage, catalog, self.allowed_roots)
         return open_with_engine(engine, self.path, self.table_options, self.allowed_roots)
+
+    def open_catalog(self) -> Catalog:
+        """Open the warehouse of the options."""
+        catalog = dict(self.catalog)
+        return catalog_for(location_of(catalog.pop(WAREHOUSE)), self.storage, catalog)
 
     def open_target(self) -> Table:
         """Open the table for a write.

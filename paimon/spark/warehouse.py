@@ -127,3 +127,9 @@ def open_in_session(spark: SparkSession, table: str, options: Mapping[str, Any] 
     values = {name: option_text(value) for name, value in check_mapping(options, "options").items()}
     given = {"path": table, TABLE_OPTIONS: format_option(TABLE_OPTIONS, values)}
     return parse_source_options(given, warehouse.options).open_source()
+
+
+def open_session_catalog(spark: SparkSession) -> Catalog | None:
+    """Open the warehouse of a session; None if it has none."""
+    warehouse = get_warehouse(spark)
+    return None if warehouse is None else parse_source_options({"path": "."}, warehouse.options).open_catalog()

@@ -182,7 +182,7 @@ class Workers(Protocol):
         """
 
     def distribute(self, table: Table) -> Table:
-        """Return a table whose compactions and rescales run with the workers."""
+        """Return a table whose maintenance runs with the workers."""
 
 
 @frozen

@@ -112,6 +112,25 @@ def test_orphans(run: Run, orders: paimon.Table, capsys: pytest.CaptureFixture[s
     assert not orphan.exists() and orders.scan().count() == 2
 
 
+def test_maintain(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    warehouse = str(Path(orders.location).parent.parent)
+    orders.alter(paimon.SetOption("write-only", "true"), paimon.SetOption("num-sorted-run.compaction-trigger", "2"))
+    writer = paimon.open_table(orders.location)
+    for _ in range(2):
+        writer.write(writer.scan().to_arrow())
+    before = len(writer.snapshots())
+    assert main(["maintain", warehouse, "--dry-run", "-o", "json"]) == 0
+    assert '"action":"compact"' in capsys.readouterr().out.replace(" ", "")
+    assert len(writer.snapshots()) == before
+    assert main(["maintain", warehouse, "--database", "shopp"]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    assert main(["maintain", warehouse]) == 0
+    assert len(writer.snapshots()) == before + 2  # a compaction and a dropped partition
+    Path(writer.location, "schema", "schema-1").write_bytes(b"{}")
+    assert main(["maintain", warehouse]) == 1
+    assert "1 action failed" in capsys.readouterr().err
+
+
 def test_rollback(run: Run, orders: paimon.Table) -> None:
     run("tag create", "three")
     (done,) = run("rollback", "--snapshot", "2")

@@ -35,6 +35,7 @@ NOT_RUN = {
     ("query", "torch"): "needs PyTorch; tests/public/test_datasets.py covers the call",
     ("rescale", "spark"): "needs a Spark session; tests/spark covers the call",
     ("run-on-spark", "read and write"): "needs a Spark session; tests/spark covers the calls",
+    ("run-on-spark", "maintain"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "change rows"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "data source"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "names"): "needs a Spark session and a store; tests/spark covers the calls",

@@ -9,7 +9,7 @@ Source: `ExpireChangelogImpl`, which writes the hint last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from attrs import evolve
 
@@ -62,10 +62,26 @@ def expire_changelogs(context: TableContext, retention: Retention | None = None,
         return Expired(1, 1)
     if delete_all:
         return _expire(context, range(ids[0], ids[-1] + 1), ids[-1] + 1)
-    reach = find_expirable(rules, ids[0], latest.id, earliest_consumer_snapshot(context))
-    reach = evolve(reach, last=min(reach.last, ids[-1]))
-    until = find_first_retained(reach, rules, _read_ages(context, reach), context.engine.clock.now_millis())
+    until = _find_end(context, rules, ids, latest.id)
     return _expire(context, range(ids[0], until), next(i for i in ids if i >= until))
+
+
+def count_expirable_changelogs(context: TableContext) -> int:
+    """Return how many changelogs `expire_changelogs` would delete by the options of the table; nothing is changed."""
+    rules = Retention.of_changelogs(context.options)
+    rules.check()
+    latest, ids = latest_snapshot(context), list_changelog_ids(context)
+    if latest is None or not ids:
+        return 0
+    until = _find_end(context, rules, ids, latest.id)
+    return sum(i < until for i in ids)
+
+
+def _find_end(context: TableContext, rules: Retention, ids: Sequence[int], latest_id: int) -> int:
+    """Return the first id that stays."""
+    reach = find_expirable(rules, ids[0], latest_id, earliest_consumer_snapshot(context))
+    reach = evolve(reach, last=min(reach.last, ids[-1]))
+    return find_first_retained(reach, rules, _read_ages(context, reach), context.engine.clock.now_millis())
 
 
 def _read_ages(context: TableContext, reach: ExpiryRange) -> Iterator[tuple[int, int]]:

@@ -62,12 +62,17 @@ def expire_partitions(
             subject="partition.expiration-time",
             hint="set this option, or give an age",
         )
-    now = to_local_millis(context.engine, context.engine.clock.now_millis())
-    expired = expired_partitions(_read_ages(context), names, retention, now)
+    expired = find_expired_partitions(context, retention)
     size = context.options.partition_expiration_batch_size or len(expired)
     for start in range(0, len(expired), max(1, size)):
         _commit_drop(context, commit_user, (p.row for p in expired[start : start + size]))
     return [dict(zip(names, p.values, strict=True)) for p in expired]
+
+
+def find_expired_partitions(context: TableContext, retention: PartitionRetention) -> list[PartitionAge]:
+    """Return the partitions that `expire_partitions` would drop by some rules; nothing is changed."""
+    now = to_local_millis(context.engine, context.engine.clock.now_millis())
+    return expired_partitions(_read_ages(context), context.schema.partition_keys, retention, now)
 
 
 def drop_partitions(

@@ -100,6 +100,7 @@ def expire_snapshots(
     earliest = _find_earliest(context, everything)
     if latest_id is None or earliest is None:
         return Expired(1, 1)
+    _write_missing_hint(context, rules, earliest, latest_id)
     until = _find_end(context, rules, earliest, latest_id)
     done = Expired(earliest, until)
     read_staying = partial(_read_staying_references, context, until) if everything else _return_no_references
@@ -120,13 +121,25 @@ def _find_earliest(context: TableContext, by_listing: bool) -> int | None:
     return ids[0] if ids else None
 
 
+def count_expirable_snapshots(context: TableContext) -> int:
+    """Return how many snapshots `expire_snapshots` would delete by the options of the table; nothing is changed."""
+    rules, ids = Retention.of_snapshots(context.options), snapshot_ids(context)
+    rules.check()
+    return _find_end(context, rules, ids[0], ids[-1]) - ids[0] if ids else 0
+
+
+def _write_missing_hint(context: TableContext, rules: Retention, earliest: int, latest: int) -> None:
+    """Write the EARLIEST hint if snapshots may expire and it is missing, so that later expiries need not list them."""
+    is_due = find_expirable(rules, earliest, latest).last > earliest
+    if is_due and context.files.status(context.paths.earliest_hint) is None:
+        context.files.replace(context.paths.earliest_hint, str(earliest).encode())
+
+
 def _find_end(context: TableContext, rules: Retention, earliest: int, latest: int) -> int:
     """Return the first id that stays; consumers are read only if a snapshot would expire without them."""
     reach = find_expirable(rules, earliest, latest)
     if reach.last <= earliest:
         return earliest
-    if context.files.status(context.paths.earliest_hint) is None:  # later expiries need not list snapshots
-        context.files.replace(context.paths.earliest_hint, str(earliest).encode())
     until = find_first_retained(reach, rules, _read_ages(context, reach), context.engine.clock.now_millis())
     if until <= earliest or context.options.consumer_changelog_only:
         return until

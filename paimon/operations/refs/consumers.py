@@ -15,6 +15,7 @@ from paimon.domain.json_text import dump_json
 from paimon.operations.metadata.consumers import consumer_name, consumer_path, consumer_statuses
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_snapshot
 from paimon.operations.table_context import TableContext
+from paimon.ports.files import FileStatus
 
 STATE_SUFFIX = ".state"
 """Suffix of a second consumer, whose file stores a state of the first one."""
@@ -156,8 +157,12 @@ def expire_consumers(context: TableContext, older_than_millis: int) -> list[str]
     list of str
         The names of the deleted consumers.
     """
-    old = [
-        s for s in consumer_statuses(context) if s.modified_millis is not None and s.modified_millis < older_than_millis
-    ]
+    old = find_old_consumers(context, older_than_millis)
     context.files.delete([s.path for s in old])
     return [consumer_name(s) for s in old]
+
+
+def find_old_consumers(context: TableContext, older_than_millis: int) -> list[FileStatus]:
+    """Return the files of the consumers that `expire_consumers` would delete; nothing is changed."""
+    found = consumer_statuses(context)
+    return [s for s in found if s.modified_millis is not None and s.modified_millis < older_than_millis]

@@ -267,6 +267,15 @@ def expire_tags(context: TableContext, older_than_millis: int | None = None) -> 
     list of str
         The names of the deleted tags.
     """
+    expired = find_expired_tags(context, older_than_millis)
+    for name in expired:
+        with suppress(NotFound):  # another process expires tags too
+            delete_tag(context, name)
+    return expired
+
+
+def find_expired_tags(context: TableContext, older_than_millis: int | None = None) -> list[str]:
+    """Return the names of the tags that `expire_tags` would delete; nothing is changed."""
     found = tags(context)
     created: dict[str, int | None] = {}
     if older_than_millis is not None:
@@ -276,11 +285,7 @@ def expire_tags(context: TableContext, older_than_millis: int | None = None) -> 
                 None if written is None else to_local_millis(context.engine, written)
             )
     older = None if older_than_millis is None else to_local_millis(context.engine, older_than_millis)
-    expired = expired_tags(found, created, to_local_millis(context.engine, context.engine.clock.now_millis()), older)
-    for name in expired:
-        with suppress(NotFound):  # another process expires tags too
-            delete_tag(context, name)
-    return expired
+    return expired_tags(found, created, to_local_millis(context.engine, context.engine.clock.now_millis()), older)
 
 
 def _new_tag(context: TableContext, name: str, snapshot_id: int | None, retained_millis: int | None) -> Tag:

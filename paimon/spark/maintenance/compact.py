@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import evolve
 from pyspark.sql import SparkSession
 
-from paimon.domain.commit.message import CommitMessage
-from paimon.domain.commit.message_codec import decode, encode
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.rules.layout import POSTPONED
-from paimon.engines import spark_executor
 from paimon.operations.compact.compact import CompactResult
-from paimon.operations.write.compact_postponed import compact_postponed
-from paimon.references import run_after_commit
+from paimon.operations.write.compact_postponed import compact_postponed, compact_table
+from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 from paimon.spark.maintenance.postponed import SparkPostponedCompaction
 from paimon.spark.session import get_session
+from paimon.spark.tasks.distribute import distribute_table
 from paimon.spark.write import open_target
 from paimon.table import Table
-from paimon.table_write import commit_user_of
 
 
 def compact(
@@ -66,25 +62,30 @@ def compact(
     """
     running = get_session(spark)
     opened = open_target(table, options, running)
-    if opened.definition.options.bucket == POSTPONED:
-        return _compact_postponed(opened, full, where, running)
-    executor = spark_executor(running, _encode_message, _decode_message)
-    return opened.with_engine(evolve(opened.engine, executor=executor)).compact(full, where)
-
-
-def _compact_postponed(table: Table, full: bool, where: str | Predicate | None, running: SparkSession) -> CompactResult:
-    """Move postponed rows on executors, and commit on the driver as `Table.compact` does."""
-    predicate = None if where is None else condition_of(where)
-    context = table.context
-    done = compact_postponed(context, commit_user_of(context, None), full, predicate, SparkPostponedCompaction(running))
-    run_after_commit(table.with_options({"write-only": False}).context, done.snapshot_ids)
+    done = compact_buckets(opened, full, where, running)
+    run_after_commit(opened.with_options({"write-only": False}).context, done.snapshot_ids)
     return done
 
 
-def _encode_message(message: CommitMessage) -> bytes:
-    return encode([message])
+def compact_buckets(table: Table, full: bool, where: str | Predicate | None, running: SparkSession) -> CompactResult:
+    """Compact a table as `compact` does, without the maintenance that follows a commit.
 
+    Parameters
+    ----------
+    table : Table
+        The table.
+    full, where : bool, str or Predicate
+        As in `compact`.
+    running : SparkSession
+        The session.
 
-def _decode_message(data: bytes) -> CommitMessage:
-    (message,) = decode(data)
-    return message
+    Returns
+    -------
+    CompactResult
+        As `compact` returns it.
+    """
+    predicate = None if where is None else condition_of(where)
+    user = commit_user_of(table.context, None)
+    if table.definition.options.bucket == POSTPONED:
+        return compact_postponed(table.context, user, full, predicate, SparkPostponedCompaction(running))
+    return compact_table(distribute_table(table, running).context, user, full, predicate)

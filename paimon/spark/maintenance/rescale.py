@@ -26,14 +26,13 @@ from paimon.operations.rescale.rescale import RescaleResult
 from paimon.operations.rescale.rescale import rescale as run_rescale
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import assign_task_ids
-from paimon.references import run_after_commit
+from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 from paimon.spark.session import get_session
 from paimon.spark.tasks.message_tasks import run_message_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, receive_rows, send_rows, shuffle_rows
 from paimon.spark.write import open_target
 from paimon.table import Table
-from paimon.table_write import commit_user_of
 
 
 def rescale(

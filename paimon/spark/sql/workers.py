@@ -26,6 +26,7 @@ from paimon.spark.sql.analysis import mute_error_log
 from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.query_errors import to_query_error
 from paimon.spark.sql.sql_dialect import is_constant
+from paimon.spark.tasks.distribute import distribute_table
 from paimon.spark.write import write
 from paimon.sql.session import PlanSource
 from paimon.table import Table
@@ -116,23 +117,25 @@ class SparkWorkers:
             ).execute()
 
     def distribute(self, table: Table) -> Table:
-        """Return a table whose compactions and rescales run as tasks."""
-        return _TaskTable(table.context, spark=self.queries.spark)
+        """Return a table whose maintenance runs as tasks."""
+        distributed = distribute_table(table, self.queries.spark)
+        return _TaskTable(distributed.context, original=table, spark=self.queries.spark)
 
 
 @frozen(eq=False, repr=False)
 class _TaskTable(Table):
-    """A table whose compactions and rescales run as tasks of a Spark session."""
+    """A table whose maintenance runs as tasks of a Spark session."""
 
+    original: Table = field(kw_only=True)
     spark: SparkSession = field(kw_only=True)
 
     def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
         """Compact the table with tasks."""
-        return compact(Table(self.context), full, where, spark=self.spark)
+        return compact(self.original, full, where, spark=self.spark)
 
     def rescale(self, buckets: int, where: str | Predicate | None = None) -> RescaleResult:
         """Rewrite partitions with tasks."""
-        return rescale(Table(self.context), buckets, where, spark=self.spark)
+        return rescale(self.original, buckets, where, spark=self.spark)
 
 
 @contextmanager

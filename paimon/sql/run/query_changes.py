@@ -18,13 +18,12 @@ from paimon.operations.row_level.change import RowChange
 from paimon.operations.row_level.numbered_changes import change_numbered_rows, check_numbered_change
 from paimon.operations.row_level.numbered_rows import NumberedRows
 from paimon.ports.queries import QuerySource
-from paimon.references import run_after_commit
+from paimon.references import commit_user_of, run_after_commit
 from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.statements import Delete, Query, TableName, Update
 from paimon.sql.plan.plan_query import NumberedTable, plan_query, query_engine
 from paimon.sql.run.statement_run import StatementRun
-from paimon.table_write import commit_user_of
 
 if TYPE_CHECKING:
     from paimon.merge_builder import MergeBuilder, MergeResult

@@ -1,0 +1,194 @@
+"""Do the maintenance that is due for a table: compaction, then expiry, then orphan files if requested.
+
+Invariant: what is due is what the options of the table define; `write-only` has no effect, because this maintenance
+takes the place of the writers'. An error of one action is reported, and the other actions run. A dry run changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from attrs import evolve, frozen
+
+from paimon.domain.errors import PaimonError
+from paimon.domain.maintenance.partition_expiry import PartitionRetention
+from paimon.domain.maintenance.snapshot_expiry import has_decoupled_changelogs
+from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.operations.compact.compact import find_buckets
+from paimon.operations.compact.compactable import check_compactable
+from paimon.operations.compact.work import plan_bucket_work
+from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
+from paimon.operations.expire.expire_changelogs import count_expirable_changelogs, expire_changelogs
+from paimon.operations.expire.expire_partitions import expire_partitions, find_expired_partitions
+from paimon.operations.expire.expire_snapshots import count_expirable_snapshots, expire_snapshots
+from paimon.operations.expire.orphan_files import DAY_MILLIS, find_orphan_files, remove_orphans
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.refs.consumers import expire_consumers, find_old_consumers
+from paimon.operations.refs.tags import expire_tags, find_expired_tags
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.compact_postponed import plan_partitions
+
+_SCHEMA = pa.schema(
+    [
+        ("table", pa.string()),
+        ("action", pa.string()),
+        ("count", pa.int64()),
+        ("unit", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+
+
+@frozen
+class DueRequest:
+    """What maintenance a caller wants.
+
+    Parameters
+    ----------
+    full : bool
+        Compact each bucket into one sorted run, not only what the options of the table require.
+    orphans : bool
+        Also delete orphan files that are older than a day.
+    dry_run : bool
+        Count what is due, and change nothing.
+    """
+
+    full: bool = False
+    orphans: bool = False
+    dry_run: bool = False
+
+
+@frozen
+class DoneWork:
+    """What one action did to a table, or would do.
+
+    Parameters
+    ----------
+    table : str
+        The name of the table.
+    action : str
+        Such as ``compact``.
+    count : int
+        How many objects the action changed.
+    unit : str
+        The plural of these objects.
+    error : str, optional
+        Why the action failed.
+    """
+
+    table: str
+    action: str
+    count: int = 0
+    unit: str = ""
+    error: str | None = None
+
+
+@frozen
+class _Action:
+    name: str
+    unit: str
+    count: Callable[[], int]
+    run: Callable[[], int]
+
+
+def run_due_work(context: TableContext, request: DueRequest, compact: Callable[[], int]) -> list[DoneWork]:
+    """Do the maintenance that is due.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    request : DueRequest
+        What is wanted.
+    compact : callable
+        Compacts the table, and returns the number of compacted buckets.
+
+    Returns
+    -------
+    list of DoneWork
+        The actions that had something to do, or failed, in their order.
+    """
+    maintained = context.with_table(evolve(context.table, options=context.options.with_values({"write-only": "false"})))
+    done: list[DoneWork] = []
+    for action in _list_actions(maintained, request, compact):
+        context.engine.observer.progress(f"maintenance: {action.name}", len(done))
+        try:
+            count = action.count() if request.dry_run else action.run()
+        except PaimonError as error:
+            done.append(DoneWork(context.table.table_name, action.name, error=str(error)))
+            continue
+        if count:
+            done.append(DoneWork(context.table.table_name, action.name, count, action.unit))
+    return done
+
+
+def to_report(done: Iterable[DoneWork]) -> pa.Table:
+    """Return actions as a table: `table`, `action`, `count`, `unit` and `error`."""
+    rows = [(work.table, work.action, work.count, work.unit, work.error) for work in done]
+    columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
+    return pa.Table.from_arrays(
+        [pa.array(values, of.type) for values, of in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+    )
+
+
+def _list_actions(context: TableContext, request: DueRequest, compact: Callable[[], int]) -> Iterator[_Action]:
+    options = context.options
+    now = context.engine.clock.now_millis()
+    yield _Action("compact", "buckets", lambda: _count_due_buckets(context, request.full), compact)
+    yield _Action("expire_tags", "tags", lambda: len(find_expired_tags(context)), lambda: len(expire_tags(context)))
+    retention = PartitionRetention.of(options) if context.schema.partition_keys else None
+    if retention is not None:
+        yield _Action(
+            "expire_partitions",
+            "partitions",
+            lambda: len(find_expired_partitions(context, retention)),
+            lambda: len(expire_partitions(context, context.engine.ids.uuid(), retention)),
+        )
+    if options.consumer_expiration_millis is not None:
+        oldest = now - options.consumer_expiration_millis
+        yield _Action(
+            "expire_consumers",
+            "consumers",
+            lambda: len(find_old_consumers(context, oldest)),
+            lambda: len(expire_consumers(context, oldest)),
+        )
+    yield _Action(
+        "expire_snapshots",
+        "snapshots",
+        lambda: count_expirable_snapshots(context),
+        lambda: expire_snapshots(context, everything=True).snapshots,
+    )
+    if has_decoupled_changelogs(options):
+        yield _Action(
+            "expire_changelogs",
+            "changelogs",
+            lambda: count_expirable_changelogs(context),
+            lambda: expire_changelogs(context).snapshots,
+        )
+    if request.orphans:
+        yield _Action(
+            "remove_orphans",
+            "files",
+            lambda: find_orphan_files(context, now - DAY_MILLIS).num_rows,
+            lambda: remove_orphans(context, now - DAY_MILLIS).num_rows,
+        )
+
+
+def _count_due_buckets(context: TableContext, full: bool) -> int:
+    """Return how many buckets a compaction would change; of postponed rows, how many partitions have some."""
+    snapshot = latest_snapshot(context)
+    if snapshot is None:
+        return 0
+    check_compactable(context, snapshot)
+    if context.options.bucket == POSTPONED:
+        return sum(bool(work.files) for work in plan_partitions(context, snapshot, None, full))
+    vectors = read_bucket_vectors(context, snapshot)
+    buckets = [b for b in find_buckets(context, snapshot, None) if b.bucket >= 0]
+    keys = [(b.partition, b.bucket) for b in buckets]
+    plans = (
+        plan_bucket_work(context, bucket, full, vectors=vectors.get(key, BucketVectors(*key)))
+        for bucket, key in zip(buckets, keys, strict=True)
+    )
+    return sum(not work.is_empty for work in plans)

@@ -1,0 +1,76 @@
+"""Run the tasks of a table on Spark, and encode their results: commit messages, reports, tables of files and counts.
+
+Invariant: `decode_result(encode_result(value))` equals the value. Nothing is pickled, so bytes of a task run no code.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pyarrow as pa
+from attrs import evolve
+from pyspark.sql import SparkSession
+
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message_codec import decode, encode
+from paimon.domain.errors import CorruptTable
+from paimon.domain.maintenance.fault import FileReport
+from paimon.engines import spark_executor
+from paimon.table import Table
+
+TaskResult: TypeAlias = CommitMessage | FileReport | pa.Table | int
+_MESSAGE, _REPORT, _TABLE, _COUNT = b"M", b"R", b"T", b"C"
+
+
+def distribute_table(table: Table, spark: SparkSession) -> Table:
+    """Return the table with an executor that runs each task as a Spark task.
+
+    Parameters
+    ----------
+    table : Table
+        A table on storage that the executors reach.
+    spark : SparkSession
+        The session.
+
+    Returns
+    -------
+    Table
+        The same table; its compactions, checks and deletions use Spark.
+    """
+    executor = spark_executor(spark, encode_result, decode_result)
+    return table.with_engine(evolve(table.engine, executor=executor))
+
+
+def encode_result(result: TaskResult) -> bytes:
+    """Return a result as bytes; the first one names its type."""
+    if isinstance(result, CommitMessage):
+        return _MESSAGE + encode([result])
+    if isinstance(result, FileReport):
+        return _REPORT + result.to_json().encode()
+    if isinstance(result, pa.Table):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, result.schema) as writer:
+            writer.write_table(result)
+        return _TABLE + bytes(sink.getvalue())
+    return _COUNT + str(result).encode()
+
+
+def decode_result(data: bytes) -> TaskResult:
+    """Return the result that a task encoded.
+
+    Raises
+    ------
+    CorruptTable
+        The bytes have an unknown type.
+    """
+    kind, content = data[:1], data[1:]
+    if kind == _MESSAGE:
+        (message,) = decode(content)
+        return message
+    if kind == _REPORT:
+        return FileReport.from_json(content.decode())
+    if kind == _TABLE:
+        return pa.ipc.open_stream(content).read_all()
+    if kind == _COUNT:
+        return int(content)
+    raise CorruptTable("task result", f"has the unknown type {kind!r}")

@@ -1,0 +1,169 @@
+"""Maintenance with Spark tasks: results are those of the embedded methods, and tasks read and delete the files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from attrs import evolve
+from pyspark.sql import SparkSession
+
+import paimon
+import paimon.spark
+from paimon.domain.errors import CorruptTable
+from paimon.domain.maintenance.fault import Fault, FaultKind, FileReport
+from paimon.operations.metadata import delete_files
+from paimon.ports.files import FileIO
+from paimon.spark.tasks.distribute import decode_result, encode_result
+
+pytestmark = pytest.mark.spark
+OPTIONS = {
+    "bucket": "2",
+    "write-only": "true",
+    "num-sorted-run.compaction-trigger": "3",
+    "snapshot.num-retained.min": "1",
+    "snapshot.num-retained.max": "2",
+}
+
+
+@pytest.fixture
+def session(spark: SparkSession, catalog: paimon.Catalog) -> Iterator[SparkSession]:
+    """A new session with the warehouse of the test."""
+    yield paimon.spark.register(spark.newSession(), catalog.warehouse)
+
+
+def create_table(catalog: paimon.Catalog, name: str, commits: int = 4) -> paimon.Table:
+    table = catalog.create_table(name, "k INT NOT NULL, v STRING", primary_keys=["k"], options=OPTIONS)
+    for number in range(commits):
+        table.write({"k": list(range(20)), "v": [f"v{number}"] * 20})
+    return table
+
+
+def damage_a_file(table: paimon.Table) -> Path:
+    """Change a byte of the pages of one data file."""
+    path = Path(table.scan().plan().splits[0].file_paths[0])
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    column = group.column(group.num_columns - 1)
+    start = column.dictionary_page_offset or column.data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start + column.total_compressed_size - 1] ^= 4  # the last byte of its pages
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        7,
+        FileReport(3, [Fault(FaultKind.CONTENT, "a/ü", "has 3 rows", ["snapshot 1", "tag t"])]),
+        pa.table({"path": ["a"], "size": [1], "modified": pa.array([0], pa.timestamp("ms", "UTC"))}),
+        pa.table({"path": pa.array([], pa.string())}),
+    ],
+    ids=["count", "report", "files", "no files"],
+)
+def test_results_of_tasks_are_returned_as_they_were(result: int | FileReport | pa.Table) -> None:
+    assert decode_result(encode_result(result)) == result
+
+
+def test_unknown_results_are_refused() -> None:
+    with pytest.raises(CorruptTable, match="unknown type"):
+        decode_result(b"?1")
+
+
+def test_checks_find_what_embedded_checks_find(session: SparkSession, catalog: paimon.Catalog) -> None:
+    table = create_table(catalog, "db.t")
+    whole = paimon.spark.check("db.t", deep=True, spark=session)
+    assert whole.is_whole
+    assert whole.rows == table.maintain.check(deep=True).rows > 0
+    path = damage_a_file(table)
+    fresh = paimon.open_table(table.location)
+    found = paimon.spark.check("db.t", deep=True, spark=session)
+    assert found == fresh.maintain.check(deep=True)
+    assert [fault.path for fault in found.faults] == [str(path)]
+
+
+def test_tasks_read_list_and_delete_files(
+    session: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of the driver's engine refuse these calls, so only the tasks can make them."""
+    table = create_table(catalog, "db.t", commits=6)
+    orphans = [Path(table.location, f"bucket-{bucket}", "data-0.parquet") for bucket in (0, 1)]
+    for orphan in orphans:
+        orphan.write_bytes(b"x")
+        os.utime(orphan, (0, 0))
+    monkeypatch.setattr(delete_files, "_CHUNK_FILES", 1)
+    files = _DriverFiles(table.engine.files)
+    guarded = table.with_engine(evolve(table.engine, files=files))
+    assert paimon.spark.check(guarded, deep=True, spark=session).rows > 0
+    files.lists_data = False  # a check compares the names and sizes of data files in the driver
+    listed = paimon.spark.remove_orphans(guarded, spark=session)
+    assert sorted(map(Path, listed["path"].to_pylist())) == orphans
+    paimon.spark.compact(table, full=True, spark=session)
+    expired = paimon.spark.expire_snapshots(guarded, retain_max=1, spark=session)
+    assert expired.files > 10
+    assert len(table.snapshots()) == 1
+    paimon.spark.remove_orphans(guarded, dry_run=False, spark=session)
+    assert not any(orphan.exists() for orphan in orphans)
+    assert paimon.spark.check(table, deep=True, spark=session).is_whole
+
+
+def test_all_tables_of_a_database_are_maintained(session: SparkSession, catalog: paimon.Catalog) -> None:
+    tables = [create_table(catalog, f"db.{name}") for name in "ab"]
+    rows = [table.scan().to_arrow().sort_by("k") for table in tables]
+    due = paimon.spark.maintain("db", dry_run=True, spark=session)
+    assert [(row["table"], row["action"], row["count"]) for row in due.to_pylist()] == [
+        ("db.a", "compact", 2),
+        ("db.a", "expire_snapshots", 2),
+        ("db.b", "compact", 2),
+        ("db.b", "expire_snapshots", 2),
+    ]
+    done = paimon.spark.maintain("db", spark=session).to_pylist()
+    assert [(row["table"], row["action"], row["error"]) for row in done] == [
+        (row["table"], row["action"], None) for row in due.to_pylist()
+    ]
+    assert [table.scan().to_arrow().sort_by("k") for table in tables] == rows
+    assert paimon.spark.maintain(catalog, spark=session).num_rows == 0
+    tables[0].write({"k": [1], "v": ["new"]})
+    assert paimon.spark.maintain("db.a", full=True, spark=session)["count"].to_pylist() == [1, 2]
+    with pytest.raises(paimon.NotFound, match="Database 'shop' does not exist"):
+        paimon.spark.maintain("shop", spark=session)
+
+
+def test_procedures_run_as_tasks(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = create_table(catalog, "db.t")
+    path = damage_a_file(table)
+    sql = paimon.spark.connect(spark, catalog.warehouse)
+    faults = sql.sql("CALL sys.fsck('db.t', deep => true)").collect()
+    assert [row["path"] for row in faults] == [str(path)]
+
+
+def test_a_database_needs_a_warehouse(spark: SparkSession) -> None:
+    with pytest.raises(paimon.InvalidRequest, match="no warehouse"):
+        paimon.spark.maintain("db", spark=spark.newSession())
+
+
+class _DriverFiles:
+    """Files of the driver: data files are neither read, listed nor deleted through it."""
+
+    def __init__(self, files: FileIO) -> None:
+        self._files = files
+        self.lists_data = True
+
+    def open(self, path: str) -> object:
+        assert "/bucket-" not in path, f"the driver read {path}"
+        return self._files.open(path)
+
+    def list(self, directory: str) -> object:
+        assert self.lists_data or "/bucket-" not in directory, f"the driver listed {directory}"
+        return self._files.list(directory)
+
+    def delete(self, paths: list[str]) -> None:
+        assert not any(path.endswith(".parquet") for path in paths), f"the driver deleted {paths}"
+        self._files.delete(paths)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._files, name)
