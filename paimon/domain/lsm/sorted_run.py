@@ -1,4 +1,4 @@
-"""Sorted runs, and the sections of a bucket that are merged independently.
+"""Files with their key ranges, sorted runs, and the sections of a bucket that are merged independently.
 
 Invariant: the key ranges of the files of a run are disjoint and ascending. Each key lies in one section only. The
 bounds of files are bounds; a file need not store them as keys.
@@ -40,10 +40,34 @@ class SortedRun:
         return sum(f.file_size for f in self.files)
 
 
+@frozen
+class KeyedFile:
+    """A file with the range of its keys.
+
+    Parameters
+    ----------
+    file : DataFileMeta
+        The file.
+    low, high : Comparable
+        Its smallest and its largest key.
+    """
+
+    file: DataFileMeta
+    low: Comparable
+    high: Comparable
+
+    @classmethod
+    def of(cls, file: DataFileMeta, key_types: Sequence[DataType]) -> KeyedFile:
+        """Return a file with its keys as comparable values."""
+        return cls(file, to_comparable_key(file.min_key, key_types), to_comparable_key(file.max_key, key_types))
+
+    def overlaps(self, other: KeyedFile) -> bool:
+        """Return whether both files of a bucket can hold the same key."""
+        return self.low <= other.high and other.low <= self.high
+
+
 Section = tuple[SortedRun, ...]
 """The files of one closed key range, as the smallest number of sorted runs that hold them."""
-
-_Keyed = tuple[Comparable, Comparable, DataFileMeta]
 
 
 def cut_into_sections(files: Sequence[DataFileMeta], key_types: Sequence[DataType]) -> tuple[Section, ...]:
@@ -61,21 +85,20 @@ def cut_into_sections(files: Sequence[DataFileMeta], key_types: Sequence[DataTyp
     tuple of Section
         Ascending by key.
     """
-    keyed = [(to_comparable_key(f.min_key, key_types), to_comparable_key(f.max_key, key_types), f) for f in files]
-    keyed.sort(key=lambda entry: entry[:2])
+    keyed = sorted((KeyedFile.of(f, key_types) for f in files), key=lambda file: (file.low, file.high))
     return tuple(_runs(group) for group in _group_overlapping(keyed))
 
 
-def _group_overlapping(keyed: Sequence[_Keyed]) -> Iterator[list[_Keyed]]:
+def _group_overlapping(keyed: Sequence[KeyedFile]) -> Iterator[list[KeyedFile]]:
     """Yield groups of files whose key ranges overlap, ascending by key."""
-    group: list[_Keyed] = []
+    group: list[KeyedFile] = []
     highest: Comparable = ()
-    for entry in keyed:
-        if group and entry[0] > highest:
+    for file in keyed:
+        if group and file.low > highest:
             yield group
             group = []
-        highest = max(highest, entry[1]) if group else entry[1]
-        group.append(entry)
+        highest = max(highest, file.high) if group else file.high
+        group.append(file)
     if group:
         yield group
 
@@ -84,19 +107,19 @@ _OpenRun = tuple[Comparable, list[DataFileMeta]]
 """The last key of a run that may still grow, and its files."""
 
 
-def _runs(group: Sequence[_Keyed]) -> Section:
+def _runs(group: Sequence[KeyedFile]) -> Section:
     """Append each file to the run that ends first, if the file begins after that end; otherwise open a run.
 
     The order of runs is that of Java's heap. Where a NaN orders records, it matters which runs are merged first.
     """
     heap: list[_OpenRun] = []
-    for low, high, file in group:
-        end, files = _pop_run(heap) if heap else (low, [])
-        if files and low > end:
-            files.append(file)
-            _push_run(heap, (high, files))
+    for keyed in group:
+        end, files = _pop_run(heap) if heap else (keyed.low, [])
+        if files and keyed.low > end:
+            files.append(keyed.file)
+            _push_run(heap, (keyed.high, files))
             continue
-        _push_run(heap, (high, [file]))
+        _push_run(heap, (keyed.high, [keyed.file]))
         if files:
             _push_run(heap, (end, files))
     return tuple(SortedRun(tuple(files)) for _, files in heap)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
 from paimon.domain.lsm.keys import to_comparable_key
+from paimon.domain.lsm.sorted_run import KeyedFile
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
 from paimon.domain.types.data_types import DataType
 
@@ -46,13 +47,10 @@ def find_overlaps(
     """
     above = sorted((f for f in files if f.level > 0), key=lambda f: f.level)
     for _, level in groupby(above, key=lambda f: f.level):
-        keyed = sorted(
-            ((to_comparable_key(f.min_key, key_types), to_comparable_key(f.max_key, key_types), f) for f in level),
-            key=lambda place: place[:2],
-        )
-        for (_, end, first), (start, _, second) in pairwise(keyed):
-            if start <= end:
-                yield first, second
+        keyed = sorted((KeyedFile.of(f, key_types) for f in level), key=lambda file: (file.low, file.high))
+        for first, second in pairwise(keyed):
+            if second.low <= first.high:
+                yield first.file, second.file
 
 
 def bucket_counts(entries: Iterable[ManifestEntry]) -> dict[bytes, set[int]]:

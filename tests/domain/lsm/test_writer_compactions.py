@@ -16,11 +16,13 @@ from paimon.domain.commit.entries import Change, compact_change
 from paimon.domain.commit.increments import files_after, join_compactions
 from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement
 from paimon.domain.errors import CommitConflict
+from paimon.domain.lsm import sorted_run
+from paimon.domain.lsm.keys import Comparable, to_comparable_key
 from paimon.domain.maintenance.append_window import Candidates, WindowRules
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.row.binary_row import serialize
 from paimon.domain.snapshot.snapshot import CommitKind
-from paimon.domain.types.data_types import IntType
+from paimon.domain.types.data_types import DataType, IntType
 
 KEY = serialize((), ())
 KEY_TYPES = (IntType(nullable=False),)
@@ -172,6 +174,29 @@ def test_a_compaction_keeps_newer_records_on_smaller_levels(level: int, number: 
 
     assert is_refused(7, 8) is refused
     assert not is_refused(8, 9), "other keys"
+
+
+def test_the_order_of_levels_is_checked_without_decoding_the_keys_of_newer_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoded: list[bytes] = []
+
+    def decode(key: bytes, types: list[DataType]) -> Comparable:
+        decoded.append(key)
+        return to_comparable_key(key, types)
+
+    monkeypatch.setattr(sorted_run, "to_comparable_key", decode)
+    entries = (
+        entry(FileKind.DELETE, with_keys(file("a", 0, first=50, last=59), 0, 99)),
+        *(entry(FileKind.ADD, with_keys(file(f"b{i}", 2, first=50, last=59), 10 * i, 10 * i + 9)) for i in range(5)),
+    )
+    change = Change(CommitKind.COMPACT, entries)
+    older = [entry(FileKind.ADD, with_keys(file(f"o{i}", 3, first=i, last=i), 0, 99)) for i in range(9)]
+    check_level_order(older, change, KEY_TYPES)
+    assert not decoded
+    newer = [entry(FileKind.ADD, with_keys(file(f"n{i}", 3, first=90), 50 + i, 50 + i)) for i in range(3)]
+    check_level_order([*older, *newer], change, KEY_TYPES)
+    assert len(decoded) == 2 * (5 + 3), "the keys of each file once"
 
 
 def test_a_compaction_depends_on_the_files_in_which_it_looked_keys_up() -> None:

@@ -10,11 +10,10 @@ Source: none. In Java, at most one writer of a table compacts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
-from paimon.domain.lsm.keys import to_comparable_key
+from paimon.domain.lsm.sorted_run import KeyedFile
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
 from paimon.domain.types.data_types import DataType
 
@@ -57,10 +56,10 @@ def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change, key_typ
     removed = [e for e in change.entries if e.kind is FileKind.DELETE]
     deleted = {e.identity for e in removed}
     looked_up = set(change.looked_up)
-    ranges: dict[_Bucket, list[tuple[Any, Any]]] = {}
+    with_deletes: dict[_Bucket, list[KeyedFile]] = {}
     for entry in removed:
         if (entry.partition, entry.bucket) in dropped_through and entry.file.delete_row_count != 0:
-            ranges.setdefault((entry.partition, entry.bucket), []).append(_key_range(entry, key_types))
+            with_deletes.setdefault((entry.partition, entry.bucket), []).append(KeyedFile.of(entry.file, key_types))
 
     def is_late(entry: ManifestEntry) -> bool:
         """Return whether the compaction did not know a file whose rows a dropped delete can hide."""
@@ -71,15 +70,11 @@ def check_dropped_deletes(live: Iterable[ManifestEntry], change: Change, key_typ
             return True
         if bucket not in change.drops_deletes or (*bucket, entry.file.file_name) in looked_up:
             return False
-        low, high = _key_range(entry, key_types)
-        return any(low <= last and first <= high for first, last in ranges[bucket])
+        file = KeyedFile.of(entry.file, key_types)
+        return any(file.overlaps(other) for other in with_deletes[bucket])
 
     late = [e.file.file_name for e in live if is_late(e)]
     if late:
         raise CommitConflict(
             "Concurrently committed files can contain rows whose deletes this compaction dropped", files=late
         )
-
-
-def _key_range(entry: ManifestEntry, key_types: Sequence[DataType]) -> tuple[Any, Any]:
-    return to_comparable_key(entry.file.min_key, key_types), to_comparable_key(entry.file.max_key, key_types)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import KeyIndexConflict
-from paimon.domain.lsm.keys import Comparable, to_comparable_key
+from paimon.domain.lsm.sorted_run import KeyedFile
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.domain.types.data_types import DataType
@@ -58,13 +58,9 @@ def check_key_index(
     KeyIndexConflict
         The error names the snapshot and its user, and lists the files.
     """
-    ranges = [_key_range(entry, key_types) for entry in change.entries if entry.kind is FileKind.ADD]
-    clash: list[str] = []
-    for entry in delta:
-        if entry.kind is FileKind.ADD:
-            low, high = _key_range(entry, key_types)
-            if any(low <= own_high and own_low <= high for own_low, own_high in ranges):
-                clash.append(entry.file.file_name)
+    own = [KeyedFile.of(entry.file, key_types) for entry in change.entries if entry.kind is FileKind.ADD]
+    added = (KeyedFile.of(entry.file, key_types) for entry in delta if entry.kind is FileKind.ADD)
+    clash = [keyed.file.file_name for keyed in added if any(keyed.overlaps(other) for other in own)]
     if clash:
         raise KeyIndexConflict(
             f"Snapshot {snapshot.id} of user {snapshot.commit_user!r} may have put the same keys into other partitions",
@@ -79,7 +75,3 @@ def lost_snapshot_error(snapshot_id: int) -> KeyIndexConflict:
         f"Snapshot {snapshot_id} no longer exists, so it is unknown where later commits put keys",
         hint="write the rows again with a new writer, which reads where the keys are",
     )
-
-
-def _key_range(entry: ManifestEntry, key_types: Sequence[DataType]) -> tuple[Comparable, Comparable]:
-    return to_comparable_key(entry.file.min_key, key_types), to_comparable_key(entry.file.max_key, key_types)

@@ -13,11 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict
-from paimon.domain.lsm.compaction.level_order import KeyedFile, is_out_of_order
-from paimon.domain.manifest.entries import FileKind, ManifestEntry
+from paimon.domain.lsm.compaction.level_order import find_out_of_order
+from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 from paimon.domain.types.data_types import DataType
-
-_Bucket = tuple[bytes, int]
 
 
 def check_level_order(live: Iterable[ManifestEntry], change: Change, key_types: Sequence[DataType]) -> None:
@@ -38,17 +36,20 @@ def check_level_order(live: Iterable[ManifestEntry], change: Change, key_types: 
         The error lists the files that the compaction did not know.
     """
     named = {e.identity for e in change.entries}
-    added: dict[_Bucket, list[KeyedFile]] = {}
-    for entry in change.entries:
-        if entry.kind is FileKind.ADD and entry.file.level > 0:
-            added.setdefault((entry.partition, entry.bucket), []).append(KeyedFile.of(entry.file, key_types))
-    others = (e for e in live if e.file.level > 0 and e.identity not in named)
-    wrong = [
-        e.file.file_name
-        for e in others
-        if any(is_out_of_order(f, KeyedFile.of(e.file, key_types)) for f in added.get((e.partition, e.bucket), ()))
-    ]
+    added = _group_by_bucket(e for e in change.entries if e.kind is FileKind.ADD and e.file.level > 0)
+    others = _group_by_bucket(e for e in live if e.file.level > 0 and e.identity not in named)
+    wrong = [f for bucket, files in added.items() for f in find_out_of_order(files, others.get(bucket, ()), key_types)]
     if wrong:
         raise CommitConflict(
-            "Concurrently compacted files and this compaction would have newer records below older ones", files=wrong
+            "A concurrent compaction and this one put newer records on a higher level than older records of the "
+            "same keys",
+            files=[f.file_name for f in wrong],
+            hint="retry the compaction, which then reads the files of the other one",
         )
+
+
+def _group_by_bucket(entries: Iterable[ManifestEntry]) -> dict[tuple[bytes, int], list[DataFileMeta]]:
+    files: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+    for entry in entries:
+        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return files

@@ -9,37 +9,13 @@ Source: none. In Java, at most one writer of a table compacts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from attrs import frozen
+from collections.abc import Iterable, Sequence
 
 from paimon.domain.lsm.compaction.pick import build_unit
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
-from paimon.domain.lsm.keys import Comparable, to_comparable_key
+from paimon.domain.lsm.sorted_run import KeyedFile
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.types.data_types import DataType
-
-
-@frozen
-class KeyedFile:
-    """A file with the range of its keys.
-
-    Parameters
-    ----------
-    file : DataFileMeta
-        The file.
-    low, high : Comparable
-        Its smallest and its largest key.
-    """
-
-    file: DataFileMeta
-    low: Comparable
-    high: Comparable
-
-    @classmethod
-    def of(cls, file: DataFileMeta, key_types: Sequence[DataType]) -> KeyedFile:
-        """Return a file with its keys as comparable values."""
-        return cls(file, to_comparable_key(file.min_key, key_types), to_comparable_key(file.max_key, key_types))
 
 
 def is_out_of_order(one: KeyedFile, other: KeyedFile) -> bool:
@@ -55,11 +31,42 @@ def is_out_of_order(one: KeyedFile, other: KeyedFile) -> bool:
     bool
         False for files of one level.
     """
-    if one.file.level == other.file.level:
+    return _is_older_above(one.file, other.file) and one.overlaps(other)
+
+
+def find_out_of_order(
+    files: Sequence[DataFileMeta], others: Iterable[DataFileMeta], key_types: Sequence[DataType]
+) -> list[DataFileMeta]:
+    """Return the other files that are out of order with one of these files.
+
+    Parameters
+    ----------
+    files : sequence of DataFileMeta
+        Files of a bucket.
+    others : iterable of DataFileMeta
+        Further files of this bucket.
+    key_types : sequence of DataType
+        The types of the primary key.
+
+    Returns
+    -------
+    list of DataFileMeta
+        Files of `others`, in their order. Keys are decoded only where the sequence numbers do not decide.
+    """
+    suspects = [f for f in others if any(_is_older_above(f, file) for file in files)]
+    if not suspects:
+        return []
+    keyed = [KeyedFile.of(f, key_types) for f in files]
+    suspected = (KeyedFile.of(f, key_types) for f in suspects)
+    return [other.file for other in suspected if any(is_out_of_order(file, other) for file in keyed)]
+
+
+def _is_older_above(one: DataFileMeta, other: DataFileMeta) -> bool:
+    """Return whether, by the sequence numbers, the file of the smaller level can hold an older record."""
+    if one.level == other.level:
         return False
-    upper, lower = (one, other) if one.file.level < other.file.level else (other, one)
-    is_older = upper.file.min_sequence_number <= lower.file.max_sequence_number
-    return is_older and upper.low <= lower.high and lower.low <= upper.high
+    upper, lower = (one, other) if one.level < other.level else (other, one)
+    return upper.min_sequence_number <= lower.max_sequence_number
 
 
 def include_newer_runs(tree: MergeTree, unit: CompactUnit, key_types: Sequence[DataType]) -> CompactUnit:
@@ -85,9 +92,9 @@ def include_newer_runs(tree: MergeTree, unit: CompactUnit, key_types: Sequence[D
     count = picked
     oldest = min(f.min_sequence_number for f in unit.files)
     for number, run in enumerate(tree.runs[picked:], picked + 1):
-        newer = [KeyedFile.of(f, key_types) for f in run.files if f.max_sequence_number >= oldest]
-        taken = (f for smaller in tree.runs[:count] for f in smaller.files) if newer else ()
-        if any(is_out_of_order(KeyedFile.of(file, key_types), other) for file in taken for other in newer):
+        newer = [f for f in run.files if f.max_sequence_number >= oldest]
+        taken = (f for smaller in tree.runs[:count] for f in smaller.files)
+        if newer and find_out_of_order(newer, taken, key_types):
             count = number
             oldest = min(f.min_sequence_number for smaller in tree.runs[:count] for f in smaller.files)
     return unit if count == picked else build_unit(tree, count)

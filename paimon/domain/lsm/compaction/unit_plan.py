@@ -18,11 +18,10 @@ from enum import Enum
 
 from attrs import frozen
 
-from paimon.domain.lsm.compaction.level_order import KeyedFile
 from paimon.domain.lsm.compaction.rules import CompactionRules
 from paimon.domain.lsm.compaction.tree import CompactUnit, MergeTree
 from paimon.domain.lsm.record_expiry import RecordExpiry
-from paimon.domain.lsm.sorted_run import Section, SortedRun, cut_into_sections
+from paimon.domain.lsm.sorted_run import KeyedFile, Section, SortedRun, cut_into_sections
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.types.data_types import DataType
 
@@ -159,11 +158,8 @@ def list_looked_up_files(plan: UnitPlan, key_types: Sequence[DataType]) -> tuple
     files = (*plan.rewritten, *plan.upgrades) if plan.above else ()
     wanted = [f for f in files if f.level == 0 or (plan.drop_deletes and f.delete_row_count != 0)]
     keyed = [KeyedFile.of(f, key_types) for f in wanted]
-    if not keyed:
-        return ()
-    low, high = min(k.low for k in keyed), max(k.high for k in keyed)
-    above = (KeyedFile.of(f, key_types) for f in plan.above)
-    return tuple(k.file for k in above if k.low <= high and low <= k.high)
+    above = (KeyedFile.of(f, key_types) for f in plan.above) if keyed else ()
+    return tuple(file.file for file in above if any(file.overlaps(k) for k in keyed))
 
 
 def _must_rewrite(file: DataFileMeta, level: int, top: int, rules: CompactionRules) -> bool:
