@@ -21,6 +21,7 @@ from paimon.domain.errors import (
     InvalidRequest,
     KeyIndexConflict,
     PaimonError,
+    SnapshotExpired,
     Unsupported,
 )
 from paimon.domain.predicate.expression import Predicate
@@ -148,7 +149,9 @@ def write_and_commit(
 
 
 def retry_assignment(write: Callable[[], WriteResult]) -> WriteResult:
-    """Call a function that writes and commits, again while other writers change the hash index of its partitions.
+    """Call a function that writes and commits, again while other writers make what it read outdated.
+
+    This is the hash index of its partitions, the places of keys, or a snapshot that expired.
 
     Raises
     ------
@@ -158,7 +161,7 @@ def retry_assignment(write: Callable[[], WriteResult]) -> WriteResult:
     for _ in range(_ASSIGN_ATTEMPTS - 1):
         try:
             return write()
-        except (HashIndexConflict, KeyIndexConflict):
+        except (HashIndexConflict, KeyIndexConflict, SnapshotExpired):
             continue
     return write()
 

@@ -269,6 +269,13 @@ class KeyIndexConflict(CommitConflict):
     """
 
 
+class SnapshotExpired(CommitConflict):
+    """Raised when the snapshot from which a change is computed expired, or was rolled back, while it was read.
+
+    Nothing was published, and no file is left behind. Compute the change again from the newest snapshot.
+    """
+
+
 class CommitUncertain(PaimonError):
     """Raised when it is unknown whether a commit took place, for example because the storage did not reply.
 

@@ -27,14 +27,13 @@ from paimon.builders import BatchWriteBuilder
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.commit.message import KeyIndexBase
 from paimon.domain.commit.message_codec import encode
-from paimon.domain.errors import KeyIndexConflict
 from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.buckets.key_bootstrap import KeysOfBucket, plan_key_splits, read_key_places
 from paimon.operations.buckets.key_index import KeyIndex
 from paimon.operations.data_files.undo import undo_on_failure
-from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.prepare_rows import prepare_rows
 from paimon.operations.write.route import find_tasks, select_columns
@@ -150,20 +149,6 @@ class CrossPartitionWrite:
                 buckets = np.asarray(received.rows[_BUCKET])
                 writer.write_routed(rows, *find_addresses(rows, fields, buckets), self._base)
             return encode(writer.prepare_commit())
-
-    def check_snapshot(self) -> None:
-        """Check after a failure that the snapshot with the keys still exists.
-
-        Raises
-        ------
-        KeyIndexConflict
-            It expired while tasks read it, so the write starts again.
-        """
-        context, snapshot = self.builder.context, self.snapshot
-        if snapshot is not None and find_snapshot(context, snapshot.id) != snapshot:
-            raise KeyIndexConflict(
-                f"Snapshot {snapshot.id} expired while tasks read its keys", hint="write the rows again"
-            )
 
     @property
     def _base(self) -> KeyIndexBase | None:

@@ -15,9 +15,10 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, Unsupported
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route_dynamic import TaskRouter
 from paimon.spark.cross_partition import CrossPartitionWrite
@@ -266,11 +267,8 @@ def _write_across_partitions(
 ) -> list[CommitMessage]:
     """Place the rows by the keys of the newest snapshot, write them, and return the commit messages."""
     job = CrossPartitionWrite.start(builder, kind_column, tasks)
-    try:
+    with check_unexpired(builder.context, job.snapshot, "write the rows again"):
         return _run_tasks(job.place_rows(frame), builder, job.write_rows, identifier)
-    except (CorruptTable, StorageError):
-        job.check_snapshot()
-        raise
 
 
 def _write_rows(builder: BatchWriteBuilder, kind_column: str | None, batches: Iterator[pa.RecordBatch]) -> bytes:

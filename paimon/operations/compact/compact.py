@@ -14,7 +14,6 @@ from functools import partial
 from attrs import frozen
 
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict, CorruptTable
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import restrict_to_columns
 from paimon.domain.scan.assemble import BucketFiles, group_by_bucket
@@ -22,13 +21,14 @@ from paimon.domain.scan.prune_by_partition import check_partitions, manifests_to
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_failure, abort_on_refusal
 from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.compact.bucket_work import compact_bucket
 from paimon.operations.compact.compactable import check_compactable
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
 from paimon.operations.compact.work import plan_bucket_work
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
-from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 
 
@@ -91,15 +91,8 @@ def compact(
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return CompactResult()
-    try:
+    with check_unexpired(context, snapshot, "compact again"):
         messages = _compact_buckets(context, snapshot, commit_user, full, predicate)
-    except CorruptTable as error:
-        if find_snapshot(context, snapshot.id) is not None:
-            raise
-        raise CommitConflict(
-            f"Snapshot {snapshot.id} of table {context.table.table_name!r} expired during its compaction",
-            hint="compact again; raise 'snapshot.time-retained' if this occurs often",
-        ) from error
     with abort_on_refusal(context, messages, commit_user, snapshot):
         result = commit(context, CommitRequest(messages, commit_user))
     return to_compact_result(result.snapshot_ids, messages)

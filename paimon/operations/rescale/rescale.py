@@ -1,7 +1,7 @@
 """Rescale a table: rewrite partitions to another number of buckets, and set the option `bucket`, with one commit.
 
 The files are written first. Then the new schema is published, and at once the snapshot that replaces the partitions.
-A partition that another writer changed in the meantime is rewritten again.
+A partition that another writer changed in the meantime is rewritten again, as is one whose snapshot expired.
 
 Invariant: no concurrent row is lost: the commit is refused if a partition has other files than those that were read.
 Writers that still use the old number are refused by their commit (`domain/commit/conflicts/bucket_count.py`). After an
@@ -34,6 +34,7 @@ from paimon.domain.schema.changes import SetOption
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort, is_still_needed
 from paimon.operations.commit.commit import CommitRequest, commit
+from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.compact.compact import compact, find_buckets
 from paimon.operations.compact.compactable import check_compactable
 from paimon.operations.compact.partition_condition import bind_partition_condition
@@ -45,6 +46,7 @@ from paimon.operations.table_context import TableContext
 
 _ATTEMPTS = 5
 """How often partitions are rewritten again, because other writers changed them."""
+_HINT = "rescale again"
 
 Rewrite = Callable[[TableContext, Sequence[PartitionSources], int, str], Iterable[CommitMessage]]
 """Writes the rows of partitions to new files: table, partitions, number of buckets, commit user."""
@@ -110,7 +112,7 @@ def rescale(
     Unsupported
         The table has a feature whose rows this library cannot rewrite.
     CommitConflict
-        Other writers changed the same partitions in each attempt. Nothing was changed.
+        Other writers changed the same partitions, or the snapshot expired, in each attempt. Nothing was changed.
     """
     newest = load_at_newest_schema(context)
     check_rescalable(newest.table, buckets)
@@ -138,15 +140,16 @@ def _plan(
     Raises
     ------
     CommitConflict
-        Other writers added rows after the compaction.
+        Other writers added rows after the compaction, or the snapshot expired while it was read.
     """
     predicate = None if where is None else bind_partition_condition(context, where)
     for is_compacted in (False, True):
         snapshot = latest_snapshot(context)
         if snapshot is None:
             return None, ()
-        check_compactable(context, snapshot)
-        partitions = select_partitions(_read_sources(context, snapshot, predicate), buckets)
+        with check_unexpired(context, snapshot, _HINT):
+            check_compactable(context, snapshot)
+            partitions = select_partitions(_read_sources(context, snapshot, predicate), buckets)
         if not _has_unreported_changes(context, partitions):
             return snapshot, partitions
         if not is_compacted:
@@ -201,7 +204,8 @@ class _Rescale:
         """Rewrite the partitions that are new or changed, set the option, and commit."""
         if snapshot is not None:
             self._first_seen = self._first_seen or snapshot
-            self._rewrite_changed(partitions)
+            with check_unexpired(self._context, snapshot, _HINT):
+                self._rewrite_changed(partitions)
         self._set_option()
         if not partitions:
             return RescaleResult()
@@ -234,8 +238,12 @@ class _Rescale:
         missing = [p for p in partitions if p not in self._written]
         by_partition: dict[bytes, list[CommitMessage]] = {}
         self._written |= {p: by_partition.setdefault(p.partition, []) for p in missing}
-        for message in self._rewrite(self._context, missing, self._buckets, self._commit_user):
-            by_partition[message.partition].append(message)
+        try:
+            for message in self._rewrite(self._context, missing, self._buckets, self._commit_user):
+                by_partition[message.partition].append(message)
+        except BaseException:  # no partition counts as written if the new files of one are incomplete
+            self._abort([m for p in missing for m in self._written.pop(p)])
+            raise
 
     def _set_option(self) -> None:
         if self._read_option() != self._buckets:

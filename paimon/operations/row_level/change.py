@@ -25,6 +25,7 @@ from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_refusal
+from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.evaluate import check_condition, find_sql_type
@@ -119,7 +120,7 @@ def delete_rows(
     InvalidRequest, Unsupported
         The table does not accept deletes, or the predicate does not fit it.
     CommitConflict
-        Another commit changed the same files; no row was deleted.
+        Another commit changed the same files, or the snapshot expired during the call; no row was deleted.
     """
     check_deletable(context.table)
     return _change_rows(
@@ -162,7 +163,7 @@ def update_rows(
     InvalidRequest, Unsupported
         The table does not accept updates, a column cannot be set, or a value does not fit its column.
     CommitConflict
-        Another commit changed the same files; no row was updated.
+        Another commit changed the same files, or the snapshot expired during the call; no row was updated.
     """
     if not values:
         raise InvalidRequest("An update must set at least one column", subject="set", hint="pass set={'column': value}")
@@ -204,7 +205,8 @@ def _change_rows(
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return RowChange(CommitResult(), 0)
-    written = write(context, snapshot, predicate, assignments, request.commit_user)
+    with check_unexpired(context, snapshot, "run the call again"):
+        written = write(context, snapshot, predicate, assignments, request.commit_user)
     with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
         return RowChange(commit_written(context, evolve(request, messages=written.messages)), written.rows)
 

@@ -13,6 +13,7 @@ from attrs import frozen
 from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_refusal
+from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.row_level.merge_plan import MergeRequest, bind_merge
 from paimon.operations.row_level.merge_source import MergeSource
@@ -75,7 +76,9 @@ def merge_source(
     CommitConflict
         Another user changed rows of the table; nothing was changed.
     """
-    written = source.write(context, snapshot, bind_merge(context, source.fields, request), commit_user)
+    merge = bind_merge(context, source.fields, request)
+    with check_unexpired(context, snapshot, "run the merge again"):
+        written = source.write(context, snapshot, merge, commit_user)
     commit = CommitRequest(
         written.messages,
         commit_user,

@@ -21,6 +21,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_refusal
+from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, delete_index_files, read_bucket_vectors
 from paimon.operations.data_files.deletion_vectors import read_vector
@@ -97,13 +98,13 @@ def change_numbered_rows(
     InvalidRequest
         A value does not fit its column.
     CommitConflict
-        Another user changed rows of the table; nothing was changed.
+        Another user changed rows of the table, or the snapshot expired during the call; nothing was changed.
     """
     context, snapshot = rows.context, rows.snapshot
     _check_types(changes.schema, columns)
     writer = open_append_writer(context, commit_user)
     job = _Job(context, writer, tuple(columns), _Stream(changes))
-    with undo_on_failure(job.undo):
+    with check_unexpired(context, snapshot, "run the statement again"), undo_on_failure(job.undo):
         for file in rows.files:
             job.change_file(file)
         if snapshot is not None:

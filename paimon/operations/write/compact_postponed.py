@@ -30,6 +30,7 @@ from paimon.domain.types.system_columns import VALUE_KIND
 from paimon.operations.commit.abort import abort_on_failure, abort_on_refusal
 from paimon.operations.commit.commit import CommitRequest, commit
 from paimon.operations.commit.history import iterate_snapshots
+from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.compact.compact import (
     CompactResult,
     compact,
@@ -148,17 +149,18 @@ def compact_postponed(
     InvalidRequest
         `where` names a column that is not a partition column, or the table has a newer schema than this handle.
     CommitConflict
-        Another compaction, or an overwrite, replaced the same files.
+        Another compaction, or an overwrite, replaced the same files, or the snapshot expired during the compaction.
     """
     predicate = None if where is None else bind_partition_condition(context, where)
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return CompactResult()
-    check_compactable(context, snapshot)
-    partitions = plan_partitions(context, snapshot, predicate, full)
     messages: list[CommitMessage] = []
-    with abort_on_failure(context, messages, commit_user, snapshot):
-        messages.extend((run or compact_partitions)(context, commit_user, partitions))
+    with check_unexpired(context, snapshot, "compact again"):
+        check_compactable(context, snapshot)
+        partitions = plan_partitions(context, snapshot, predicate, full)
+        with abort_on_failure(context, messages, commit_user, snapshot):
+            messages.extend((run or compact_partitions)(context, commit_user, partitions))
     messages += [_build_removal_message(work) for work in partitions if work.files]
     with abort_on_refusal(context, messages, commit_user, snapshot):
         result = commit(context, CommitRequest(messages, commit_user))

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from paimon.domain.commit.message import KeyIndexBase
-from paimon.domain.errors import CorruptTable, InvalidRequest, KeyIndexConflict
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.partition_path import format_partition_path
 from paimon.domain.row.binary_row import deserialize
 from paimon.operations.buckets.key_bootstrap import plan_key_splits, read_key_places
 from paimon.operations.buckets.key_index import KeyIndex
-from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.commit.read_snapshot import check_unexpired
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 
 
@@ -42,23 +43,17 @@ def check_other_partitions(
     ------
     InvalidRequest
         A key is in a partition that is left.
-    KeyIndexConflict
+    SnapshotExpired
         The snapshot expired while its keys were read.
     """
     snapshot = latest_snapshot(context)
     if snapshot is None:
         return KeyIndexBase(0, "")
-    try:
+    with check_unexpired(context, snapshot, "write the rows again"):
         splits = [s for s in plan_key_splits(context, snapshot) if not is_replaced(s.partition)]
         for partition, _, keys in read_key_places(context, splits):
             if index.has_any(keys):
                 raise _left_key_error(context, partition)
-    except CorruptTable as error:
-        if find_snapshot(context, snapshot.id) == snapshot:
-            raise
-        raise KeyIndexConflict(
-            f"Snapshot {snapshot.id} expired while its keys were read", hint="write the rows again"
-        ) from error
     return KeyIndexBase(snapshot.id, snapshot.identity)
 
 

@@ -16,9 +16,9 @@ from paimon.builders import BatchWriteBuilder
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
-from paimon.domain.errors import CorruptTable, StorageError
 from paimon.domain.row.kinds import KIND_TEXTS
 from paimon.domain.schema.bucket_mode import BucketMode
+from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
@@ -148,11 +148,8 @@ class KeyedWrite:
             write = _WriteChanges(self.sender.routing.context, self.commit_user)
             yield from run_message_tasks(shuffle_rows(sent, self.sender.routing.tasks), write, prepared)
             return
-        try:
+        with check_unexpired(self.sender.context, self.placing.snapshot, "run the call again"):
             yield from run_message_tasks(self.placing.place_sent_rows(sent), self.placing.write_rows, prepared)
-        except (CorruptTable, StorageError):
-            self.placing.check_snapshot()
-            raise
 
 
 @frozen(eq=False)

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 import paimon
 from paimon.domain.bucket.bucket_reference import compute_bucket
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict, InvalidRequest, StorageError
+from paimon.domain.errors import CommitConflict, CorruptTable, InvalidRequest, StorageError
 from paimon.domain.maintenance.rescale import PartitionSources
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.predicate.sql import parse_predicate
 from paimon.domain.row.binary_row import deserialize
+from paimon.operations.commit.abort import abort
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.rescale.partition_rewrite import rewrite_partitions
 from paimon.operations.rescale.rescale import rescale
@@ -275,6 +276,30 @@ def test_a_rescale_that_loses_every_race_changes_no_files(tmp_path: Path) -> Non
     assert table.options["bucket"] == "2" and count_buckets(table) == {"a": {2}}
     assert {e.file.file_name for e in read_live_files(table)} == list_stored_files(table)
     table.write([{"k": 1, "p": "a", "s": 0, "v": "y"}])
+
+
+def test_a_partition_is_rewritten_again_after_an_incomplete_rewrite_whose_snapshot_expired(tmp_path: Path) -> None:
+    table = create_keyed(tmp_path, 2)
+    table.write([{"k": k, "p": p, "s": 0, "v": "x"} for k in range(20) for p in "ab"])
+    attempts: list[int] = []
+
+    def lose_snapshot(*arguments: Any) -> Iterator[CommitMessage]:
+        """Return the first message, then find a file missing, because another writer's commit let it expire."""
+        attempts.append(1)
+        messages = list(rewrite_partitions(*arguments))
+        yield messages[0]
+        if len(attempts) == 1:
+            abort(arguments[0], messages[1:], "me")
+            table.write([{"k": 100, "p": "c", "s": 0, "v": "x"}])
+            table.maintain.expire_snapshots(retain_min=1, retain_max=1)
+            raise CorruptTable("bucket-0", "does not exist")
+        yield from messages[1:]
+
+    rescale(table.context, 3, "me", rewrite=lose_snapshot)
+    table = reopen(table)
+    assert table.scan().count() == 41 and count_buckets(table) == {"a": {3}, "b": {3}, "c": {3}}
+    table.maintain.expire_snapshots(retain_min=1, retain_max=1)
+    assert {e.file.file_name for e in read_live_files(table)} == list_stored_files(table)
 
 
 def test_a_failed_rewrite_leaves_no_files(tmp_path: Path) -> None:

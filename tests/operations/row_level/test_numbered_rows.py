@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import paimon
-from paimon.domain.errors import CommitConflict, InvalidRequest, Unsupported
+from paimon.domain.errors import CommitConflict, InvalidRequest, SnapshotExpired, Unsupported
 from paimon.domain.predicate.build import col
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -82,6 +82,16 @@ def test_a_commit_after_the_read_refuses_the_change(tmp_path: Path) -> None:
     with pytest.raises(CommitConflict):
         change(rows, [0])
     assert table.scan().count() == 13
+
+
+def test_a_snapshot_that_expires_during_the_change_is_a_conflict(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    rows = number(table)
+    table.compact(full=True)
+    table.maintain.expire_snapshots(retain_min=1, retain_max=1)
+    with pytest.raises(SnapshotExpired, match="Run the statement again"):
+        change(rows, [0], ["new"])
+    assert table.scan().count() == 12
 
 
 def test_numbers_in_another_order_are_refused(tmp_path: Path) -> None:

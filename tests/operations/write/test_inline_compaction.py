@@ -437,7 +437,7 @@ def check_rows_unchanged(table: paimon.Table, snapshot: int, counting: bool) -> 
     tied = {} if counting else find_tied_rows(table, snapshot - 1)
     for key, candidates in tied.items():
         assert before.pop(key, None) in candidates
-        assert after.pop(key, None) in candidates, f"snapshot {snapshot} changed a row to another one than those written"
+        assert after.pop(key, None) in candidates, f"snapshot {snapshot} has a row that nobody wrote"
     assert before == after, f"snapshot {snapshot} changed rows"
 
 
