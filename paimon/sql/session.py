@@ -12,7 +12,6 @@ import pyarrow as pa
 from attrs import define, evolve, field, frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
-from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
 from paimon.ports.engine import Engine
 from paimon.ports.queries import QueryEngine, QuerySource
@@ -144,27 +143,6 @@ class Workers(Protocol):
             As `Table.write` returns it.
         """
 
-    def delete(self, table: Table, where: str | Predicate) -> WriteResult:
-        """Delete rows as `Table.delete` does."""
-
-    def update(self, table: Table, set: Mapping[str, Any], where: str | Predicate) -> WriteResult:
-        """Set columns of rows as `Table.update` does.
-
-        Parameters
-        ----------
-        table : Table
-            The table.
-        set : mapping of str to object
-            By column: SQL text over the row before the update, or a constant.
-        where : str or Predicate
-            The rows to change.
-
-        Returns
-        -------
-        WriteResult
-            As `Table.update` returns it.
-        """
-
     def merge(self, merge: MergeBuilder, read_source: PlanSource) -> MergeResult:
         """Run a merge as `MergeBuilder.execute` does.
 
@@ -182,7 +160,7 @@ class Workers(Protocol):
         """
 
     def distribute(self, table: Table) -> Table:
-        """Return a table whose maintenance runs with the workers."""
+        """Return a table whose row changes and maintenance run with the workers."""
 
 
 @frozen
@@ -265,6 +243,10 @@ class Session:
     def engine(self) -> Engine:
         """The ports of the current catalog."""
         return self.catalog().engine
+
+    def distribute(self, table: Table) -> Table:
+        """Return a table that changes rows and files with the workers, if there are some."""
+        return table if self.workers is None else self.workers.distribute(table)
 
     def catalog(self, name: str | None = None) -> SqlCatalog:
         """Return a catalog; by default the current one.

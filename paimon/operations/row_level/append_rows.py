@@ -18,9 +18,7 @@ from attrs import evolve
 
 from paimon.domain.assignment.expression import Assignment
 from paimon.domain.commit.message import CommitMessage, DataIncrement
-from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
-from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.data_files.deletion_vector_files import (
     BucketVectors,
     delete_index_files,
@@ -30,7 +28,14 @@ from paimon.operations.data_files.deletion_vector_files import (
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.row_level.assign import apply_assignments
-from paimon.operations.row_level.matches import BucketMatches, BucketPlace, FileMatch, WrittenChanges, find_rows
+from paimon.operations.row_level.matches import (
+    BucketMatches,
+    BucketPlace,
+    FileMatch,
+    SelectedChange,
+    WrittenChanges,
+    find_rows,
+)
 from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
@@ -40,32 +45,11 @@ ChangeRows: TypeAlias = Callable[[pa.RecordBatch], pa.Table]
 """Returns new versions of rows."""
 
 
-def write_append_changes(
-    context: TableContext, snapshot: Snapshot, predicate: Predicate, assignments: Assignments, commit_user: str
-) -> WrittenChanges:
-    """Write the files and deletion vectors that change the rows for which the predicate is true.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to read.
-    predicate : Predicate
-        Over stored columns.
-    assignments : sequence of Assignment
-        The new values; if empty, the rows are deleted.
-    commit_user : str
-        The user of the commit to come.
-
-    Returns
-    -------
-    WrittenChanges
-        What to commit, and the number of changed rows.
-    """
-    found = find_rows(context, snapshot, predicate)
-    held = read_bucket_vectors(context, snapshot)
-    writer = open_append_writer(context, commit_user)
+def write_append_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
+    """Write the files and deletion vectors that change the selected rows."""
+    found = find_rows(context, change.snapshot, change.predicate)
+    held = read_bucket_vectors(context, change.snapshot)
+    writer = open_append_writer(context, change.commit_user)
     messages: list[CommitMessage] = []
 
     def undo() -> None:
@@ -75,7 +59,7 @@ def write_append_changes(
 
     with undo_on_failure(undo):
         for matches in found:
-            write_new_rows(context, writer, matches, assignments)
+            write_new_rows(context, writer, matches, change.assignments)
             key = matches.split.partition, matches.split.bucket
             vectors = held.get(key, BucketVectors(*key))
             messages.append(build_removal_message(context, matches.split, matches.files, vectors))

@@ -23,7 +23,6 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
-from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
@@ -32,44 +31,18 @@ from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.read.projection import bind_predicate
 from paimon.operations.row_level.append_rows import write_append_changes
 from paimon.operations.row_level.keyed_rows import write_keyed_changes
-from paimon.operations.row_level.matches import WrittenChanges
+from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
 
-WriteChanges = Callable[[TableContext, Snapshot, Predicate, Sequence[Assignment], str], WrittenChanges]
-"""Writes the changes of selected rows: table, snapshot to read, predicate over stored columns, assignments (none for a
-delete), commit user."""
+WriteChanges = Callable[[TableContext, SelectedChange], WrittenChanges]
+"""Writes the changes of selected rows."""
 
 
-def write_changes(
-    context: TableContext,
-    snapshot: Snapshot,
-    predicate: Predicate,
-    assignments: Sequence[Assignment],
-    commit_user: str,
-) -> WrittenChanges:
-    """Write the changes of selected rows in this process.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to read.
-    predicate : Predicate
-        Over stored columns.
-    assignments : sequence of Assignment
-        The new values; if empty, the rows are deleted.
-    commit_user : str
-        The user of the commit to come.
-
-    Returns
-    -------
-    WrittenChanges
-        What to commit, and the number of changed rows.
-    """
+def write_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
+    """Write the changes of selected rows in this process."""
     write = write_keyed_changes if context.schema.primary_keys else write_append_changes
-    return write(context, snapshot, predicate, assignments, commit_user)
+    return write(context, change)
 
 
 @frozen(eq=False)
@@ -206,7 +179,7 @@ def _change_rows(
     if snapshot is None:
         return RowChange(CommitResult(), 0)
     with check_unexpired(context, snapshot, "run the call again"):
-        written = write(context, snapshot, predicate, assignments, request.commit_user)
+        written = write(context, SelectedChange(snapshot, predicate, assignments, request.commit_user))
     with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
         return RowChange(commit_written(context, evolve(request, messages=written.messages)), written.rows)
 

@@ -17,53 +17,26 @@ from attrs import evolve
 from paimon.domain.assignment.expression import Assignment
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.sequence_groups import parse_sequence_groups
-from paimon.domain.predicate.expression import Predicate
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
-from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.assign import apply_assignments
-from paimon.operations.row_level.matches import WrittenChanges
+from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
 
-def write_keyed_changes(
-    context: TableContext,
-    snapshot: Snapshot,
-    predicate: Predicate,
-    assignments: Sequence[Assignment],
-    commit_user: str,
-) -> WrittenChanges:
-    """Write the changes of the rows for which the predicate is true.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    snapshot : Snapshot
-        The snapshot to read.
-    predicate : Predicate
-        Over stored columns.
-    assignments : sequence of Assignment
-        The new values; if empty, the rows are deleted.
-    commit_user : str
-        The user of the commit to come.
-
-    Returns
-    -------
-    WrittenChanges
-        What to commit, and the number of changed rows.
-    """
-    writer = TableWriter(context, commit_user)
+def write_keyed_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
+    """Write the changes of selected rows with one writer."""
+    writer = TableWriter(context, change.commit_user)
     count = 0
     with undo_on_failure(writer.abort):
-        for split in plan_scan(with_hidden_rows(context), ScanRequest(snapshot, predicate)).splits:
-            for rows, kinds in read_keyed_changes(context, split, predicate, assignments):
+        for split in plan_scan(with_hidden_rows(context), ScanRequest(change.snapshot, change.predicate)).splits:
+            for rows, kinds in read_keyed_changes(context, split, change):
                 writer.write(rows, kinds)
                 count += rows.num_rows
         return WrittenChanges(writer.prepare_commit(), count)
@@ -76,9 +49,9 @@ def with_hidden_rows(context: TableContext) -> TableContext:
 
 
 def read_keyed_changes(
-    context: TableContext, split: DataSplit, predicate: Predicate, assignments: Sequence[Assignment]
+    context: TableContext, split: DataSplit, change: SelectedChange
 ) -> Iterator[tuple[pa.Table, pa.Int8Array]]:
-    """Read the rows of a split for which the predicate is true, as the changes to write.
+    """Read the selected rows of a split, as the changes to write.
 
     Parameters
     ----------
@@ -86,17 +59,15 @@ def read_keyed_changes(
         Engine and table.
     split : DataSplit
         A split of the table with hidden rows.
-    predicate : Predicate
-        Over stored columns.
-    assignments : sequence of Assignment
-        The new values; if empty, the rows are deleted.
+    change : SelectedChange
+        What is changed.
 
     Yields
     ------
     tuple of (pyarrow.Table, int8 array)
         All columns of the rows after the change, and their row kinds.
     """
-    read = ReadPlan(context.schema.names, predicate)
+    read, assignments = ReadPlan(context.schema.names, change.predicate), change.assignments
     kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
     for batch in read_split(with_hidden_rows(context), split, read):
         rows = apply_assignments(context.engine, batch, assignments)

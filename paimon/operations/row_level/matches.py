@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from attrs import field, frozen
 
+from paimon.domain.assignment.expression import Assignment
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.deletion.vector import DeletionVector, Mask
 from paimon.domain.manifest.entries import DataFileMeta
@@ -84,6 +85,32 @@ class BucketPlace(Protocol):
     @property
     def bucket_path(self) -> str:
         """The directory of the files."""
+
+
+def _to_assignments(values: Iterable[Assignment]) -> tuple[Assignment, ...]:
+    return tuple(values)
+
+
+@frozen(eq=False)
+class SelectedChange:
+    """A delete or an update of the rows that a predicate selects.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The snapshot to read.
+    predicate : Predicate
+        The rows to change, over stored columns.
+    assignments : tuple of Assignment
+        The new values; if empty, the rows are deleted.
+    commit_user : str
+        The user of the commit to come.
+    """
+
+    snapshot: Snapshot
+    predicate: Predicate
+    assignments: tuple[Assignment, ...] = field(converter=_to_assignments)
+    commit_user: str
 
 
 @frozen(eq=False)

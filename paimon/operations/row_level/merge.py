@@ -16,6 +16,7 @@ from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.row_level.merge_plan import MergeRequest, bind_merge
+from paimon.operations.row_level.merge_rows import BoundMerge
 from paimon.operations.row_level.merge_source import MergeSource
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
@@ -76,9 +77,9 @@ def merge_source(
     CommitConflict
         Another user changed rows of the table; nothing was changed.
     """
-    merge = bind_merge(context, source.fields, request)
+    bound = BoundMerge(context, snapshot, bind_merge(context, source.fields, request), commit_user)
     with check_unexpired(context, snapshot, "run the merge again"):
-        written = source.write(context, snapshot, merge, commit_user)
+        written = source.write(bound)
     commit = CommitRequest(
         written.messages,
         commit_user,

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from attrs import field, frozen
 
-from paimon.domain.assignment.merge_clauses import MergeAction
+from paimon.domain.assignment.merge_clauses import Merge, MergeAction
 from paimon.domain.assignment.merge_columnar import Mask
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.predicate.expression import Predicate
@@ -46,20 +46,8 @@ PreparePart: TypeAlias = Callable[[], tuple[Matching, Predicate | None]]
 
 
 @frozen(eq=False)
-class WrittenMerge:
-    """What to commit, and how many rows each action changed."""
-
-    messages: list[CommitMessage]
-    counts: Mapping[MergeAction, int]
-
-
-def write_merge(
-    context: TableContext,
-    snapshot: Snapshot | None,
-    parts: Sequence[PreparePart],
-    commit_user: str,
-) -> WrittenMerge:
-    """Write the changes of a MERGE.
+class BoundMerge:
+    """A MERGE into one snapshot of a table.
 
     Parameters
     ----------
@@ -67,19 +55,45 @@ def write_merge(
         Engine and table.
     snapshot : Snapshot, optional
         The snapshot to read; None for a table without rows.
+    merge : Merge
+        The bound condition and clauses.
+    commit_user : str
+        The user of the commit to come.
+    """
+
+    context: TableContext
+    snapshot: Snapshot | None
+    merge: Merge
+    commit_user: str
+
+
+@frozen(eq=False)
+class WrittenMerge:
+    """What to commit, and how many rows each action changed."""
+
+    messages: list[CommitMessage]
+    counts: Mapping[MergeAction, int]
+
+
+def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge:
+    """Write the changes of a MERGE.
+
+    Parameters
+    ----------
+    bound : BoundMerge
+        The merge.
     parts : sequence of callable
         For each part of the source a function that returns the merge with it, and a condition that is true for each row
         of the target that can matter. One part is in memory at a time. Each part reads the target.
-    commit_user : str
-        The user of the commit to come.
 
     Returns
     -------
     WrittenMerge
         The messages, and the numbers of rows.
     """
-    has_keys = bool(context.schema.primary_keys)
-    writer = TableWriter(context, commit_user) if has_keys else open_append_writer(context, commit_user)
+    context, snapshot = bound.context, bound.snapshot
+    open_writer = TableWriter if context.schema.primary_keys else open_append_writer
+    writer = open_writer(context, bound.commit_user)
     output = _Output(context, writer, is_divided=len(parts) > 1)
     with undo_on_failure(output.undo):
         for prepare in parts:

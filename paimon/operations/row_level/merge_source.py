@@ -23,14 +23,13 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Operator, Predicate
 from paimon.domain.predicate.transform import join_conjuncts, map_names, restrict_to_columns
 from paimon.domain.row.values import to_values
-from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_type, fields_from_arrow
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.type_text import format_type
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.row_level.merge_match import KeyRange, Matching, name_source
 from paimon.operations.row_level.merge_plan import MergeRequest
-from paimon.operations.row_level.merge_rows import WrittenMerge, write_merge
+from paimon.operations.row_level.merge_rows import BoundMerge, WrittenMerge, write_merge
 from paimon.operations.row_level.spilled_source import (
     ReadPart,
     SourcePart,
@@ -56,24 +55,8 @@ class MergeSource(Protocol):
     def fields(self) -> Sequence[DataField]:
         """The columns."""
 
-    def write(self, context: TableContext, snapshot: Snapshot | None, merge: Merge, commit_user: str) -> WrittenMerge:
+    def write(self, bound: BoundMerge) -> WrittenMerge:
         """Write the changes of a merge.
-
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        snapshot : Snapshot, optional
-            The snapshot to read; None for a table without rows.
-        merge : Merge
-            The bound condition and clauses.
-        commit_user : str
-            The user of the commit to come.
-
-        Returns
-        -------
-        WrittenMerge
-            What to commit, and the numbers of rows.
 
         Raises
         ------
@@ -100,27 +83,9 @@ class ArrowSource:
     fields: tuple[DataField, ...]
     rows: SourceRows
 
-    def write(self, context: TableContext, snapshot: Snapshot | None, merge: Merge, commit_user: str) -> WrittenMerge:
-        """Write the changes of a merge in this process.
-
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        snapshot : Snapshot, optional
-            The snapshot to read; None for a table without rows.
-        merge : Merge
-            The bound condition and clauses.
-        commit_user : str
-            The user of the commit to come.
-
-        Returns
-        -------
-        WrittenMerge
-            What to commit, and the numbers of rows.
-        """
-        parts = [partial(_prepare_part, context, merge, read) for read in self.rows.parts()]
-        return write_merge(context, snapshot, parts, commit_user)
+    def write(self, bound: BoundMerge) -> WrittenMerge:
+        """Write the changes of a merge in this process."""
+        return write_merge(bound, [partial(_prepare_part, bound.context, bound.merge, r) for r in self.rows.parts()])
 
     def drop(self) -> None:
         """Delete spilled rows."""

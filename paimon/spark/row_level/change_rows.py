@@ -6,7 +6,7 @@ orphan files at most.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import cast
 
 import pyarrow as pa
@@ -15,18 +15,15 @@ from pyspark import Accumulator
 from pyspark.sql import SparkSession
 
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
-from paimon.domain.assignment.expression import Assignment
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
-from paimon.domain.predicate.expression import Predicate
 from paimon.domain.schema.bucket_mode import BucketMode
-from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_failure
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.row_level.append_rows import build_removal_message, open_append_writer, write_new_rows
 from paimon.operations.row_level.keyed_rows import read_keyed_changes, with_hidden_rows
-from paimon.operations.row_level.matches import BucketMatches, WrittenChanges, find_in_split
+from paimon.operations.row_level.matches import BucketMatches, SelectedChange, WrittenChanges, find_in_split
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 from paimon.spark.options import check_shared_location
@@ -44,33 +41,8 @@ class SparkRowChanges:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def __call__(
-        self,
-        context: TableContext,
-        snapshot: Snapshot,
-        predicate: Predicate,
-        assignments: Sequence[Assignment],
-        commit_user: str,
-    ) -> WrittenChanges:
+    def __call__(self, context: TableContext, change: SelectedChange) -> WrittenChanges:
         """Write the changes.
-
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        snapshot : Snapshot
-            The snapshot to read.
-        predicate : Predicate
-            Over stored columns.
-        assignments : sequence of Assignment
-            The new values; if empty, the rows are deleted.
-        commit_user : str
-            The user of the commit to come.
-
-        Returns
-        -------
-        WrittenChanges
-            What to commit, and the number of changed rows.
 
         Raises
         ------
@@ -78,54 +50,48 @@ class SparkRowChanges:
             A task failed in all its attempts, or the table lies in the memory of this process.
         """
         check_shared_location(context.table.location)
-        change = _Change(context, predicate, tuple(assignments), commit_user, count_rows(self._spark))
+        job = _Job(context, change, count_rows(self._spark))
         prepared = collect_prepared(self._spark)
         messages: list[CommitMessage] = []
-        with abort_on_failure(context, messages, commit_user, snapshot):
+        with abort_on_failure(context, messages, change.commit_user, change.snapshot):
             run = self._change_keyed_rows if context.schema.primary_keys else self._change_append_rows
-            messages.extend(run(change, snapshot, prepared))
+            messages.extend(run(job, prepared))
             check_writers(context.table, messages)
-        return WrittenChanges(messages, sum(sum_counts(change.counts)))
+        return WrittenChanges(messages, sum(sum_counts(job.counts)))
 
-    def _change_keyed_rows(
-        self, change: _Change, snapshot: Snapshot, prepared: Accumulator[tuple[bytes, ...]]
-    ) -> Iterator[CommitMessage]:
-        context = change.context
-        units = plan_units(with_hidden_rows(context), snapshot, change.predicate)
+    def _change_keyed_rows(self, job: _Job, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
+        context, change = job.context, job.change
+        units = plan_units(with_hidden_rows(context), change.snapshot, change.predicate)
         if not units:
             return
         frame = distribute_tasks(self._spark, units)
         if context.table.bucket_mode is BucketMode.FIXED:  # a task has a whole bucket, and no row leaves it
-            yield from run_message_tasks(frame, _ChangeBuckets(change), prepared)
+            yield from run_message_tasks(frame, _ChangeBuckets(job), prepared)
             return
         write = KeyedWrite.start(context, change.commit_user, choose_tasks(self._spark, context.table))
-        yield from write.run(frame.mapInArrow(_SendChanges(change, write.sender), ROWS_SCHEMA), prepared)
+        yield from write.run(frame.mapInArrow(_SendChanges(job, write.sender), ROWS_SCHEMA), prepared)
 
-    def _change_append_rows(
-        self, change: _Change, snapshot: Snapshot, prepared: Accumulator[tuple[bytes, ...]]
-    ) -> Iterator[CommitMessage]:
-        context = change.context
-        held = read_bucket_vectors(context, snapshot)
-        units = plan_units(context, snapshot, change.predicate, held)
+    def _change_append_rows(self, job: _Job, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
+        context, change = job.context, job.change
+        held = read_bucket_vectors(context, change.snapshot)
+        units = plan_units(context, change.snapshot, change.predicate, held)
         if not units:
             return
         frame = distribute_tasks(self._spark, units)
         if not has_partial_units(context, held):
-            yield from run_message_tasks(frame, _ChangeFiles(change), prepared)
+            yield from run_message_tasks(frame, _ChangeFiles(job), prepared)
             return
         tasks = min(self._spark.sparkContext.defaultParallelism, len({unit.key for unit in units}))
-        sent = frame.mapInArrow(_ChangeSplits(change, tasks, prepared), ROWS_SCHEMA)
+        sent = frame.mapInArrow(_ChangeSplits(job, tasks, prepared), ROWS_SCHEMA)
         yield from run_message_tasks(shuffle_rows(sent, tasks), RemoveRows(context, held), prepared)
 
 
 @frozen(eq=False)
-class _Change:
+class _Job:
     """A delete or an update, as tasks get it; `counts` gets the numbers of changed rows."""
 
     context: TableContext
-    predicate: Predicate
-    assignments: tuple[Assignment, ...]
-    commit_user: str
+    change: SelectedChange
     counts: Accumulator[Counts]
 
     def count(self, number: int, rows: int) -> None:
@@ -137,21 +103,19 @@ class _Change:
 class _ChangeBuckets:
     """The task that changes the rows of whole buckets of a primary-key table."""
 
-    change: _Change
+    job: _Job
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
-        change = self.change
-        writer = TableWriter(change.context, change.commit_user)
+        context, change = self.job.context, self.job.change
+        writer = TableWriter(context, change.commit_user)
         with undo_on_failure(writer.abort):
             for number, unit in read_tasks(batches):
                 rows = 0
                 for split in cast(WorkUnit, unit).splits:
-                    for changed, kinds in read_keyed_changes(
-                        change.context, split, change.predicate, change.assignments
-                    ):
+                    for changed, kinds in read_keyed_changes(context, split, change):
                         writer.write(changed, kinds)
                         rows += changed.num_rows
-                change.count(number, rows)
+                self.job.count(number, rows)
             return encode(writer.prepare_commit())
 
 
@@ -159,31 +123,32 @@ class _ChangeBuckets:
 class _SendChanges:
     """The task that reads the rows to change, and sends them to the tasks that write their buckets."""
 
-    change: _Change
+    job: _Job
     sender: ChangedRowSender
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        change = self.change
+        job = self.job
         for number, unit in read_tasks(batches):
             output, position, rows = self.sender.open(number), 0, 0
             for split in cast(WorkUnit, unit).splits:
-                for changed, kinds in read_keyed_changes(change.context, split, change.predicate, change.assignments):
+                for changed, kinds in read_keyed_changes(job.context, split, job.change):
                     yield from output.send(changed, kinds, position)
                     position, rows = position + 1, rows + changed.num_rows
-            change.count(number, rows)
+            job.count(number, rows)
 
 
-def _find_and_write(change: _Change, number: int, unit: WorkUnit) -> tuple[list[BucketMatches], list[CommitMessage]]:
+def _find_and_write(job: _Job, number: int, unit: WorkUnit) -> tuple[list[BucketMatches], list[CommitMessage]]:
     """Find the rows of a unit, write their new versions, and return what to remove and the new files."""
     found: list[BucketMatches] = []
-    writer = open_append_writer(change.context, change.commit_user)
+    context, change = job.context, job.change
+    writer = open_append_writer(context, change.commit_user)
     with undo_on_failure(writer.abort):
         for split in unit.splits:
-            matches = BucketMatches(split, find_in_split(change.context, change.predicate, split))
+            matches = BucketMatches(split, find_in_split(context, change.predicate, split))
             if matches.files:
                 found.append(matches)
-                write_new_rows(change.context, writer, matches, change.assignments)
-        change.count(number, sum(matches.count for matches in found))
+                write_new_rows(context, writer, matches, change.assignments)
+        job.count(number, sum(matches.count for matches in found))
         return found, writer.prepare_commit()
 
 
@@ -191,14 +156,14 @@ def _find_and_write(change: _Change, number: int, unit: WorkUnit) -> tuple[list[
 class _ChangeFiles:
     """The task that changes files of an append table, and removes the old rows itself."""
 
-    change: _Change
+    job: _Job
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
-        context = self.change.context
+        context = self.job.context
         messages: list[CommitMessage] = []
         for number, task in read_tasks(batches):
             unit = cast(WorkUnit, task)
-            found, written = _find_and_write(self.change, number, unit)
+            found, written = _find_and_write(self.job, number, unit)
             messages += written
             files = [match for matches in found for match in matches.files]
             if files:
@@ -210,12 +175,12 @@ class _ChangeFiles:
 class _ChangeSplits:
     """The task that changes splits of an append table, and sends the rows to remove to the tasks of the partitions."""
 
-    change: _Change
+    job: _Job
     tasks: int
     prepared: Accumulator[tuple[bytes, ...]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, task in read_tasks(batches):
-            found, written = _find_and_write(self.change, number, cast(WorkUnit, task))
+            found, written = _find_and_write(self.job, number, cast(WorkUnit, task))
             self.prepared.add((encode(written),))
             yield from send_removals(found, written, self.tasks, number)

@@ -12,7 +12,6 @@ from typing import Any
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 
-from paimon.domain.assignment.merge_clauses import Merge
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -20,7 +19,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_failure
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
 from paimon.operations.row_level.keyed_rows import with_hidden_rows
-from paimon.operations.row_level.merge_rows import WrittenMerge
+from paimon.operations.row_level.merge_rows import BoundMerge, WrittenMerge
 from paimon.operations.row_level.merge_source import convert_keys, describe_source, find_target_condition
 from paimon.operations.table_context import TableContext
 from paimon.spark.options import check_shared_location
@@ -88,24 +87,8 @@ class FrameSource:
         register(data.sparkSession)
         return cls(data, describe_source(to_batch_schema(data.schema), context.schema.fields), tasks)
 
-    def write(self, context: TableContext, snapshot: Snapshot | None, merge: Merge, commit_user: str) -> WrittenMerge:
+    def write(self, bound: BoundMerge) -> WrittenMerge:
         """Write the changes of a merge with tasks.
-
-        Parameters
-        ----------
-        context : TableContext
-            Engine and table.
-        snapshot : Snapshot, optional
-            The snapshot to read; None for a table without rows.
-        merge : Merge
-            The bound condition and clauses.
-        commit_user : str
-            The user of the commit to come.
-
-        Returns
-        -------
-        WrittenMerge
-            What to commit, and the numbers of rows.
 
         Raises
         ------
@@ -113,6 +96,7 @@ class FrameSource:
             Two rows of the source match one row of the table, a value does not fit, a task failed in all its attempts,
             or the table lies in the memory of this process.
         """
+        context, merge, commit_user = bound.context, bound.merge, bound.commit_user
         check_shared_location(context.table.location)
         spark = self.frame.sparkSession
         # Without columns that must be equal, each row of the source can match each row of the target.
@@ -123,8 +107,8 @@ class FrameSource:
         run = MergeRun(spark, job, sent, commit_user, count_rows(spark), collect_prepared(spark))
         messages: list[CommitMessage] = []
         try:
-            with abort_on_failure(context, messages, commit_user, snapshot):
-                messages.extend(_run_tasks(run, snapshot, self.frame))
+            with abort_on_failure(context, messages, commit_user, bound.snapshot):
+                messages.extend(_run_tasks(run, bound.snapshot, self.frame))
                 check_writers(context.table, messages)
         finally:
             sent.unpersist()

@@ -76,17 +76,13 @@ def update(
     Parameters
     ----------
     table : Table or str
-        A table, or the path of one, or its name in the warehouse of the session.
+        As in `delete`.
     set : mapping of str to object
         By column: SQL text over the row before the update, or a Python value that is not text; see `Table.update`.
     where : str or Predicate
         The rows to change.
-    spark : SparkSession, optional
-        The session; by default the active one, or a new local one.
-    options : mapping of str to object, optional
-        Dynamic table options.
-    properties : mapping of str to str, optional
-        Text to store in the snapshot.
+    spark, options, properties : SparkSession, mapping of str to object, mapping of str to str
+        As in `delete`.
 
     Returns
     -------

@@ -84,31 +84,6 @@ class SparkWorkers:
         with _translate_errors():
             return write(frame, table, "overwrite" if overwrite else "append", partition=partition)
 
-    def delete(self, table: Table, where: str | Predicate) -> WriteResult:
-        """Delete rows with tasks."""
-        with _translate_errors():
-            return delete(table, where, spark=self.queries.spark)
-
-    def update(self, table: Table, set: Mapping[str, Any], where: str | Predicate) -> WriteResult:
-        """Set columns of rows with tasks.
-
-        Parameters
-        ----------
-        table : Table
-            The table.
-        set : mapping of str to object
-            By column: SQL text over the row before the update, or a constant.
-        where : str or Predicate
-            The rows to change.
-
-        Returns
-        -------
-        WriteResult
-            As `Table.update` returns it.
-        """
-        with _translate_errors():
-            return update(table, set, where, spark=self.queries.spark)
-
     def merge(self, merge: MergeBuilder, read_source: PlanSource) -> MergeResult:
         """Merge the rows of a query with tasks; the query is planned again after other users changed the table."""
         with _translate_errors():
@@ -117,17 +92,40 @@ class SparkWorkers:
             ).execute()
 
     def distribute(self, table: Table) -> Table:
-        """Return a table whose maintenance runs as tasks."""
+        """Return a table whose row changes and maintenance run as tasks."""
         distributed = distribute_table(table, self.queries.spark)
         return _TaskTable(distributed.context, original=table, spark=self.queries.spark)
 
 
 @frozen(eq=False, repr=False)
 class _TaskTable(Table):
-    """A table whose maintenance runs as tasks of a Spark session."""
+    """A table whose row changes and maintenance run as tasks of a Spark session."""
 
     original: Table = field(kw_only=True)
     spark: SparkSession = field(kw_only=True)
+
+    def delete(self, where: str | Predicate, *, properties: Mapping[str, str] | None = None) -> WriteResult:
+        """Delete rows with tasks."""
+        with _translate_errors():
+            return delete(self.original, where, spark=self.spark, properties=properties)
+
+    def update(
+        self, set: Mapping[str, Any], where: str | Predicate, *, properties: Mapping[str, str] | None = None
+    ) -> WriteResult:
+        """Set columns of rows with tasks.
+
+        Parameters
+        ----------
+        set, where, properties : mapping, str or Predicate, mapping
+            As in `Table.update`.
+
+        Returns
+        -------
+        WriteResult
+            As `Table.update` returns it.
+        """
+        with _translate_errors():
+            return update(self.original, set, where, spark=self.spark, properties=properties)
 
     def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
         """Compact the table with tasks."""

@@ -52,7 +52,5 @@ def run_call(session: Session, statement: Call) -> pa.Table:
         return pa.table({"table": [place.catalog.repair_table(place.name).name]})
     procedure = find_procedure(statement.procedure)
     name, named = split_table_argument(procedure, statement.positional, statement.named)
-    table = session.open_table(TableName(tuple(name.split("."))))
-    if session.workers is not None:
-        table = session.workers.distribute(table)
+    table = session.distribute(session.open_table(TableName(tuple(name.split(".")))))
     return call_procedure(table, procedure.name, (), named)

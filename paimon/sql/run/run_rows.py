@@ -191,8 +191,7 @@ def _update(run: StatementRun, statement: Update) -> SqlResult:
         where = find_changed_rows(run, table, statement)
     except SubqueryError:
         return _change_by_query(run, table, statement)
-    workers = run.session.workers
-    done = table.update(values, where) if workers is None else workers.update(table, values, where)
+    done = run.session.distribute(table).update(values, where)
     return _report_rows(run, done.rows, done.snapshot_ids)
 
 
@@ -202,8 +201,7 @@ def _delete(run: StatementRun, statement: Delete) -> SqlResult:
         where = find_changed_rows(run, table, statement)
     except SubqueryError:
         return _change_by_query(run, table, statement)
-    workers = run.session.workers
-    done = table.delete(where) if workers is None else workers.delete(table, where)
+    done = run.session.distribute(table).delete(where)
     return _report_rows(run, done.rows, done.snapshot_ids)
 
 
