@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
@@ -19,7 +19,7 @@ from paimon.domain.types.type_text import quote_identifier, quote_text
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
 from paimon.sql.run.engine_types import to_engine_type
-from paimon.sql.run.qualified_names import remove_table_name
+from paimon.sql.run.column_names import find_column, name_columns
 from paimon.sql.run.query_changes import change_by_query, merge_query
 from paimon.sql.run.result import SqlResult
 from paimon.sql.run.statement_run import StatementRun
@@ -154,9 +154,8 @@ def _select_columns(table: Table, names: Sequence[str], statement: Insert) -> li
     if not names:
         return [column for column in fields.values() if column.name not in static]
     chosen: list[DataField] = []
-    by_case = {name.lower(): name for name in fields}
     for name in names:
-        exact = name if name in fields else by_case.get(name.lower())
+        exact = find_column(name, fields)
         if exact is None:
             raise InvalidRequest(
                 f"Table {table.name!r} has no column {name!r}.", subject=name, hint=did_you_mean(name, fields)
@@ -185,7 +184,8 @@ def _first_or_none(snapshot_ids: Sequence[int]) -> list[int | None]:
 
 def _update(run: StatementRun, statement: Update) -> SqlResult:
     table = run.session.open_table(statement.name)
-    texts = {column: _remove_name(table, statement, text) for column, text in statement.assignments.items()}
+    statement = evolve(statement, assignments=_name_assigned_columns(table, statement.assignments))
+    texts = {column: _name_columns(table, statement, text) for column, text in statement.assignments.items()}
     try:
         values = {column: read_assignment(run, text) for column, text in texts.items()}
         where = find_changed_rows(run, table, statement)
@@ -234,12 +234,29 @@ def find_changed_rows(run: StatementRun, table: Table, statement: Update | Delet
     """
     if statement.where is None:
         return _EVERY_ROW
-    return read_condition(run, _remove_name(table, statement, statement.where))
+    return read_condition(run, _name_columns(table, statement, statement.where))
 
 
-def _remove_name(table: Table, statement: Update | Delete, text: str) -> str:
+def _name_columns(table: Table, statement: Update | Delete, text: str) -> str:
     names = (statement.alias,) if statement.alias else statement.name.parts
-    return remove_table_name(text, names, [column.name for column in table.table_schema.fields])
+    return name_columns(text, names, table.table_schema.names)
+
+
+def _name_assigned_columns(table: Table, assignments: Mapping[str, str]) -> dict[str, str]:
+    """Return assignments by the columns of the table; a name that means no column stays, and is refused later.
+
+    Raises
+    ------
+    InvalidRequest
+        A column is set twice.
+    """
+    named: dict[str, str] = {}
+    for name, text in assignments.items():
+        column = find_column(name, table.table_schema.names) or name
+        if column in named:
+            raise InvalidRequest(f"Column {name!r} is set twice.", subject=name, hint="set it once")
+        named[column] = text
+    return named
 
 
 def _merge(run: StatementRun, statement: Merge) -> SqlResult:
@@ -247,7 +264,8 @@ def _merge(run: StatementRun, statement: Merge) -> SqlResult:
     aliases = {"source_alias": statement.source_alias, "target_alias": statement.target_alias}
     merge = table.merge((), statement.on, **aliases)
     for clause in statement.clauses:
-        values = {column: read_assignment(run, text) for column, text in (clause.values or {}).items()}
+        named = _name_assigned_columns(table, clause.values or {})
+        values = {column: read_assignment(run, text) for column, text in named.items()}
         given = () if clause.values is None else (values,)
         condition = None if clause.condition is None else read_condition(run, clause.condition)
         method = f"when_{clause.rows} {clause.action}".lower().replace(" ", "_")
