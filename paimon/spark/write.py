@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
+from attrs import evolve
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
@@ -30,8 +31,8 @@ from paimon.spark.tasks.routing import (
     check_writers,
     choose_tasks,
     is_routed,
-    list_task_options,
     read_task_bucket_counts,
+    with_task_options,
 )
 from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import check_columns, write_rows
@@ -100,12 +101,10 @@ def write(  # noqa: PLR0913  (a public signature)
     builder = make_builder(opened, mode, commit_user, partition)
     _check_overwrite(builder)
     check_columns(builder, frame.schema, kind_column)
-    count = choose_tasks(frame.sparkSession, opened.definition, tasks)
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
-    task_builder = make_builder(prepare_for_tasks(opened, count), mode, builder.commit_user, partition)
 
     def write_once() -> WriteResult:
-        messages = write_in_tasks(frame, task_builder, kind_column, count, identifier)
+        messages = write_in_tasks(frame, builder, kind_column, tasks, identifier)
         return commit_messages(builder.new_commit(), messages, identifier=identifier)
 
     return retry_assignment(write_once)
@@ -202,10 +201,9 @@ def make_builder(
     return builder.overwrite(partition) if mode == "overwrite" else builder
 
 
-def prepare_for_tasks(table: Table, tasks: int) -> Table:
-    """Return the table as tasks write it; see `list_task_options`."""
-    options = list_task_options(table.definition, tasks)
-    return table.with_options(options) if options else table
+def prepare_for_tasks(builder: BatchWriteBuilder, tasks: int) -> BatchWriteBuilder:
+    """Return the builder as tasks use it; see `list_task_options`."""
+    return evolve(builder, context=with_task_options(builder.context, tasks))
 
 
 def _add_route_column(frame: DataFrame, context: TableContext, partitions: int, overwrites: bool) -> DataFrame:
@@ -227,7 +225,7 @@ def write_in_tasks(
     frame: DataFrame,
     builder: BatchWriteBuilder,
     kind_column: str | None,
-    tasks: int,
+    tasks: int | None,
     identifier: int,
     ordered: bool = False,
 ) -> list[CommitMessage]:
@@ -238,11 +236,11 @@ def write_in_tasks(
     frame : DataFrame
         The rows.
     builder : BatchWriteBuilder
-        The builder of the write, for the tasks.
+        The builder of the write.
     kind_column : str, optional
         Column with row kinds.
-    tasks : int
-        Number of writing tasks.
+    tasks : int, optional
+        Number of writing tasks, as in `write`.
     identifier : int
         The commit identifier.
     ordered : bool
@@ -253,12 +251,14 @@ def write_in_tasks(
     list of CommitMessage
         What the tasks prepared.
     """
+    count = choose_tasks(frame.sparkSession, builder.context.table, tasks)
+    builder = prepare_for_tasks(builder, count)
     if builder.context.table.bucket_mode is BucketMode.CROSS_PARTITION:
-        return _write_across_partitions(frame, builder, kind_column, tasks, identifier)
+        return _write_across_partitions(frame, builder, kind_column, count, identifier)
     if ordered and is_routed(builder.context.table):
-        sent = route_in_order(frame, builder, tasks)
+        sent = route_in_order(frame, builder, count)
         return _run_tasks(sent, builder, partial(write_in_order, builder, kind_column), identifier)
-    routed = _add_route_column(frame, builder.context, tasks, builder.overwrites)
+    routed = _add_route_column(frame, builder.context, count, builder.overwrites)
     return _run_tasks(routed, builder, partial(_write_rows, builder, kind_column), identifier)
 
 

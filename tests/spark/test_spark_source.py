@@ -78,7 +78,7 @@ def test_tasks_and_committer_have_the_storage_and_the_catalog(
     assert plain.scan().count() == 20
     for text in (plan_of(read), json.dumps(to_source_options(table)), *capfd.readouterr()):
         assert SECRET not in text
-    builder = prepare_for_tasks(table, 2).new_batch_write_builder("me")
+    builder = prepare_for_tasks(table.new_batch_write_builder("me"), 2)
     for sent in (
         cloudpickle.dumps(partial(_write_rows, builder, None)),
         pickle.dumps(parse_source_options(sent_options(table))),

@@ -37,7 +37,13 @@ class PaimonStreamWriter(DataSourceStreamArrowWriter):
         return EncodedMessages(write_rows(self.builder, iterator, self._kind_column))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit the messages of all tasks on the driver, unless the table has the batch."""
+        """Commit the messages of all tasks on the driver, unless the table has the batch.
+
+        Raises
+        ------
+        InvalidRequest
+            The stream and the table do not belong together. The new files are deleted.
+        """
         sink = StreamSink.open(self._table, self._checkpoint)
         prepared = decode_messages(messages)
         try:

@@ -20,12 +20,10 @@ from paimon.domain.text_checks import check_mapping
 from paimon.operations.evolve import load_at_newest_schema
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
-from paimon.spark.tasks.routing import choose_tasks
 from paimon.spark.write import (
     check_tasks,
     make_builder,
     open_target,
-    prepare_for_tasks,
     write_in_tasks,
 )
 from paimon.spark.writer import check_columns
@@ -90,11 +88,18 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     Unsupported
         The table cannot be written by Spark, or the session is one of Spark Connect.
     """
-    if not hasattr(frame.sparkSession, "_jsparkSession"):
-        raise Unsupported("write_stream through Spark Connect", hint="use a classic Spark session")
-    spark = register(frame.sparkSession)
     _check_arguments(frame, trigger, output_mode, tasks)
-    opened = open_target(table, options, spark)
+    location = checkpoint or _find_default_checkpoint(frame, query_name)
+    commit = _CommitBatch(table, options, location, output_mode == "complete", kind_column, tasks)
+    _check_target(frame, commit, output_mode)
+    writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
+    named = writer if query_name is None else writer.queryName(query_name)
+    return (named if trigger is None else named.trigger(**trigger)).start()
+
+
+def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> None:
+    """Refuse a table that cannot take the rows, or that is not the table of the checkpoint."""
+    opened = open_target(commit.table, commit.options, register(frame.sparkSession))
     check_rows_writable(opened.definition)
     if output_mode == "update" and not opened.primary_keys:
         raise InvalidRequest(
@@ -102,17 +107,13 @@ def write_stream(  # noqa: PLR0913  (a public signature)
             subject="output_mode",
             hint="use 'complete', or a table with a primary key",
         )
-    check_columns(make_builder(opened, "append", None, None), frame.schema, kind_column)
-    location = checkpoint or _find_default_checkpoint(frame, query_name)
-    Checkpoint.of(location, opened).check_table(opened)
-    commit = _CommitBatch(table, options, location, output_mode == "complete", kind_column, tasks)
-    writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
-    if query_name is not None:
-        writer = writer.queryName(query_name)
-    return (writer if trigger is None else writer.trigger(**trigger)).start()
+    check_columns(make_builder(opened, "append", None, None), frame.schema, commit.kind_column)
+    Checkpoint.of(commit.checkpoint, opened).check_table(opened)
 
 
 def _check_arguments(frame: DataFrame, trigger: Mapping[str, Any] | None, output_mode: str, tasks: int | None) -> None:
+    if not hasattr(frame.sparkSession, "_jsparkSession"):
+        raise Unsupported("write_stream through Spark Connect", hint="use a classic Spark session")
     if not frame.isStreaming:
         raise InvalidRequest(
             "The data frame is not a stream.", subject="frame", hint="write it with paimon.spark.write(df, table)"
@@ -173,11 +174,9 @@ class _CommitBatch:
         if sink.is_committed(number):
             sink.commit(builder, (), number)  # calls callbacks, and shows rows, where the first attempt was killed
             return
-        count = choose_tasks(batch.sparkSession, opened.definition, self.tasks)
-        task_builder = self._make_builder(prepare_for_tasks(opened, count), sink.commit_user)
 
         def write_once() -> WriteResult:
-            messages = write_in_tasks(batch, task_builder, self.kind_column, count, number, ordered=True)
+            messages = write_in_tasks(batch, builder, self.kind_column, self.tasks, number, ordered=True)
             return sink.commit(builder, messages, number)
 
         retry_assignment(write_once)

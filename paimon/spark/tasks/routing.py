@@ -73,7 +73,7 @@ def list_task_options(table: TableDefinition, tasks: int) -> dict[str, str]:
     return {}
 
 
-def _with_task_options(context: TableContext, tasks: int) -> TableContext:
+def with_task_options(context: TableContext, tasks: int) -> TableContext:
     """Return the table as tasks write it; see `list_task_options`."""
     options = context.options.with_values(list_task_options(context.table, tasks))
     return context.with_table(evolve(context.table, options=options))
@@ -113,7 +113,7 @@ class RowRouting:
     @classmethod
     def of(cls, context: TableContext, tasks: int) -> RowRouting:
         """Return the routing to so many tasks."""
-        return cls(_with_task_options(context, tasks), tasks, read_task_bucket_counts(context))
+        return cls(with_task_options(context, tasks), tasks, read_task_bucket_counts(context))
 
     def open(self, own_number: int) -> RowRouter:
         """Return the router of the task with a number; it writes rows that belong to no bucket itself."""
