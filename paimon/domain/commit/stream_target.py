@@ -98,3 +98,19 @@ class StreamTarget:
 
     def _describe(self) -> str:
         return self.location if self.branch == "main" else f"{self.location}$branch_{self.branch}"
+
+
+def check_first_batch(checkpoint: str, number: int) -> None:
+    """Check that a stream whose checkpoint records no table is at its first batch.
+
+    Raises
+    ------
+    InvalidRequest
+        It is not, so earlier batches went elsewhere.
+    """
+    if number > 0:
+        raise InvalidRequest(
+            f"Checkpoint {checkpoint!r} records no table, and its next batch is {number}.",
+            subject=_SUBJECT,
+            hint=f"the stream had another target before: {_NEW_STREAM}",
+        )

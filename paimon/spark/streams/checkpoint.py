@@ -17,12 +17,11 @@ from attrs import evolve, frozen
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.stream_batches import StreamBatch
-from paimon.domain.commit.stream_target import StreamTarget
+from paimon.domain.commit.stream_target import StreamTarget, check_first_batch
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.json_text import load_object
 from paimon.engines import engine_for, location_of
-from paimon.operations.commit.stream_batches import check_stream_batch
-from paimon.operations.metadata.schemas import load_schema, schema_ids
+from paimon.operations.commit.stream_batches import check_stream_batch, describe_stream_target
 from paimon.ports.files import FileIO
 from paimon.spark.options import find_recipe
 from paimon.table import Table
@@ -103,7 +102,7 @@ class Checkpoint:
             recorded = StreamTarget.parse(load_object(self.files.read(path), path))
         except NotFound:
             return False
-        recorded.check_unchanged(_describe_target(table))
+        recorded.check_unchanged(describe_stream_target(table.context))
         return True
 
     def bind(self, table: Table, number: int) -> None:
@@ -116,19 +115,8 @@ class Checkpoint:
         """
         if self.check_table(table):
             return
-        if number > 0:
-            raise InvalidRequest(
-                f"Checkpoint {self.location!r} records no table, and its next batch is {number}.",
-                subject=CHECKPOINT_OPTION,
-                hint="the stream had another target before: start a new stream with a new checkpoint",
-            )
-        self.files.replace(f"{self.location}/{_RECORD}", _describe_target(table).to_json())
-
-
-def _describe_target(table: Table) -> StreamTarget:
-    context = table.context
-    first = load_schema(context.engine, context.paths, schema_ids(context.engine, context.paths)[0])
-    return StreamTarget.of(table.location, table.definition.branch, first, table.table_schema)
+        check_first_batch(self.location, number)
+        self.files.replace(f"{self.location}/{_RECORD}", describe_stream_target(table.context).to_json())
 
 
 @frozen(eq=False)

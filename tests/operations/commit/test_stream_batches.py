@@ -10,7 +10,10 @@ import pytest
 import paimon
 from paimon.domain.commit.stream_batches import StreamBatch
 from paimon.domain.errors import InvalidRequest
+from paimon.operations.commit import stream_batches
 from paimon.operations.commit.stream_batches import check_stream_batch
+from paimon.operations.metadata.snapshots import earliest_snapshot_id
+from paimon.operations.table_context import TableContext
 
 USER = "spark-1"
 MINUTE = 60_000
@@ -51,3 +54,22 @@ def test_a_batch_whose_snapshots_may_have_expired_is_refused(table: paimon.Table
     for planned in (planned_before, None):
         with pytest.raises(InvalidRequest, match=f"snapshots begin with {first.id}"):
             check_stream_batch(table.context, USER, StreamBatch(3, planned))
+
+
+def test_a_snapshot_that_expires_during_the_check_does_not_make_a_batch_new(
+    table: paimon.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_batches(table, 1)
+    for _ in range(3):
+        table.write({"id": [1]})
+    table.maintain.expire_snapshots(retain_min=2, retain_max=2, older_than=timedelta(0))
+    listed = [3]
+
+    def expire_after_listing(context: TableContext) -> int | None:
+        found = listed.pop() if listed else earliest_snapshot_id(context)
+        table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
+        return found
+
+    monkeypatch.setattr(stream_batches, "earliest_snapshot_id", expire_after_listing)
+    with pytest.raises(InvalidRequest, match="snapshots begin with 4"):
+        check_stream_batch(table.context, USER, StreamBatch(0))
