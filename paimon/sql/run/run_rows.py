@@ -18,8 +18,8 @@ from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType
 from paimon.domain.types.type_text import quote_identifier, quote_text
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
-from paimon.sql.run.engine_types import to_engine_type
 from paimon.sql.run.column_names import find_column, name_columns
+from paimon.sql.run.engine_types import to_engine_type
 from paimon.sql.run.query_changes import change_by_query, merge_query
 from paimon.sql.run.result import SqlResult
 from paimon.sql.run.statement_run import StatementRun

@@ -22,6 +22,7 @@ from paimon.sql.parse.statements import (
     TableName,
     Truncate,
 )
+from paimon.sql.plan.column_comments import find_column_comments
 from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.run.result import SqlResult
 from paimon.sql.run.run_rows import insert_rows
@@ -87,7 +88,8 @@ def _create_from_query(run: StatementRun, statement: CreateTable, place: TablePl
     assert statement.query is not None
     planned = plan_query(run.session, statement.query, run.frames)
     schema = describe_query(run.session, planned)
-    columns = [_to_column(column) for column in fields_from_arrow(schema)]
+    comments = find_column_comments(statement.query.tree, planned.sources)
+    columns = [_to_column(column, comments.get(column.name.lower())) for column in fields_from_arrow(schema)]
     place.catalog.create_table(
         place.name,
         columns,
@@ -104,9 +106,9 @@ def _create_from_query(run: StatementRun, statement: CreateTable, place: TablePl
         raise
 
 
-def _to_column(column: DataField) -> DataField:
+def _to_column(column: DataField, comment: str | None) -> DataField:
     """Return a column of a query as one of a table; whether it may be null is not known."""
-    return evolve(column, type=column.type.with_nullable(True))
+    return evolve(column, type=column.type.with_nullable(True), description=comment)
 
 
 def _alter(run: StatementRun, statement: AlterTable) -> SqlResult:
