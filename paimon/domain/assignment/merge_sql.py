@@ -18,7 +18,7 @@ from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, MergeOn, is_o
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Literal, Predicate
-from paimon.domain.predicate.field_paths import type_at
+from paimon.domain.predicate.field_paths import find_column, type_at
 from paimon.domain.predicate.scalar_sql import convert_condition, split_conjunction
 from paimon.domain.predicate.sql import column_path, parse_sql
 from paimon.domain.predicate.transform import join_conjuncts, map_names
@@ -38,12 +38,15 @@ class MergeNames:
         The columns.
     target_alias, source_alias : str
         The names of the sides in text.
+    ignores_case : bool
+        Whether names may differ from columns and aliases in case.
     """
 
     target: tuple[DataField, ...]
     source: tuple[DataField, ...]
     target_alias: str = TARGET
     source_alias: str = SOURCE
+    ignores_case: bool = False
 
     @property
     def fields(self) -> tuple[DataField, ...]:
@@ -68,12 +71,15 @@ class MergeNames:
             (self.target_alias, TARGET, self.target),
             (self.source_alias, SOURCE, self.source),
         ):
-            if first == alias and rest:
+            if rest and (first == alias or (self.ignores_case and first.lower() == alias.lower())):
                 if not fields:
                     raise _wrong_side_error(name, alias)
-                type_at(rest, fields)
-                return f"{side}.{rest}"
-        found = [side for side, fields in ((TARGET, self.target), (SOURCE, self.source)) if _has_column(name, fields)]
+                path = self.find_path(rest, fields)
+                type_at(path, fields)
+                return f"{side}.{path}"
+        sides = ((TARGET, self.target), (SOURCE, self.source))
+        paths = ((side, self.find_path(name, fields), fields) for side, fields in sides)
+        found = [f"{side}.{path}" for side, path, fields in paths if _has_column(path, fields)]
         if len(found) == 2:
             hint = f"write {self.target_alias}.{name} or {self.source_alias}.{name}"
             raise InvalidRequest(f"Column {name!r} is in both the target and the source", subject=name, hint=hint)
@@ -81,7 +87,14 @@ class MergeNames:
             known = [f"{self.target_alias}.{f.name}" for f in self.target]
             known += [f"{self.source_alias}.{f.name}" for f in self.source]
             raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, known))
-        return f"{found[0]}.{name}"
+        return found[0]
+
+    def find_path(self, name: str, fields: Sequence[DataField]) -> str:
+        """Return the path of a column or a nested field as the columns write its first part."""
+        if not self.ignores_case or _has_column(name, fields):
+            return name
+        first, dot, rest = name.partition(".")
+        return f"{find_column(first, [f.name for f in fields]) or first}{dot}{rest}"
 
 
 def _has_column(name: str, fields: Sequence[DataField]) -> bool:

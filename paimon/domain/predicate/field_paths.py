@@ -6,10 +6,16 @@ is chosen. The rest of the name is resolved among the fields of its ROW.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.types.data_types import DataField, DataType, RowType
+
+
+def find_column(name: str, columns: Iterable[str]) -> str | None:
+    """Return the column that a name in any case means: the one of this name, or the only one that differs in case."""
+    alike = [column for column in columns if column.lower() == name.lower()]
+    return name if name in alike else alike[0] if len(alike) == 1 else None
 
 
 def type_at(name: str, fields: Sequence[DataField]) -> DataType:

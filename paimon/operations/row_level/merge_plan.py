@@ -76,12 +76,19 @@ class MergeRequest:
         The names of the sides in text.
     clauses : tuple of WhenClause
         In the order given.
+    ignores_case : bool
+        Whether names of columns may differ in case, as in SQL statements.
     """
 
     on: str | Sequence[str] | Predicate
     target_alias: str = TARGET
     source_alias: str = SOURCE
     clauses: tuple[WhenClause, ...] = field(default=(), converter=_to_clauses)
+    ignores_case: bool = False
+
+    def name_columns(self, target: Sequence[DataField], source: Sequence[DataField]) -> MergeNames:
+        """Return the columns of both sides under the names of this request."""
+        return MergeNames(tuple(target), tuple(source), self.target_alias, self.source_alias, self.ignores_case)
 
 
 def bind_merge(context: TableContext, source: Sequence[DataField], request: MergeRequest) -> Merge:
@@ -107,7 +114,7 @@ def bind_merge(context: TableContext, source: Sequence[DataField], request: Merg
         The table cannot be merged, a column does not exist or cannot be set, or an expression cannot be computed.
     """
     _check_request(context, request)
-    names = MergeNames(context.schema.fields, tuple(source), request.target_alias, request.source_alias)
+    names = request.name_columns(context.schema.fields, source)
     on = parse_on(request.on, names)
     if on.condition is not None:
         check_condition(context.engine, on.condition, names.fields)
@@ -181,14 +188,15 @@ class _Binding:
                 raise InvalidRequest(f"A clause {clause.group.value} sets no column", subject="set")
             return [(name, bind_expression(to_expression(value), names)) for name, value in values.items()]
         known = [f.name for f in names.source]
+        found = {f.name: names.find_path(f.name, names.source) for f in self.context.schema.fields}
         for column in self.context.schema.fields:
-            if column.name not in known:
+            if found[column.name] not in known:
                 raise InvalidRequest(
                     f"The source has no column {column.name!r}",
                     subject=column.name,
                     hint=did_you_mean(column.name, known) or "name the columns to set",
                 )
-        return [(f.name, ColumnValue(f"{SOURCE}.{f.name}")) for f in self.context.schema.fields]
+        return [(name, ColumnValue(f"{SOURCE}.{path}")) for name, path in found.items()]
 
     def _bind_value(self, name: str, expression: Expression, names: MergeNames) -> Assignment:
         columns = {f.name: f for f in self.context.schema.fields}

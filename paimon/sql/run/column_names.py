@@ -7,19 +7,14 @@ stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
+from paimon.domain.predicate.field_paths import find_column
 from paimon.domain.types.sql_tokens import Token
 from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import begins_subquery
-
-
-def find_column(name: str, columns: Iterable[str]) -> str | None:
-    """Return the column that a name means: the one of this name, or the only one that differs in case alone."""
-    alike = [column for column in columns if column.lower() == name.lower()]
-    return name if name in alike else alike[0] if len(alike) == 1 else None
 
 
 def name_columns(text: str, table: Sequence[str], columns: Sequence[str]) -> str:

@@ -13,12 +13,13 @@ from attrs import evolve, frozen
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.field_paths import find_column
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType
 from paimon.domain.types.type_text import quote_identifier, quote_text
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
-from paimon.sql.run.column_names import find_column, name_columns
+from paimon.sql.run.column_names import name_columns
 from paimon.sql.run.engine_types import to_engine_type
 from paimon.sql.run.query_changes import change_by_query, merge_query
 from paimon.sql.run.result import SqlResult
@@ -263,6 +264,7 @@ def _merge(run: StatementRun, statement: Merge) -> SqlResult:
     table = run.session.open_table(statement.name)
     aliases = {"source_alias": statement.source_alias, "target_alias": statement.target_alias}
     merge = table.merge((), statement.on, **aliases)
+    merge = evolve(merge, request=evolve(merge.request, ignores_case=True))
     for clause in statement.clauses:
         named = _name_assigned_columns(table, clause.values or {})
         values = {column: read_assignment(run, text) for column, text in named.items()}
