@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,12 +18,18 @@ from support.row_level_layouts import LAYOUTS, SMALL_SPLITS
 import paimon
 import paimon.spark
 from paimon import merge_builder
+from paimon.domain.assignment.merge_clauses import MergeAction
 from paimon.domain.errors import CommitConflict, InvalidRequest, Unsupported
 from paimon.merge_builder import MergeBuilder
 from paimon.operations.data_files import read_data_file
 from paimon.operations.row_level import merge as merge_module
+from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause, bind_merge
+from paimon.operations.row_level.merge_source import describe_source
 from paimon.operations.write.writer import TableWriter
+from paimon.spark.row_level.merge_share import MergeShare
+from paimon.spark.row_level.merge_source import MergeJob
 from paimon.spark.sql.queries import to_spark_frame
+from paimon.spark.tasks.shuffle import send_rows
 from paimon.table import Table
 
 pytestmark = pytest.mark.spark
@@ -223,9 +232,18 @@ def test_partitions_with_another_number_of_buckets_than_the_table(spark: SparkSe
     here, there = (paimon.open_table(tmp_path / "d.db" / place) for place in ("here", "there"))
     source = make_rows(range(0, 20, 3))
     expected = here.merge(source, "id").when_matched_delete().execute()
-    done = paimon.spark.merge(to_frame(spark, source), there, "id").when_matched_delete().execute()
+    evaluated = spark.sparkContext.accumulator(0)
+
+    def count_evaluation(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        evaluated.add(1)
+        yield from batches
+
+    frame = to_frame(spark, source)
+    counted = frame.mapInArrow(count_evaluation, frame.schema)
+    done = paimon.spark.merge(counted, there, "id").when_matched_delete().execute()
     assert (done.deleted, expected.deleted) == (7, 7)
     assert read(there) == read(here)
+    assert evaluated.value == 2, "each of two partitions once: another evaluation may have other rows"
 
 
 def test_an_empty_source_or_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -256,13 +274,68 @@ def test_what_is_not_possible_is_refused(spark: SparkSession, tmp_path: Path) ->
         paimon.spark.merge(frame, table, "target.id = source.s").when_matched_delete().execute()
     small = paimon.connect(str(tmp_path), memory_budget="1 mb").table("d.t")
     with pytest.raises(InvalidRequest, match="memory budget"):
-        merge = paimon.spark.merge(spark.range(1 << 19), small, "id")
+        merge = paimon.spark.merge(spark.range(1 << 19), small, "target.id < source.id")
         merge.when_matched_delete().execute()
     memory = paimon.connect("memory://merges")
     memory.create_database("d")
     with pytest.raises(Unsupported, match="other processes"):
         paimon.spark.merge(frame, memory.create_table("d.t", SCHEMA), "id")
     assert len(table.snapshots()) == 2
+
+
+@pytest.mark.parametrize("layout", ["append", "dynamic", "fixed"])
+def test_a_share_of_the_source_above_the_memory_budget_is_spilled(
+    spark: SparkSession, tmp_path: Path, layout: str
+) -> None:
+    here, there = make(tmp_path, layout, "here"), make(tmp_path, layout, "there")
+    source = make_rows(range(6, 16_000, 3), "new")
+    clauses: Clauses = [
+        ("when_matched_update", ({"v": "target.v + source.v", "s": "source.s"},)),
+        ("when_not_matched_insert_all", ("id < 9000",)),
+        ("when_not_matched_by_source_delete", ("id < 9",)),
+    ]
+    expected = apply(here.merge(source, "id"), clauses).execute()
+    small = paimon.connect(str(tmp_path), memory_budget="300 kb").table("d.there")
+    done = apply(paimon.spark.merge(to_frame(spark, source), small, "id"), clauses).execute()
+    assert (done.inserted, done.updated, done.deleted) == (expected.inserted, expected.updated, expected.deleted)
+    assert done.inserted > 2000 and done.updated and done.deleted
+    assert read(there) == read(here)
+
+
+@pytest.mark.parametrize("rows", [9, 9000])
+def test_the_parts_of_a_share_find_each_match_once(tmp_path: Path, rows: int) -> None:
+    make(tmp_path, "append")
+    context = paimon.connect(str(tmp_path), memory_budget="300 kb").table("d.t").context  # type: ignore[union-attr]
+    clauses = [WhenClause(MergeGroup.MATCHED, MergeAction.DELETE)]
+    clauses += [WhenClause(MergeGroup.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE)]
+    source = make_rows(range(0, 2 * rows, 2), "new")
+    fields = describe_source(source.schema, context.schema.fields)
+    job = MergeJob(context, bind_merge(context, fields, MergeRequest("id", clauses=clauses)), fields, 1)
+
+    def send() -> Iterator[pa.RecordBatch]:
+        for number, start in enumerate(range(0, rows, 2000)):
+            part = source.slice(start, 2000)
+            yield from send_rows(part, np.zeros(part.num_rows, np.int32), -1, number)
+        for number in range(4):
+            target = make_rows(range(number * 3000, (number + 1) * 3000)).select(["id"])
+            marked = target.replace_schema_metadata({b"file": str(number)})
+            yield from send_rows(marked, np.zeros(target.num_rows, np.int32), number, number)
+
+    share = MergeShare.receive(job, send())
+    assert share is not None
+    assert len(share.source.parts()) == 1 if rows == 9 else len(share.source.parts()) > 3
+    matched, unmatched = Counter[int](), Counter[int]()
+    for part in share.parts():
+        for received in part.target:
+            assert received.rows.schema.metadata == {b"file": str(received.source).encode()}
+            for batch in received.rows.to_batches():
+                changes = part.find_changes(batch)
+                ids = batch["id"].to_numpy()[changes.rows]
+                matched.update(ids[changes.source_rows >= 0].tolist())
+                unmatched.update(ids[changes.source_rows < 0].tolist())
+        expected = {*part.matching.source["source.id"].to_pylist()} & set(range(12_000))
+        assert set(np.asarray(part.matching.source["source.id"])[part.matched].tolist()) == expected
+    assert matched == Counter(range(0, min(2 * rows, 12_000), 2)) and unmatched == Counter(range(12_000)) - matched
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ by name before the target is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,14 +16,14 @@ from attrs import frozen
 
 from paimon.domain.assignment.merge_clauses import TARGET, Merge, MergeOn, to_plain_name
 from paimon.domain.assignment.merge_columnar import SourceIndex
-from paimon.domain.assignment.merge_sql import MergeNames, parse_on
+from paimon.domain.assignment.merge_sql import parse_on
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.columns.convert import convert_array
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Operator, Predicate
 from paimon.domain.predicate.transform import join_conjuncts, map_names, restrict_to_columns
 from paimon.domain.row.values import to_values
-from paimon.domain.types.arrow import arrow_type, fields_from_arrow
+from paimon.domain.types.arrow import arrow_schema, arrow_type, fields_from_arrow
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.type_text import format_type
 from paimon.operations.data_files.undo import undo_on_failure
@@ -134,21 +134,70 @@ def read_source(context: TableContext, data: Any, request: MergeRequest) -> Arro
             fields = describe_source(_unify_schemas(tables), context.schema.fields)
             has_keys = bool(_parse_on(context, request, fields).pairs)
         if has_keys:
-            return _spill(context, request, tables, given)
-        if sum(t.nbytes for t in tables) > context.engine.memory.bytes:
-            raise budget_error(context.engine, "The ON condition has no equal columns, so all rows are compared")
+            first = pa.concat_tables(tables, promote_options="permissive")
+            fields = describe_source(first.schema, context.schema.fields)
+            return ArrowSource(fields, _spill(context, _parse_on(context, request, fields), fields, first, given))
+        _check_unkeyed(context, tables)
     whole = pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
     fields = describe_source(whole.schema, context.schema.fields)
     return ArrowSource(fields, SourceRows(convert_source(whole, fields), context.engine))
 
 
+def store_source(
+    context: TableContext, on: MergeOn, fields: Sequence[DataField], tables: Iterable[pa.Table]
+) -> SourceRows:
+    """Keep rows of a source, and spill them if they are too large for the memory budget.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    on : MergeOn
+        The condition by which rows match.
+    fields : sequence of DataField
+        The columns of the source.
+    tables : iterable of pyarrow.Table
+        The rows, in canonical Arrow types.
+
+    Returns
+    -------
+    SourceRows
+        They have to be dropped.
+
+    Raises
+    ------
+    InvalidRequest
+        The rows need more than the memory budget, and the condition has no equal columns.
+    """
+    held: list[pa.Table] = []
+    size, given = 0, divide_tables(context.engine, tables)
+    for table in given:
+        held.append(table)
+        size += count_bytes(table)
+        if must_spill(context.engine, size):
+            if on.pairs:
+                return _spill(context, on, fields, pa.concat_tables(held), given)
+            _check_unkeyed(context, held)
+    whole = pa.concat_tables(held or [arrow_schema(fields).empty_table()])
+    return SourceRows(convert_source(whole, fields), context.engine)
+
+
+def _check_unkeyed(context: TableContext, tables: Sequence[pa.Table]) -> None:
+    """Refuse rows that cannot be divided and exceed the memory budget.
+
+    Raises
+    ------
+    InvalidRequest
+        They do.
+    """
+    if sum(t.nbytes for t in tables) > context.engine.memory.bytes:
+        raise budget_error(context.engine, "The ON condition has no equal columns, so all rows are compared")
+
+
 def _spill(
-    context: TableContext, request: MergeRequest, tables: list[pa.Table], given: Iterator[pa.Table]
-) -> ArrowSource:
+    context: TableContext, on: MergeOn, fields: Sequence[DataField], first: pa.Table, given: Iterator[pa.Table]
+) -> SourceRows:
     """Store the tables that were read, and those that remain."""
-    first = pa.concat_tables(tables, promote_options="permissive")
-    fields = describe_source(first.schema, context.schema.fields)
-    on = _parse_on(context, request, fields)
     columns = [context.schema.field_of(target) for target, _ in on.pairs]
     spill = SourceSpill(context.engine.temp, tuple(name for _, name in on.pairs), tuple(c.type for c in columns))
     with undo_on_failure(spill.drop):
@@ -161,12 +210,11 @@ def _spill(
                 _store(context, on, spill, more)
                 size, more = 0, []
         _store(context, on, spill, more)
-    return ArrowSource(fields, SourceRows(None, context.engine, spill.pieces, spill.bytes))
+    return SourceRows(None, context.engine, spill.pieces, spill.bytes)
 
 
 def _parse_on(context: TableContext, request: MergeRequest, fields: tuple[DataField, ...]) -> MergeOn:
-    names = MergeNames(context.schema.fields, fields, request.target_alias, request.source_alias)
-    return parse_on(request.on, names)
+    return parse_on(request.on, request.name_columns(context.schema.fields, fields))
 
 
 def _unify_schemas(tables: Sequence[pa.Table]) -> pa.Schema:

@@ -139,6 +139,14 @@ def budget_error(engine: Engine, reason: str) -> InvalidRequest:
     )
 
 
+def store_piece(temp: TempStore, batches: Sequence[pa.RecordBatch]) -> str:
+    """Store batches of one schema, of which there is at least one; return the handle."""
+    # Buffers of a file are padded; the limit only stops a store that never ends.
+    stored = temp.store(batches, batches[0].schema, 2 * sum(batch.nbytes for batch in batches) + (1 << 20))
+    assert stored is not None
+    return stored.handle
+
+
 @define(eq=False)
 class SourceSpill:
     """A state machine: it stores the rows of a source in pieces.
@@ -175,10 +183,7 @@ class SourceSpill:
         columns = [column.take(pa.array(order)) for column in rows.columns]
         extra = [pa.array(hashes[order]), pa.array(order + self.rows)]
         piece = pa.RecordBatch.from_arrays([*columns, *extra], [*rows.schema.names, _HASH, _NUMBER])
-        # Buffers of a file are padded; the limit only stops a store that never ends.
-        stored = self.temp.store([piece], piece.schema, 2 * piece.nbytes + (1 << 20))
-        assert stored is not None
-        self.pieces.append(stored.handle)
+        self.pieces.append(store_piece(self.temp, [piece]))
         self.rows += rows.num_rows
         self.bytes += count_bytes(piece)
 

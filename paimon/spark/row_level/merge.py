@@ -30,6 +30,7 @@ from paimon.spark.row_level.merge_source import (
     MergeRun,
     can_follow_buckets,
     send_source,
+    send_source_again,
     summarize_source,
     to_action_counts,
 )
@@ -108,7 +109,7 @@ class FrameSource:
         messages: list[CommitMessage] = []
         try:
             with abort_on_failure(context, messages, commit_user, bound.snapshot):
-                messages.extend(_run_tasks(run, bound.snapshot, self.frame))
+                messages.extend(_run_tasks(run, bound.snapshot))
                 check_writers(context.table, messages)
         finally:
             sent.unpersist()
@@ -118,7 +119,7 @@ class FrameSource:
         """Do nothing: Spark keeps the rows only while `write` runs."""
 
 
-def _run_tasks(run: MergeRun, snapshot: Snapshot | None, frame: DataFrame) -> Iterator[CommitMessage]:
+def _run_tasks(run: MergeRun, snapshot: Snapshot | None) -> Iterator[CommitMessage]:
     job, context = run.job, run.job.context
     summary = summarize_source(run.source, job)
     condition = find_target_condition(context, job.merge, summary.keys)
@@ -126,17 +127,17 @@ def _run_tasks(run: MergeRun, snapshot: Snapshot | None, frame: DataFrame) -> It
     read = snapshot if summary.rows or job.merge.not_matched_by_source else None
     if context.schema.primary_keys:
         units = [] if read is None else plan_units(with_hidden_rows(context), read, condition)
-        yield from merge_keyed_rows(_adapt_to_units(run, units, frame), units, condition)
+        yield from merge_keyed_rows(_adapt_to_units(run, units), units, condition)
         return
     held = read_bucket_vectors(context, read)
     units = [] if read is None else plan_units(context, read, condition, held)
-    yield from merge_append_rows(_adapt_to_units(run, units, frame), units, held)
+    yield from merge_append_rows(_adapt_to_units(run, units), units, held)
 
 
-def _adapt_to_units(run: MergeRun, units: Sequence[WorkUnit], frame: DataFrame) -> MergeRun:
+def _adapt_to_units(run: MergeRun, units: Sequence[WorkUnit]) -> MergeRun:
     """Return a run that shuffles both sides by key if a partition has another number of buckets than the table."""
     total = run.job.context.options.bucket
     if not run.job.follows_buckets or all(unit.splits[0].total_buckets == total for unit in units):
         return run
     job = evolve(run.job, follows_buckets=False)
-    return evolve(run, job=job, source=send_source(frame, job))
+    return evolve(run, job=job, source=send_source_again(run, job))

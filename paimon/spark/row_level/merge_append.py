@@ -43,12 +43,12 @@ from paimon.operations.row_level.merge_changes import (
 from paimon.operations.row_level.merge_match import Matching, RowChanges
 from paimon.operations.row_level.merge_target import read_file_vectors, read_live_rows
 from paimon.spark.row_level.keyed_write import LAST
+from paimon.spark.row_level.merge_share import MergeShare, SharePart
 from paimon.spark.row_level.merge_source import (
     CONTENT,
     UNIT,
     MergeJob,
     MergeRun,
-    MergeShare,
     find_bucket_tasks,
     receive_unit,
     send_units,
@@ -153,54 +153,91 @@ class _MergeRows:
         share = MergeShare.receive(self.job, batches)
         if share is None:
             return
-        for received in share.target:
-            unit = receive_unit(received)
-            target = [received.rows] if unit is None else self._read_unit(received.source, unit)
-            for rows in target:
-                for batch in rows.combine_chunks().to_batches():
-                    yield from self._send_changes(share, received.source, batch)
-        yield from self._insert_rows(share)
+        output = _RoutedInserts(self, share) if is_routed(self.job.context.table) else _WrittenInserts(self, share)
+        with undo_on_failure(output.undo):
+            for part in share.parts():
+                for received in part.target:
+                    unit = receive_unit(received)
+                    target = [received.rows] if unit is None else self._read_unit(received.source, unit)
+                    for rows in target:
+                        for batch in rows.combine_chunks().to_batches():
+                            yield from self._send_changes(share, part, received.source, batch)
+                for rows, _ in compute_insert_rows(self.job.context, part.matching, part.matched):
+                    share.counts[MergeAction.INSERT] += rows.num_rows
+                    yield from output.insert(rows)
+        yield from output.finish()
         share.report(self.counts)
 
     def _read_unit(self, number: int, unit: WorkUnit) -> Iterator[pa.Table]:
         return _read_rows(self.job, unit, _choose_writer(self.job, number, unit, self.routing.tasks))
 
-    def _send_changes(self, share: MergeShare, unit: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        changes = share.find_changes(batch.drop_columns([_POSITION]))
+    def _send_changes(
+        self, share: MergeShare, part: SharePart, unit: int, batch: pa.RecordBatch
+    ) -> Iterator[pa.RecordBatch]:
+        changes = part.find_changes(batch.drop_columns([_POSITION]))
         if not len(changes.rows):
             return
         for clause, numbers, _ in group_by_clause(self.job.merge, changes):
             share.counts[clause.action] += len(numbers)
         sources = pa.array(changes.source_rows, mask=changes.source_rows < 0)
-        names = _list_source_columns(self.job.merge, share.matching.source.schema.names)
+        names = _list_source_columns(self.job.merge, part.matching.source.schema.names)
         columns = {_POSITION: batch[_POSITION].take(pa.array(changes.rows)), _CLAUSE: pa.array(changes.clauses)}
-        columns |= {name: share.matching.source[name].take(sources) for name in names}
+        columns |= {name: part.matching.source[name].take(sources) for name in names}
         place = batch.schema.metadata
         rows = pa.table(columns).replace_schema_metadata({**place, CONTENT: _CHANGES})
         task = np.full(rows.num_rows, int(place[b"task"]), np.int32)
         yield from send_rows(rows, task, unit, int(place[b"split"]))
 
-    def _insert_rows(self, share: MergeShare) -> Iterator[pa.RecordBatch]:
-        """Send inserted rows to the tasks of their buckets; rows without buckets are written here."""
-        context, source = self.job.context, LAST + share.number
-        inserted = compute_insert_rows(context, share.matching, share.matched)
-        if is_routed(context.table):
-            router = self.routing.open(share.number)
-            for position, (rows, _) in enumerate(inserted):
-                share.counts[MergeAction.INSERT] += rows.num_rows
-                whole = conform_to_fields(rows, context.schema.fields, f"table {context.table.table_name}")
-                named = whole.replace_schema_metadata({CONTENT: _INSERTS})
-                yield from send_rows(named, router.find_tasks(whole), source, position)
-            return
-        writer = open_append_writer(context, self.commit_user)
-        with undo_on_failure(writer.abort):
-            for rows, _ in inserted:
-                share.counts[MergeAction.INSERT] += rows.num_rows
-                writer.write(rows)
-            data = encode(writer.prepare_commit())
-        self.prepared.add((data,))
+
+class _RoutedInserts:
+    """The inserted rows of one task, which are sent to the tasks of their buckets."""
+
+    def __init__(self, task: _MergeRows, share: MergeShare) -> None:
+        self._context = task.job.context
+        self._router = task.routing.open(share.number)
+        self._source = LAST + share.number
+        self._position = 0
+
+    def insert(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Send rows."""
+        whole = conform_to_fields(rows, self._context.schema.fields, f"table {self._context.table.table_name}")
+        named = whole.replace_schema_metadata({CONTENT: _INSERTS})
+        yield from send_rows(named, self._router.find_tasks(whole), self._source, self._position)
+        self._position += 1
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Send nothing more."""
+        yield from ()
+
+    def undo(self) -> None:
+        """Do nothing: this task wrote no file."""
+
+
+class _WrittenInserts:
+    """The inserted rows of one task into a table without buckets, which are written here; their messages are sent."""
+
+    def __init__(self, task: _MergeRows, share: MergeShare) -> None:
+        self._writer = open_append_writer(task.job.context, task.commit_user)
+        self._prepared = task.prepared
+        self._task = np.full(1, share.number % task.routing.tasks, np.int32)
+        self._source = LAST + share.number
+
+    def insert(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Write rows."""
+        self._writer.write(rows)
+        yield from ()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Send the messages of all files."""
+        with undo_on_failure(self.undo):
+            data = encode(self._writer.prepare_commit())
+        self._prepared.add((data,))
         messages = pa.table({_DATA: pa.array([data], pa.binary())}).replace_schema_metadata({CONTENT: _MESSAGES})
-        yield from send_rows(messages, np.full(1, share.number % self.routing.tasks, np.int32), source, 0)
+        yield from send_rows(messages, self._task, self._source, 0)
+
+    def undo(self) -> None:
+        """Delete the files."""
+        self._writer.abort()
 
 
 def _list_source_columns(merge: Merge, names: Sequence[str]) -> list[str]:

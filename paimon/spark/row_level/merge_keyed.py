@@ -6,6 +6,7 @@ Invariant: a task finds and computes changes with the functions that run embedde
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import cast
 
 import pyarrow as pa
@@ -13,16 +14,16 @@ from attrs import frozen
 from pyspark import Accumulator
 
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
-from paimon.domain.assignment.merge_clauses import MergeAction
+from paimon.domain.assignment.merge_clauses import MergeAction, MergeClause
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.row_level.merge_changes import compute_insert_rows, compute_keyed_rows
 from paimon.operations.row_level.merge_target import read_keyed_target
 from paimon.spark.row_level.keyed_write import ChangedRowSender, KeyedWrite
+from paimon.spark.row_level.merge_share import MergeShare, SharePart
 from paimon.spark.row_level.merge_source import (
     MergeJob,
     MergeRun,
-    MergeShare,
     find_bucket_tasks,
     receive_unit,
     send_units,
@@ -92,19 +93,20 @@ class _MergeRows:
         share = MergeShare.receive(self.job, batches)
         if share is None:
             return
-        context, output, position = self.job.context, self.sender.open(share.number), 0
-        for received in share.target:
-            for batch in self._list_batches(received):
-                changes = share.find_changes(batch)
-                for clause, rows, kinds in compute_keyed_rows(context, share.matching, batch, changes):
-                    yield from output.send(rows, kinds, position)
-                    share.counts[clause.action] += rows.num_rows
-                    position += 1
-        for rows, kinds in compute_insert_rows(context, share.matching, share.matched):
-            yield from output.send(rows, kinds, position, comes_last=True)
-            share.counts[MergeAction.INSERT] += rows.num_rows
-            position += 1
+        output, positions = self.sender.open(share.number), count()
+        for part in share.parts():
+            for clause, rows, kinds in self._find_changes(part):
+                yield from output.send(rows, kinds, next(positions))
+                share.counts[clause.action] += rows.num_rows
+            for rows, kinds in compute_insert_rows(self.job.context, part.matching, part.matched):
+                yield from output.send(rows, kinds, next(positions), comes_last=True)
+                share.counts[MergeAction.INSERT] += rows.num_rows
         share.report(self.counts)
+
+    def _find_changes(self, part: SharePart) -> Iterator[tuple[MergeClause, pa.Table, pa.Int8Array]]:
+        for received in part.target:
+            for batch in self._list_batches(received):
+                yield from compute_keyed_rows(self.job.context, part.matching, batch, part.find_changes(batch))
 
     def _list_batches(self, received: ReceivedRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the target that the task received; if these are a unit, it reads them now."""

@@ -6,9 +6,7 @@ types. The driver gets a few values of each key column, to prune files.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -22,20 +20,16 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from paimon.adapters.executors.spark import decode_task, encode_task
 from paimon.domain.assignment.hash_ranges import hash_keys
 from paimon.domain.assignment.merge_clauses import Merge, MergeAction
-from paimon.domain.assignment.merge_columnar import Mask
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.engines import translate_spark_error
-from paimon.operations.row_level.merge_match import Matching, RowChanges
 from paimon.operations.row_level.merge_source import (
     KeyValues,
     convert_keys,
     convert_source,
-    index_source,
 )
-from paimon.operations.row_level.spilled_source import SourcePart, budget_error
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import Address, assign_task_ids, find_tasks
 from paimon.spark.tasks.message_tasks import Counts, sum_counts
@@ -44,9 +38,9 @@ from paimon.spark.tasks.work_units import WorkUnit
 
 _VALUES, _DATA = "values", "data"
 CONTENT, UNIT = b"content", b"unit"
+"""The entry of the metadata of sent rows that says what they are, and its value for a unit of work."""
 _UNIT_POSITION = -1
 """The position of units, which only the driver sends; tasks send rows at positions from 0."""
-"""The entry of the metadata of sent rows that says what they are, and its value for a unit of work."""
 _SUMMARY = "row_count BIGINT NOT NULL, complete ARRAY<BOOLEAN> NOT NULL, keys ARRAY<BINARY> NOT NULL"
 
 
@@ -153,12 +147,15 @@ def send_units(run: MergeRun, units: Sequence[WorkUnit], tasks: Sequence[int]) -
     return run.spark.createDataFrame(pa.Table.from_batches(batches), ROWS_SCHEMA)
 
 
+def is_unit(received: ReceivedRows) -> bool:
+    """Return whether received rows are a unit."""
+    # The metadata of a table's rows may come from a file, the position cannot.
+    return received.position == _UNIT_POSITION
+
+
 def receive_unit(received: ReceivedRows) -> WorkUnit | None:
     """Return the unit in received rows; None if they are rows of a table."""
-    # The metadata of a table's rows may come from a file, the position cannot.
-    if received.position != _UNIT_POSITION:
-        return None
-    return cast(WorkUnit, decode_task(received.rows[_DATA][0].as_py()))
+    return None if not is_unit(received) else cast(WorkUnit, decode_task(received.rows[_DATA][0].as_py()))
 
 
 def find_bucket_tasks(units: Sequence[WorkUnit], tasks: int) -> list[int]:
@@ -211,6 +208,27 @@ class _SendSource:
             keys = convert_keys(self.job.context, self.job.merge.on, rows)
             tasks = self.job.find_tasks(keys, rows.num_rows)
             yield from send_rows(pa.Table.from_batches([rows]), tasks, source, position)
+
+
+def send_source_again(run: MergeRun, job: MergeJob) -> DataFrame:
+    """Return the rows of a source that were sent already, for a job that chooses tasks in another way.
+
+    The frame of the caller is not computed again: it may have other rows then.
+    """
+    return run.source.mapInArrow(_SendAgain(job), ROWS_SCHEMA)
+
+
+@frozen(eq=False)
+class _SendAgain:
+    """The task that sends rows of the source again."""
+
+    job: MergeJob
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for received in receive_rows(batches):
+            rows = convert_source(received.rows, self.job.fields)
+            tasks = self.job.find_tasks(convert_keys(self.job.context, self.job.merge.on, rows), rows.num_rows)
+            yield from send_rows(received.rows, tasks, received.source, received.position)
 
 
 class SourceSummary(NamedTuple):
@@ -286,80 +304,6 @@ def _encode_summary(summary: SourceSummary) -> pa.RecordBatch:
 def _decode_summary(row: Row) -> SourceSummary:
     values = [combine_column(decode_rows(pa.py_buffer(bytes(data)))[_VALUES]) for data in row["keys"]]
     return SourceSummary(row["row_count"], [KeyValues(*pair) for pair in zip(values, row["complete"], strict=True)])
-
-
-@frozen(eq=False)
-class MergeShare:
-    """What one task merges.
-
-    Parameters
-    ----------
-    number : int
-        The number of the task.
-    matching : Matching
-        The merge and the rows of the source that the task received.
-    target : iterator of ReceivedRows
-        Rows of the target.
-    matched : bool array
-        For each row of the source whether it matched a row of the target so far; the task changes it.
-    counts : Counter
-        How many rows each action changed so far; the task changes it.
-    """
-
-    number: int
-    matching: Matching
-    target: Iterator[ReceivedRows]
-    matched: Mask
-    counts: Counter[MergeAction]
-
-    @classmethod
-    def receive(cls, job: MergeJob, batches: Iterable[pa.RecordBatch]) -> MergeShare | None:
-        """Receive the rows of the source, which come first.
-
-        Parameters
-        ----------
-        job : MergeJob
-            The merge.
-        batches : iterable of RecordBatch
-            What the tasks of the source and of the target sent to this task.
-
-        Returns
-        -------
-        MergeShare, optional
-            None if nothing was sent.
-
-        Raises
-        ------
-        InvalidRequest
-            The rows of the source need more than the memory budget.
-        """
-        received = receive_rows(batches)
-        first = next(received, None)
-        if first is None:
-            return None
-        parts, size = [pa.Table.from_batches([job.make_empty_source()])], 0
-        target: Iterator[ReceivedRows] = iter(())
-        for item in chain([first], received):
-            if item.source >= 0:
-                target = chain([item], received)
-                break
-            parts.append(item.rows)
-            size += item.rows.nbytes
-            if size > job.context.engine.memory.bytes:
-                raise budget_error(job.context.engine, "Each task of Spark holds its share of the source in memory")
-        rows = convert_source(pa.concat_tables(parts), job.fields)
-        matching = index_source(job.context, job.merge, SourcePart(rows), is_share=True)
-        return cls(first.task, matching, target, np.zeros(rows.num_rows, np.bool_), Counter())
-
-    def find_changes(self, batch: pa.RecordBatch) -> RowChanges:
-        """Find the changed rows of a batch of the target, and remember the rows of the source that matched."""
-        changes = self.matching.find_changes(batch)
-        self.matched[changes.matched] = True
-        return changes
-
-    def report(self, counts: Accumulator[Counts]) -> None:
-        """Report how many rows the task changed."""
-        counts.add({("merged", self.number): tuple(self.counts[action] for action in MergeAction)})
 
 
 def to_action_counts(counts: Accumulator[Counts]) -> Mapping[MergeAction, int]:

@@ -128,8 +128,8 @@ def merge(
     source_alias, target_alias : str
         The names of the sides in SQL text.
     tasks : int, optional
-        The number of tasks that merge; Spark's default parallelism by default. Each holds its share of the frame in
-        memory, up to the memory budget.
+        The number of tasks that merge; Spark's default parallelism by default. Each spills its share of the frame if
+        that is too large for the memory budget.
     options : mapping of str to object, optional
         Dynamic table options.
 
