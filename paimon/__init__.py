@@ -20,6 +20,8 @@ from paimon.adapters.process_effects import request_huge_pages
 
 if TYPE_CHECKING:
     from paimon.catalog import Catalog
+    from paimon.change_capture import CdcResult, cdc
+    from paimon.domain.cdc.dead_letters import DEAD_LETTER_SCHEMA
     from paimon.domain.errors import (
         AlreadyExists,
         CommitConflict,
@@ -66,9 +68,11 @@ __version__ = "0.1.0"
 request_huge_pages()
 
 _HOMES = {
+    "DEAD_LETTER_SCHEMA": "paimon.domain.cdc.dead_letters",
     "AddColumn": "paimon.domain.schema.changes",
     "AlreadyExists": "paimon.domain.errors",
     "Catalog": "paimon.catalog",
+    "CdcResult": "paimon.change_capture",
     "CommitConflict": "paimon.domain.errors",
     "CommitEvent": "paimon.ports.callbacks",
     "CommitNotVisible": "paimon.domain.errors",
@@ -102,6 +106,7 @@ _HOMES = {
     "Table": "paimon.table",
     "Unsupported": "paimon.domain.errors",
     "WriteResult": "paimon.table_write",
+    "cdc": "paimon.change_capture",
     "col": "paimon.domain.predicate.build",
     "connect": "paimon.engines",
     "open_system_table": "paimon.engines",
@@ -109,9 +114,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "DEAD_LETTER_SCHEMA",
     "AddColumn",
     "AlreadyExists",
     "Catalog",
+    "CdcResult",
     "CommitConflict",
     "CommitEvent",
     "CommitNotVisible",
@@ -146,6 +153,7 @@ __all__ = [
     "Unsupported",
     "WriteResult",
     "__version__",
+    "cdc",
     "col",
     "connect",
     "open_system_table",

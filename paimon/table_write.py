@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from attrs import frozen
@@ -37,6 +37,8 @@ from paimon.scan import condition_of
 
 if TYPE_CHECKING:
     from paimon.operations.row_level.change import RowChange, WriteChanges
+
+_Result = TypeVar("_Result")
 
 _ASSIGN_ATTEMPTS = 50
 """How often rows are assigned to dynamic buckets because other writers changed the hash index of their partitions."""
@@ -148,7 +150,7 @@ def write_and_commit(
     return retry_assignment(write_once) if can_be_read_again(data) else write_once()
 
 
-def retry_assignment(write: Callable[[], WriteResult]) -> WriteResult:
+def retry_assignment(write: Callable[[], _Result]) -> _Result:
     """Call a function that writes and commits, again while other writers make what it read outdated.
 
     This is the hash index of its partitions, the places of keys, or a snapshot that expired.

@@ -1,0 +1,362 @@
+"""Write the events of change data capture to tables: `paimon.cdc`.
+
+Invariant: nothing is committed before all events are read. Dead letters are committed first, so that a failure between
+two commits never loses an event. With a commit user and an identifier, each table has the events once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from attrs import field, frozen
+
+from paimon.builders import TableWrite
+from paimon.domain.cdc.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
+from paimon.domain.cdc.dead_letters import DEAD_LETTER_SCHEMA
+from paimon.domain.cdc.event_formats import COLUMNS_FORMAT, SKIPPED, EventFormat, Routes, TargetTable
+from paimon.domain.cdc.rows_columnar import KIND_COLUMN
+from paimon.domain.cdc.survey_events import SourceColumns, merge_surveys, survey_events
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import AlreadyExists, InvalidRequest
+from paimon.domain.schema.changes import AddColumn
+from paimon.domain.schema.writable import check_rows_writable
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.types.data_types import DataType
+from paimon.operations.evolve import alter_table, load_at_newest_schema
+from paimon.operations.write.source import can_be_read_again, to_arrow_tables
+from paimon.table import Table
+from paimon.table_write import WriteResult, commit_messages, commit_user_of, retry_assignment
+
+Targets: TypeAlias = Table | Mapping[str, Table] | Callable[[str], Table | None]
+"""The table of all events, or the table of each source table; None skips a source table."""
+_TEXTS_AT_ONCE = 10_000
+_SCHEMA_ATTEMPTS = 20
+
+
+@frozen
+class CdcResult:
+    """What the events of change data capture did.
+
+    Attributes
+    ----------
+    tables : mapping of str to WriteResult
+        By name of the table: the commit of its rows.
+    events : int
+        Events that were read.
+    rejected : int
+        Events that could not be read, and are in the dead-letter table.
+    ignored : int
+        Events that change no row, such as heartbeats and changes of schemas, and those of skipped source tables.
+    dead_letters : WriteResult, optional
+        The commit of the dead-letter table.
+    """
+
+    tables: Mapping[str, WriteResult]
+    events: int
+    rejected: int
+    ignored: int
+    dead_letters: WriteResult | None = None
+
+
+def cdc(  # noqa: PLR0913  (a public signature)
+    events: Any,
+    table: Targets,
+    format: str,
+    *,
+    operation_column: str = "op",
+    metadata: Mapping[str, str] | None = None,
+    dead_letters: Table | None = None,
+    merge_schema: bool = False,
+    commit_user: str | None = None,
+    identifier: int = BATCH_COMMIT_IDENTIFIER,
+) -> CdcResult:
+    """Write the events of change data capture to one or more tables, one commit each.
+
+    Parameters
+    ----------
+    events : object
+        Texts (an iterable of str or bytes), or rows in any form that `Table.write` takes: the text in a column
+        ``value``, with the columns ``key``, ``topic``, ``partition`` and ``offset`` of Kafka where there are such. They
+        are applied in their order.
+    table : Table, mapping of str to Table, or callable
+        The table of all events; or by source table (``database.table``; in PostgreSQL ``database.schema.table``). A
+        callable returns None for a source table to skip.
+    format : str
+        ``debezium-json``, ``canal-json``, ``maxwell-json``, ``json`` (an object with the columns and an operation), or
+        ``columns`` (rows with a column for the operation).
+    operation_column : str
+        For the formats ``json`` and ``columns``: the member or column with the operation.
+    metadata : mapping of str to str, optional
+        By column of the table: the path of a member of the event, such as ``source.ts_ms``, or ``frame.`` and a column
+        of `events`. A `sequence.field` from here orders late and doubled events, also deletes.
+    dead_letters : Table, optional
+        Gets the events that cannot be read. Without it, the first one is an error. `paimon.DEAD_LETTER_SCHEMA` is its
+        schema.
+    merge_schema : bool
+        Add columns that only the events have; their schema is published before the rows.
+    commit_user, identifier : str, int
+        With both given, each table gets the events once: a second call with the same pair changes nothing.
+
+    Returns
+    -------
+    CdcResult
+        The commits and the numbers of events.
+
+    Raises
+    ------
+    InvalidRequest
+        An event cannot be read and there is no dead-letter table, or an argument does not fit. No rows were committed.
+    CommitConflict, CommitUncertain, CommitOverwritten
+        As `Table.write` raises them. Tables that were written before have the events.
+    """
+    event_format = EventFormat(format, operation_column, metadata or {})
+    event_format.check()
+    surveyed: SourceColumns = {}
+    if merge_schema or callable(table):
+        if not _is_repeatable(events):
+            hint = "pass a table or a list, not an iterator"
+            message = "The events are read twice, which an iterator does not allow."
+            raise InvalidRequest(message, subject="events", hint=hint)
+        for part in read_events(events):
+            surveyed = merge_surveys(surveyed, survey_events(part, event_format))
+    targets = CaptureTargets.of(table, event_format, surveyed)
+    if merge_schema:
+        targets = targets.add_columns(surveyed)
+    written = (*targets.tables, *(() if dead_letters is None else (dead_letters,)))
+    user = commit_user_of(written[0].context, commit_user) if written else ""
+    write = _WriteEvents(event_format, targets, dead_letters, user, identifier)
+
+    def write_once() -> CdcResult:
+        return write(read_events(events))
+
+    return retry_assignment(write_once) if _is_repeatable(events) else write_once()
+
+
+def _is_repeatable(events: Any) -> bool:
+    if isinstance(events, list | tuple) and all(row is None or isinstance(row, str | bytes) for row in events):
+        return True
+    return can_be_read_again(events)
+
+
+def read_events(events: Any) -> Iterator[pa.Table]:
+    """Yield events in parts that are small enough to be read at once.
+
+    Parameters
+    ----------
+    events : object
+        Texts, or rows, as `cdc` takes them.
+
+    Yields
+    ------
+    pyarrow.Table
+        In their order.
+    """
+    if isinstance(events, Iterable) and not hasattr(events, "__arrow_c_stream__") and not isinstance(events, Mapping):
+        items = iter(events)
+        while rows := list(islice(items, _TEXTS_AT_ONCE)):
+            if all(row is None or isinstance(row, str | bytes) for row in rows):
+                texts = [row.encode("utf-8", "surrogatepass") if isinstance(row, str) else row for row in rows]
+                yield from split_events(pa.table({"value": pa.array(texts, pa.binary())}))
+            else:
+                for part in to_arrow_tables(rows, ()):
+                    yield from split_events(part)
+        return
+    for part in to_arrow_tables(events, ()):
+        yield from split_events(part)
+
+
+@frozen(eq=False)
+class CaptureTargets:
+    """The tables that events are written to.
+
+    Parameters
+    ----------
+    tables : tuple of Table
+        The tables, each once.
+    numbers : mapping of str to int, optional
+        By source table the position of its table; None if all events go to one table.
+    """
+
+    tables: tuple[Table, ...]
+    numbers: Mapping[str, int] | None = field(default=None)
+
+    @classmethod
+    def of(cls, table: Targets, event_format: EventFormat, surveyed: SourceColumns) -> CaptureTargets:
+        """Return the tables of an argument of `cdc`.
+
+        Parameters
+        ----------
+        table : Table, mapping of str to Table, or callable
+            The argument.
+        event_format : EventFormat
+            How to read the events.
+        surveyed : dict of str to (dict of str to DataType)
+            The source tables, for a callable.
+
+        Returns
+        -------
+        CaptureTargets
+            The tables at their newest schema.
+
+        Raises
+        ------
+        InvalidRequest
+            A table cannot be written, or the format does not name source tables.
+        """
+        if isinstance(table, Table):
+            return cls._check((table,), None, event_format)
+        if event_format.name in ("json", COLUMNS_FORMAT):
+            raise InvalidRequest(
+                f"Events of the format {event_format.name!r} do not name their source table.",
+                subject="table",
+                hint="pass one table",
+            )
+        named = {name: table(name) for name in sorted(surveyed)} if callable(table) else dict(table)
+        found: dict[str, Table] = {}
+        numbers: dict[str, int] = {}
+        for source, target in named.items():
+            if target is None:
+                numbers[source] = SKIPPED
+                continue
+            place = f"{target.location}${target.definition.branch}"
+            found.setdefault(place, target)
+            numbers[source] = list(found).index(place)
+        return cls._check(tuple(found.values()), numbers, event_format)
+
+    @classmethod
+    def _check(
+        cls, tables: tuple[Table, ...], numbers: Mapping[str, int] | None, event_format: EventFormat
+    ) -> CaptureTargets:
+        newest = tuple(Table(load_at_newest_schema(table.context)) for table in tables)
+        for table in newest:
+            check_rows_writable(table.definition)
+            event_format.check_columns(table.name, table.table_schema)
+        return cls(newest, numbers)
+
+    @property
+    def routes(self) -> Routes:
+        """The tables as values, for `convert_events`."""
+        return Routes(tuple(TargetTable(t.name, t.table_schema) for t in self.tables), self.numbers)
+
+    def add_columns(self, surveyed: SourceColumns) -> CaptureTargets:
+        """Add the columns that the tables lack, and return the tables with them."""
+        wanted: list[dict[str, DataType]] = [{} for _ in self.tables]
+        for source, columns in surveyed.items():
+            number = 0 if self.numbers is None else self.numbers.get(source, SKIPPED)
+            if number != SKIPPED:
+                wanted[number] = merge_surveys({"": wanted[number]}, {"": columns})[""]
+        added = (_add_columns(t, columns) for t, columns in zip(self.tables, wanted, strict=True))
+        return CaptureTargets(tuple(added), self.numbers)
+
+
+def _add_columns(table: Table, columns: Mapping[str, DataType]) -> Table:
+    """Add columns; another writer may add the same ones at the same time."""
+    for attempt in range(_SCHEMA_ATTEMPTS):
+        context = load_at_newest_schema(table.context)
+        lacking = [n for n in columns if n not in context.schema.fields_by_name]
+        if not lacking:
+            return Table(context)
+        try:
+            alter_table(context, [AddColumn(name, columns[name].with_nullable(True)) for name in lacking])
+        except AlreadyExists:
+            if attempt == _SCHEMA_ATTEMPTS - 1:
+                raise
+    return Table(load_at_newest_schema(table.context))
+
+
+def check_rejected(converted: ConvertedEvents) -> None:
+    """Raise an error for the first event that cannot be read.
+
+    Raises
+    ------
+    InvalidRequest
+        There is such an event.
+    """
+    if converted.rejected.num_rows:
+        raise rejection_error(converted.rejected.slice(0, 1).to_pylist()[0])
+
+
+def rejection_error(letter: Mapping[str, Any]) -> InvalidRequest:
+    """Return the error for an event that cannot be read.
+
+    Parameters
+    ----------
+    letter : mapping of str to object
+        A row of a dead-letter table.
+
+    Returns
+    -------
+    InvalidRequest
+        It names the event and the reason.
+    """
+    place = f"Event {letter['position']}"
+    if letter["topic"] is not None and letter["offset"] is not None:
+        place = f"Event at offset {letter['offset']} of partition {letter['partition']} of topic {letter['topic']!r}"
+    return InvalidRequest(
+        f"{place} cannot be read: {letter['reason']}",
+        subject="events",
+        hint="correct the event or the table, or pass dead_letters=… to set such events aside",
+    )
+
+
+@frozen(eq=False)
+class _WriteEvents:
+    """One call of `cdc`, which may be repeated.
+
+    Parameters
+    ----------
+    event_format : EventFormat
+        How to read the events.
+    targets : CaptureTargets
+        The tables.
+    dead_letters : Table, optional
+        The dead-letter table.
+    commit_user : str
+        The user of all commits.
+    identifier : int
+        Their identifier.
+    """
+
+    event_format: EventFormat
+    targets: CaptureTargets
+    dead_letters: Table | None
+    commit_user: str
+    identifier: int
+
+    def __call__(self, events: Iterator[pa.Table]) -> CdcResult:
+        counts, routes = EventCounts(), self.targets.routes
+        with ExitStack() as stack:
+            writers: dict[int, TableWrite] = {}
+            for part in events:
+                converted = convert_events(part, self.event_format, routes, counts.events)
+                counts += converted.counts
+                self._write(converted, writers, stack)
+            messages = {number: writer.prepare_commit() for number, writer in writers.items()}
+        letters = self._commit(self.dead_letters, messages.get(SKIPPED)) if self.dead_letters is not None else None
+        results = {t.name: self._commit(t, messages.get(n)) for n, t in enumerate(self.targets.tables)}
+        return CdcResult(results, counts.events, counts.rejected, counts.ignored, letters)
+
+    def _write(self, converted: ConvertedEvents, writers: dict[int, TableWrite], stack: ExitStack) -> None:
+        if self.dead_letters is None:
+            check_rejected(converted)
+        elif converted.rejected.num_rows:
+            self._open(SKIPPED, self.dead_letters, writers, stack).write(converted.rejected)
+        for number, rows in converted.rows.items():
+            self._open(number, self.targets.tables[number], writers, stack).write(rows, KIND_COLUMN)
+
+    def _open(self, number: int, table: Table, writers: dict[int, TableWrite], stack: ExitStack) -> TableWrite:
+        if number not in writers:
+            writer = table.new_batch_write_builder(self.commit_user).new_write()
+            writers[number] = stack.enter_context(writer)
+        return writers[number]
+
+    def _commit(self, table: Table, messages: list[CommitMessage] | None) -> WriteResult:
+        commit = table.new_batch_write_builder(self.commit_user).new_commit()
+        return commit_messages(commit, messages or [], identifier=self.identifier)
+
+
+__all__ = ["DEAD_LETTER_SCHEMA", "CdcResult", "cdc"]

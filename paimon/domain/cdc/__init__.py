@@ -1,0 +1,1 @@
+"""Change data capture: events of Debezium, Canal, Maxwell and plain JSON become rows with row kinds."""

@@ -1,0 +1,202 @@
+"""Changes of rows, as all formats of events describe them: an operation, and the row before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import evolve, field, frozen
+
+from paimon.domain.cdc.json_index import OBJECT, JsonIndex, Spans
+from paimon.domain.cdc.source_types import SourceTypes
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Operations = npt.NDArray[np.int8]
+
+
+class Operation(IntEnum):
+    """What a source did to a row."""
+
+    INSERT = 0
+    UPDATE = 1
+    DELETE = 2
+
+
+IGNORED = 3
+"""Stands for an event that changes no row."""
+REFUSED = 4
+"""Stands for an event that cannot be applied to a table, such as TRUNCATE."""
+UNKNOWN = -1
+
+_EXTENDED_WRAPPERS = (
+    "$oid",
+    "$numberLong",
+    "$numberInt",
+    "$numberDouble",
+    "$numberDecimal",
+    "$date",
+    "$symbol",
+    "$uuid",
+)
+
+
+@frozen(eq=False)
+class Changes:
+    """Changes of rows, in the order of their events.
+
+    Parameters
+    ----------
+    index : JsonIndex
+        The text with the rows.
+    events : int64 array
+        For each change the number of its event.
+    sources : string array
+        For each change the name of its source table; empty if the format has none.
+    operations : int8 array
+        The numbers of `Operation`.
+    before, after : Spans
+        The rows; absent where the event has none.
+    body_index : JsonIndex
+        The text with the events.
+    bodies : Spans
+        For each change its event.
+    is_overlay : bool
+        Whether `before` contains only the columns that an update changed.
+    is_extended_json : bool
+        Whether values such as ``{"$oid": "…"}`` stand for their only member.
+    types : tuple of SourceTypes
+        The types of source tables.
+    type_codes : int64 array
+        For each change the position of its types in `types`.
+    omitted : frozenset of str
+        Members of the rows that are not columns.
+    """
+
+    index: JsonIndex
+    events: Integers
+    sources: pa.StringArray
+    operations: Operations
+    before: Spans
+    after: Spans
+    body_index: JsonIndex
+    bodies: Spans
+    is_overlay: bool
+    is_extended_json: bool
+    types: tuple[SourceTypes, ...]
+    type_codes: Integers
+    omitted: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def take(self, chosen: Flags) -> Changes:
+        """Return some changes."""
+        return evolve(
+            self,
+            events=self.events[chosen],
+            sources=self.sources.filter(pa.array(chosen)),
+            operations=self.operations[chosen],
+            before=self.before.take(chosen),
+            after=self.after.take(chosen),
+            bodies=self.bodies.take(chosen),
+            type_codes=self.type_codes[chosen],
+        )
+
+    def unwrap(self, spans: Spans) -> Spans:
+        """Return values of extended JSON without their wrappers; other values stay."""
+        if not self.is_extended_json:
+            return spans
+        for _ in range(2):  # a date may contain a wrapped number
+            members = self.index.members(spans)
+            for name in _EXTENDED_WRAPPERS:
+                spans = members.find(name).replace_absent(spans)
+        binary = self.index.members(self.index.members(spans).find("$binary")).find("base64")
+        return binary.replace_absent(spans)
+
+
+@frozen(eq=False)
+class Rejections:
+    """Why events cannot be read, by event; the first reason of an event counts. A state that readers add to."""
+
+    reasons: dict[int, str] = field(factory=dict)
+
+    def add(self, events: Iterable[int], reason: str) -> None:
+        """Add events with one reason."""
+        for event in events:
+            self.reasons.setdefault(int(event), reason)
+
+    def contains(self, events: Integers) -> Flags:
+        """Return which events are rejected."""
+        return np.isin(events, np.fromiter(self.reasons, np.int64, len(self.reasons)))
+
+
+@frozen(eq=False)
+class SourceChanges:
+    """What the events of one batch say.
+
+    Parameters
+    ----------
+    groups : tuple of Changes
+        The changes; those of one group lie in one text.
+    rejected : Rejections
+        The events that cannot be read.
+    ignored : int
+        Events that change no row, such as heartbeats.
+    """
+
+    groups: tuple[Changes, ...]
+    rejected: Rejections
+    ignored: int
+
+
+def find_operations(names: pa.StringArray, known: Mapping[str, int]) -> Operations:
+    """Return the operation of each name; `UNKNOWN` for null and for other names."""
+    found = np.asarray(pc.fill_null(pc.index_in(names, pa.array(known, pa.string())), -1))
+    codes = np.append(np.fromiter(known.values(), np.int8, len(known)), np.int8(UNKNOWN))
+    return np.asarray(codes[found])
+
+
+def join_names(*parts: pa.StringArray) -> pa.StringArray:
+    """Return ``database.table`` of texts, without the parts that are null."""
+    joined = pc.fill_null(parts[0], "")
+    for part in parts[1:]:  # the join of Arrow that skips nulls leaves out elements without any part
+        both = pc.binary_join_element_wise(joined, part, ".")
+        joined = pc.if_else(part.is_null(), joined, pc.if_else(pc.equal(joined, ""), part, both))
+    return joined
+
+
+def has_object(index: JsonIndex, spans: Spans) -> Flags:
+    """Return which values are objects."""
+    return np.asarray(index.kinds(spans) == OBJECT)
+
+
+def check_rows(index: JsonIndex, events: Integers, operations: Operations, rows: tuple[Spans, Spans]) -> Rejections:
+    """Return the events whose operation lacks its row.
+
+    Parameters
+    ----------
+    index : JsonIndex
+        The text.
+    events : int64 array
+        The numbers of the events.
+    operations : int8 array
+        Their operations.
+    rows : (Spans, Spans)
+        The rows before and after.
+
+    Returns
+    -------
+    Rejections
+        With their reasons.
+    """
+    before, after = (has_object(index, spans) for spans in rows)
+    rejected = Rejections()
+    needs_after = (operations == Operation.INSERT) | (operations == Operation.UPDATE)
+    rejected.add(events[needs_after & ~after], "The event has no row after the change.")
+    rejected.add(events[(operations == Operation.DELETE) & ~before], "The delete has no row before the change.")
+    return rejected

@@ -1,0 +1,316 @@
+"""Where the values of many JSON objects lie in their text, found with numpy and not object by object.
+
+A value is a span of the text, so its digits and its kind are exactly those of the source.
+
+Invariant: all texts are valid JSON objects, see `index_objects`. If a name occurs twice in an object, the last value
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from attrs import frozen
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+ABSENT, NULL, STRING, NUMBER, BOOLEAN, OBJECT, ARRAY = range(7)
+"""The kinds of a JSON value."""
+_KIND_BY_BYTE = np.full(256, NUMBER, np.uint8)
+_KIND_BY_BYTE[[ord(c) for c in 'ntf"{[']] = (NULL, BOOLEAN, BOOLEAN, STRING, OBJECT, ARRAY)
+_QUOTE, _BACKSLASH, _COLON, _COMMA = (ord(c) for c in '"\\:,')
+_STEPS = np.zeros(256, np.int8)
+_STEPS[[ord("{"), ord("[")]] = 1
+_STEPS[[ord("}"), ord("]")]] = -1
+_IS_MARK = _STEPS != 0
+_IS_MARK[[_COLON, _COMMA]] = True
+_IS_BLANK = np.zeros(256, bool)
+_IS_BLANK[[ord(c) for c in " \t\r\n"]] = True
+_UNUSED_NAME = "\x00"
+
+
+@frozen(eq=False)
+class Spans:
+    """Values in a text: where each begins and ends; -1 for a value that is absent.
+
+    Parameters
+    ----------
+    starts, ends : int64 array
+        The first position, and the one after the last.
+    """
+
+    starts: Integers
+    ends: Integers
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take(self, positions: Integers | Flags) -> Spans:
+        """Return the spans at some positions."""
+        return Spans(self.starts[positions], self.ends[positions])
+
+    def replace_absent(self, others: Spans) -> Spans:
+        """Return the spans, and for those that are absent the others."""
+        absent = self.starts < 0
+        return Spans(np.where(absent, others.starts, self.starts), np.where(absent, others.ends, self.ends))
+
+    @classmethod
+    def absent(cls, count: int) -> Spans:
+        """Return so many absent values."""
+        return cls(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
+
+
+@frozen(eq=False)
+class Members:
+    """The members of many objects.
+
+    Parameters
+    ----------
+    objects : int
+        The number of objects.
+    names : sequence of str
+        The different names.
+    codes : int64 array
+        For each member the position of its name in `names`.
+    owners : int64 array
+        For each member the position of its object.
+    values : Spans
+        The values.
+    """
+
+    objects: int
+    names: Sequence[str]
+    codes: Integers
+    owners: Integers
+    values: Spans
+
+    def find(self, name: str) -> Spans:
+        """Return for each object its member of this name."""
+        found = Spans.absent(self.objects)
+        if name in self.names:
+            chosen = self.codes == self.names.index(name)
+            owners = self.owners[chosen]
+            found.starts[owners], found.ends[owners] = self.values.starts[chosen], self.values.ends[chosen]
+        return found
+
+
+@frozen(eq=False)
+class JsonIndex:
+    """The structure of many JSON objects in one text.
+
+    Parameters
+    ----------
+    data : uint8 array
+        The text as UTF-8, followed by a line break.
+    quotes : int64 array
+        The positions of the quotes that begin and end strings.
+    marks : int64 array
+        The positions of braces, brackets, colons and commas outside strings.
+    levels : int64 array
+        For each mark the number of containers around it, its own included.
+    roots : Spans
+        The objects.
+    """
+
+    data: npt.NDArray[np.uint8]
+    quotes: Integers
+    marks: Integers
+    levels: Integers
+    roots: Spans
+
+    def kinds(self, spans: Spans) -> npt.NDArray[np.uint8]:
+        """Return the kinds of values."""
+        return np.where(spans.starts < 0, ABSENT, _KIND_BY_BYTE[self.data[spans.starts]]).astype(np.uint8)
+
+    def keep(self, spans: Spans, *kinds: int) -> Spans:
+        """Return the values of some kinds; the others become absent."""
+        others = ~np.isin(self.kinds(spans), kinds)
+        return Spans(np.where(others, -1, spans.starts), np.where(others, -1, spans.ends))
+
+    def members(self, objects: Spans) -> Members:
+        """Return the members of objects; absent values, and values that are not objects, have none."""
+        owners, starts, ends, closing = [], [], [], []
+        for level, numbers in self._group_by_level(self.keep(objects, OBJECT)):
+            marks = self.marks[self.levels == level]
+            inside, owner = _find_owners(marks, objects.take(numbers))
+            colons = np.flatnonzero(inside & (self.data[marks] == _COLON))
+            owners.append(numbers[owner[colons]])
+            starts.append(marks[colons] + 1)
+            ends.append(marks[colons + 1])
+            closing.append(np.searchsorted(self.quotes, marks[colons]) - 1)
+        closed = _join(closing)
+        names = self.texts(Spans(self.quotes[closed - 1], self.quotes[closed] + 1)).dictionary_encode()
+        values = self._trim(Spans(_join(starts), _join(ends)))
+        codes = np.asarray(names.indices).astype(np.int64)
+        return Members(len(objects), names.dictionary.to_pylist(), codes, _join(owners), values)
+
+    def elements(self, arrays: Spans) -> tuple[Integers, Spans]:
+        """Return the elements of arrays, each with the position of its array, in their order."""
+        owners, starts, ends = [], [], []
+        for level, numbers in self._group_by_level(self.keep(arrays, ARRAY)):
+            marks = self.marks[self.levels == level]
+            inside, owner = _find_owners(marks, arrays.take(numbers))
+            first = np.flatnonzero(inside & (marks != arrays.ends[numbers][owner] - 1))
+            owners.append(numbers[owner[first]])
+            starts.append(marks[first] + 1)
+            ends.append(marks[first + 1])
+        spans = self._trim(Spans(_join(starts), _join(ends)))
+        filled = spans.starts < spans.ends
+        order = np.argsort(spans.starts[filled], kind="stable")
+        return _join(owners)[filled][order], spans.take(filled).take(order)
+
+    def texts(self, spans: Spans) -> pa.StringArray:
+        """Return strings without quotes and escapes, and other values as they are written; null for null and absent."""
+        kinds = self.kinds(spans)
+        is_string = kinds == STRING
+        missing = kinds <= NULL
+        starts = np.where(missing, 0, spans.starts + is_string)
+        ends = np.where(missing, 0, spans.ends - is_string)
+        raw = _gather(self.data, starts, ends)
+        escaped = is_string & np.asarray(pc.match_substring(raw, "\\"))
+        if escaped.any():
+            raw = pc.replace_with_mask(raw, pa.array(escaped), _unescape(raw.filter(pa.array(escaped))))
+        return pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), raw)
+
+    def _group_by_level(self, spans: Spans) -> list[tuple[int, Integers]]:
+        """Return the positions of containers by their level."""
+        present = np.flatnonzero(spans.starts >= 0)
+        levels = self.levels[np.searchsorted(self.marks, spans.starts[present])]
+        return [(int(level), present[levels == level]) for level in np.unique(levels)]
+
+    def _trim(self, spans: Spans) -> Spans:
+        """Return values without the white space around them; of white space alone, nothing is left."""
+        padded = _IS_BLANK[self.data[spans.starts]] | _IS_BLANK[self.data[spans.ends - 1]]
+        if not padded.any():
+            return spans
+        solid = np.flatnonzero(~_IS_BLANK[self.data])
+        starts = solid[np.minimum(np.searchsorted(solid, spans.starts), len(solid) - 1)]
+        ends = solid[np.searchsorted(solid, spans.ends) - 1] + 1
+        return Spans(starts, np.maximum(starts, ends))
+
+
+def index_objects(texts: pa.Array) -> tuple[JsonIndex, Flags]:
+    """Index the texts that are JSON objects.
+
+    Parameters
+    ----------
+    texts : string or binary array
+        One text for each object, without nulls.
+
+    Returns
+    -------
+    (JsonIndex, bool array)
+        The index, with a root for each good text; and which texts are good.
+    """
+    good = _find_objects(texts)
+    index = _build_index(_join_lines(texts.filter(pa.array(good))))
+    bare = index.roots.starts[:0] if not len(index.roots) else _find_bare_words(index)
+    if len(bare):  # NaN and Infinity, which the reader of Arrow accepts
+        bad = np.unique(np.searchsorted(index.roots.starts, bare, "right") - 1)
+        good[np.flatnonzero(good)[bad]] = False
+        index = _build_index(_join_lines(texts.filter(pa.array(good))))
+    return index, good
+
+
+def _find_bare_words(index: JsonIndex) -> Integers:
+    found = np.flatnonzero((index.data == ord("N")) | (index.data == ord("I")))
+    return np.asarray(found[np.searchsorted(index.quotes, found) % 2 == 0])
+
+
+def _find_objects(texts: pa.Array) -> Flags:
+    """Return which texts are one JSON object each.
+
+    Each line begins with ``{`` and ends with ``}``, so no object can reach over the end of a line: after a closed value
+    the reader takes no ``{``. With as many objects as lines, each line is one object.
+    """
+    raw = texts.cast(pa.binary())
+    good = np.asarray(pc.and_(pc.starts_with(raw, b"{"), pc.ends_with(raw, b"}")))
+    pending = [np.flatnonzero(good)]
+    while pending:
+        numbers = pending.pop()
+        if not len(numbers) or _are_objects(raw.take(pa.array(numbers))):
+            continue
+        if len(numbers) == 1:
+            good[numbers] = False
+            continue
+        half = len(numbers) // 2
+        pending += [numbers[:half], numbers[half:]]
+    return good
+
+
+def _are_objects(raw: pa.BinaryArray) -> bool:
+    try:
+        lines = _join_lines(raw.cast(pa.string()))
+        return bool(_read_lines(lines, pa.schema([(_UNUSED_NAME, pa.null())])).num_rows == len(raw))
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return False
+
+
+def _read_lines(lines: pa.Buffer, schema: pa.Schema) -> pa.Table:
+    """Read JSON objects with the columns of a schema."""
+    return pj.read_json(
+        pa.BufferReader(lines),
+        read_options=pj.ReadOptions(use_threads=False, block_size=lines.size + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+
+
+def _join_lines(texts: pa.Array) -> pa.Buffer:
+    """Return texts as lines; a line break inside a JSON text is white space."""
+    raw = pc.replace_substring(texts.cast(pa.binary()), b"\n", b" ")
+    return pc.binary_join(pa.ListArray.from_arrays([0, len(raw)], raw), b"\n")[0].as_buffer()
+
+
+def _unescape(raw: pa.StringArray) -> pa.StringArray:
+    """Return the values of JSON strings, given without their quotes."""
+    lines = pc.binary_join_element_wise('{"v":"', raw, '"}', "")
+    return _read_lines(_join_lines(lines), pa.schema([("v", pa.string())]))["v"].combine_chunks()
+
+
+def _build_index(lines: pa.Buffer) -> JsonIndex:
+    data = np.append(np.frombuffer(lines, np.uint8), np.uint8(ord("\n")))
+    quotes = np.flatnonzero(data == _QUOTE)
+    slashes = np.flatnonzero(data == _BACKSLASH)
+    if len(slashes):
+        quotes = quotes[~_is_escaped(data, quotes)]
+    marks = np.flatnonzero(_IS_MARK[data])
+    marks = marks[np.searchsorted(quotes, marks) % 2 == 0]
+    steps = _STEPS[data[marks]]
+    levels = np.cumsum(steps, dtype=np.int64) + (steps < 0)
+    is_root = (levels == 1) & (steps != 0)
+    edges = marks[is_root]
+    return JsonIndex(data, quotes, marks, levels, Spans(edges[0::2], edges[1::2] + 1))
+
+
+def _is_escaped(data: npt.NDArray[np.uint8], quotes: Integers) -> Flags:
+    """Return which quotes follow an odd number of backslashes."""
+    others = np.flatnonzero(data != _BACKSLASH)
+    before = others[np.searchsorted(others, quotes) - 1]
+    return np.asarray((quotes - 1 - before) % 2 == 1)
+
+
+def _find_owners(marks: Integers, containers: Spans) -> tuple[Flags, Integers]:
+    """Return which marks lie in one of the containers, and in which."""
+    order = np.argsort(containers.starts, kind="stable")
+    at = np.searchsorted(containers.starts[order], marks, "right") - 1
+    owner = order[np.maximum(at, 0)]
+    return (at >= 0) & (marks < containers.ends[owner]), owner
+
+
+def _gather(data: npt.NDArray[np.uint8], starts: Integers, ends: Integers) -> pa.StringArray:
+    lengths = ends - starts
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    places = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data[places])]
+    return pa.StringArray.from_buffers(len(starts), buffers[1], buffers[2])
+
+
+def _join(parts: list[Integers]) -> Integers:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)

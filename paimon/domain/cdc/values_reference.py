@@ -1,0 +1,213 @@
+"""JSON values as values of a column, one by one: the reference of `values_columnar`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any
+
+from attrs import frozen
+
+from paimon.domain.cdc.source_types import Encoding, SourceType
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataType
+
+_RANGES = {dt.TinyIntType: 8, dt.SmallIntType: 16, dt.IntType: 32, dt.BigIntType: 64}
+_PER_SECOND = {Encoding.MILLIS: 10**3, Encoding.MICROS: 10**6, Encoding.NANOS: 10**9}
+_EPOCH = datetime(1970, 1, 1)
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_CLOCK = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)?"
+_TIME = re.compile(_CLOCK, re.ASCII)
+_TIMESTAMP = re.compile(rf"(\d{{4}}-\d\d-\d\d)(?:[ T]{_CLOCK})?", re.ASCII)
+
+
+@frozen
+class Number:
+    """A JSON number, as it is written."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Misfit(Exception):
+    """A value that is not of the type of its column."""
+
+
+def convert_value(value: Any, source: SourceType, target: DataType) -> Any:
+    """Convert a JSON value.
+
+    Parameters
+    ----------
+    value : object
+        None, a bool, a `Number`, a str, a list or a dict.
+    source : SourceType
+        The type of the source column.
+    target : DataType
+        The type of the column, which contains no other types.
+
+    Returns
+    -------
+    object
+        None, bool, int, float, Decimal, str, bytes, date, time, or for timestamps the nanoseconds since 1970.
+
+    Raises
+    ------
+    Misfit
+        The value does not fit.
+    """
+    if value is None:
+        return None
+    if source.encoding is Encoding.DECIMAL and isinstance(value, str):
+        value = str(_read_decimal(_read_base64(value), source.scale))
+    if source.encoding is Encoding.VARIABLE_DECIMAL and isinstance(value, dict):
+        value = str(_read_decimal(_read_base64(value.get("value")), int(str(value["scale"]))))
+    if isinstance(target, (*dt.BYTES_TYPES, dt.BlobType)):
+        return _read_bytes(value, source)
+    if isinstance(target, (dt.DateType, dt.TimeType, *dt.TIMESTAMP_TYPES)):
+        return _read_moment(value, source, target)
+    if isinstance(value, dict | list):
+        raise Misfit
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if isinstance(target, dt.CHARACTER_TYPES) else _read_number(text, target)
+
+
+def _read_number(text: str, target: DataType) -> Any:
+    if isinstance(target, dt.BooleanType):
+        known: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
+        if text.lower() not in known:
+            raise Misfit
+        return known[text.lower()]
+    if isinstance(target, dt.FloatType | dt.DoubleType):
+        try:
+            return float(text)
+        except ValueError:
+            raise Misfit from None
+    return _fit_decimal(text, target) if isinstance(target, dt.DecimalType) else _read_integer(text, target)
+
+
+def _fit_decimal(text: str, target: dt.DecimalType) -> Decimal:
+    if not _DECIMAL.fullmatch(text):
+        raise Misfit
+    number = Decimal(text)
+    try:
+        made = number.quantize(Decimal(1).scaleb(-target.scale), context=Context(prec=target.precision))
+    except InvalidOperation:
+        raise Misfit from None
+    if made != number:
+        raise Misfit
+    return made
+
+
+def _read_integer(text: str, target: DataType) -> int:
+    text = {"true": "1", "false": "0"}.get(text, text)
+    if not re.fullmatch(r"[+-]?[0-9]+(\.0*)?", text, re.ASCII):
+        raise Misfit
+    whole = int(text.partition(".")[0])
+    limit = 2 ** (_RANGES[type(target)] - 1)
+    if not -limit <= whole < limit:
+        raise Misfit
+    return whole
+
+
+def _read_base64(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise Misfit
+    try:
+        return base64.b64decode(value.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise Misfit from None
+
+
+def _read_bytes(value: Any, source: SourceType) -> bytes:
+    if not isinstance(value, str):
+        raise Misfit
+    if source.encoding is not Encoding.LATIN1:
+        return _read_base64(value)
+    try:
+        return value.encode("latin-1")
+    except UnicodeEncodeError:
+        raise Misfit from None
+
+
+def _read_decimal(data: bytes, scale: int) -> Decimal:
+    number = int.from_bytes(data, "big", signed=True)
+    if not 0 < len(data) <= 16 or abs(number) >= 10**38 or not 0 <= scale <= 38:
+        raise Misfit
+    return Decimal(number).scaleb(-scale, Context(prec=40))
+
+
+def _read_moment(value: Any, source: SourceType, target: DataType) -> Any:
+    known = source.encoding in (*_PER_SECOND, Encoding.DAYS)
+    is_number = isinstance(value, Number) or (known and isinstance(value, str))
+    if is_number and re.fullmatch(r"-?[0-9]{1,19}", str(value), re.ASCII):
+        return _count(int(str(value)), source.encoding, target)
+    if not isinstance(value, str):
+        raise Misfit
+    return _parse_moment(value, target)
+
+
+def _count(number: int, encoding: Encoding, target: DataType) -> Any:
+    if not -(2**63) <= number < 2**63:
+        raise Misfit
+    default = 10**9
+    if isinstance(target, dt.TimeType | dt.TimestampType | dt.LocalZonedTimestampType):
+        default = 10**3 if target.precision <= 3 else 10**6 if target.precision <= 6 else 10**9
+    is_days = encoding is Encoding.DAYS or (isinstance(target, dt.DateType) and encoding not in _PER_SECOND)
+    nanos = number * 86_400 * 10**9 if is_days else number * (10**9 // _PER_SECOND.get(encoding, default))
+    return _from_nanos(nanos, target)
+
+
+def _from_nanos(nanos: int, target: DataType) -> Any:
+    if isinstance(target, dt.DateType):
+        days, rest = divmod(nanos, 86_400 * 10**9)
+        if rest or abs(days) >= 2**31:
+            raise Misfit
+        return days
+    if isinstance(target, dt.TimeType):
+        if not 0 <= nanos < 86_400 * 10**9 or nanos % 10**6:
+            raise Misfit
+        return (_EPOCH + timedelta(microseconds=nanos // 1000)).time()
+    assert isinstance(target, dt.TimestampType | dt.LocalZonedTimestampType)
+    step = 10 ** (9 - (0 if target.precision == 0 else -(-target.precision // 3) * 3))
+    if nanos % step or not abs(nanos // 10**9) < (2**63 - 1) // (10**9 // step):
+        raise Misfit
+    return nanos
+
+
+def _parse_moment(text: str, target: DataType) -> Any:
+    try:
+        if isinstance(target, dt.DateType):
+            if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+                raise Misfit
+            return (date.fromisoformat(text) - date(1970, 1, 1)).days
+        if isinstance(target, dt.TimeType):
+            found = _TIME.fullmatch(text)
+            if found is None or _read_offset(found.groups()):
+                raise Misfit
+            return _from_nanos(_read_clock(found.groups()), target)
+        found = _TIMESTAMP.fullmatch(text)
+        if found is None:
+            raise Misfit
+        days = (date.fromisoformat(found[1]) - date(1970, 1, 1)).days
+        seconds = days * 86_400 - _read_offset(found.groups()[1:])
+        return _from_nanos(seconds * 10**9 + _read_clock(found.groups()[1:]), target)
+    except ValueError:
+        raise Misfit from None
+
+
+def _read_clock(parts: tuple[str | None, ...]) -> int:
+    hour, minute, second = (int(part or 0) for part in parts[:3])
+    clock = time(hour, minute, second)
+    whole = (clock.hour * 60 + clock.minute) * 60 + clock.second
+    return whole * 10**9 + int((parts[3] or "").ljust(9, "0"))
+
+
+def _read_offset(parts: tuple[str | None, ...]) -> int:
+    seconds = (int(parts[5] or 0) * 60 + int(parts[6] or 0)) * 60
+    return -seconds if parts[4] == "-" else seconds
