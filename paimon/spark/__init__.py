@@ -6,6 +6,7 @@
     df = paimon.spark.read(spark, "lake/shop.db/orders", columns=["id"], where="amount > 5")
     paimon.spark.write(df, "lake/shop.db/orders")                 # rows are routed to their bucket; one atomic commit
     paimon.spark.write_stream(stream, "lake/shop.db/orders", "checkpoints/orders")  # each micro-batch commits once
+    paimon.spark.cdc(events, "lake/shop.db/orders", "debezium-json")    # change data capture, batch frames or streams
     paimon.spark.delete("lake/shop.db/orders", "amount < 0")      # one task per split or bucket; one atomic commit
     paimon.spark.merge(df, "lake/shop.db/orders", on="id")        # a builder of clauses, as `Table.merge` returns it
     paimon.spark.compact("lake/shop.db/orders", full=True)        # one task per bucket; one atomic commit
@@ -33,6 +34,7 @@ try:
     from paimon.spark.read import read
     from paimon.spark.row_level.row_level_table import delete, merge, update
     from paimon.spark.session import register, session
+    from paimon.spark.streams.capture_changes import cdc
     from paimon.spark.streams.write_stream import write_stream
     from paimon.spark.write import write
 except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoundError)
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SparkCatalog",
+    "cdc",
     "check",
     "compact",
     "connect",

@@ -39,7 +39,15 @@ from paimon.operations.write.prepare_rows import prepare_rows
 from paimon.operations.write.route import find_tasks, select_columns
 from paimon.operations.write.route_cross_partition import CrossPartitionRouting, find_addresses
 from paimon.operations.write.writer import TableWriter
-from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows
+from paimon.spark.tasks.shuffle import (
+    ROWS_SCHEMA,
+    ReceivedRows,
+    RowReader,
+    read_plain_rows,
+    receive_rows,
+    send_rows,
+    shuffle_rows,
+)
 
 _BUCKET = "__paimon_bucket"
 """Temporary column with the bucket that an assigner chose."""
@@ -90,20 +98,22 @@ class CrossPartitionWrite:
         snapshot = None if builder.overwrites else latest_snapshot(context)
         return cls(builder, kind_column, tasks, snapshot)
 
-    def place_rows(self, frame: DataFrame) -> DataFrame:
+    def place_rows(self, frame: DataFrame, read: RowReader = read_plain_rows) -> DataFrame:
         """Return the rows to write, in the partitions of the tasks that write them.
 
         Parameters
         ----------
         frame : DataFrame
             The rows to place.
+        read : callable
+            Returns the rows of the frame's batches.
 
         Returns
         -------
         DataFrame
             Rows for `write_rows`.
         """
-        return self.place_sent_rows(frame.mapInArrow(_SendRows(self.builder.context, self.tasks), ROWS_SCHEMA))
+        return self.place_sent_rows(frame.mapInArrow(_SendRows(self.builder.context, self.tasks, read), ROWS_SCHEMA))
 
     def place_sent_rows(self, sent: DataFrame) -> DataFrame:
         """Return the rows to write, in the partitions of the tasks that write them.
@@ -179,12 +189,12 @@ class _SendRows:
 
     context: TableContext
     tasks: int
+    read: RowReader
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         running = TaskContext.get()
         source = 0 if running is None else running.partitionId()
-        for position, batch in enumerate(batches):
-            rows = pa.Table.from_batches([batch])
+        for position, rows in enumerate(self.read(batches)):
             yield from send_rows(rows, find_assigners(self.context, rows, self.tasks), source, position)
 
 

@@ -34,6 +34,7 @@ from paimon.spark.tasks.routing import (
     read_task_bucket_counts,
     with_task_options,
 )
+from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
 from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import check_columns, write_rows
 from paimon.table import Table
@@ -228,6 +229,7 @@ def write_in_tasks(
     tasks: int | None,
     identifier: int,
     ordered: bool = False,
+    read: RowReader = read_plain_rows,
 ) -> list[CommitMessage]:
     """Send each row to the task that writes its bucket, and write all rows.
 
@@ -245,6 +247,8 @@ def write_in_tasks(
         The commit identifier.
     ordered : bool
         Write the rows of each source task in their order.
+    read : callable
+        Returns the rows of the frame's batches; another one than the default needs `ordered`.
 
     Returns
     -------
@@ -254,25 +258,27 @@ def write_in_tasks(
     count = choose_tasks(frame.sparkSession, builder.context.table, tasks)
     builder = prepare_for_tasks(builder, count)
     if builder.context.table.bucket_mode is BucketMode.CROSS_PARTITION:
-        return _write_across_partitions(frame, builder, kind_column, count, identifier)
+        job = CrossPartitionWrite.start(builder, kind_column, count)
+        return _write_across_partitions(job, frame, identifier, read)
     if ordered and is_routed(builder.context.table):
-        sent = route_in_order(frame, builder, count)
+        sent = route_in_order(frame, builder, count, read)
         return _run_tasks(sent, builder, partial(write_in_order, builder, kind_column), identifier)
     routed = _add_route_column(frame, builder.context, count, builder.overwrites)
-    return _run_tasks(routed, builder, partial(_write_rows, builder, kind_column), identifier)
+    return _run_tasks(routed, builder, partial(_write_rows, builder, kind_column, read), identifier)
 
 
 def _write_across_partitions(
-    frame: DataFrame, builder: BatchWriteBuilder, kind_column: str | None, tasks: int, identifier: int
+    job: CrossPartitionWrite, frame: DataFrame, identifier: int, read: RowReader
 ) -> list[CommitMessage]:
     """Place the rows by the keys of the newest snapshot, write them, and return the commit messages."""
-    job = CrossPartitionWrite.start(builder, kind_column, tasks)
-    with check_unexpired(builder.context, job.snapshot, "write the rows again"):
-        return _run_tasks(job.place_rows(frame), builder, job.write_rows, identifier)
+    with check_unexpired(job.builder.context, job.snapshot, "write the rows again"):
+        return _run_tasks(job.place_rows(frame, read), job.builder, job.write_rows, identifier)
 
 
-def _write_rows(builder: BatchWriteBuilder, kind_column: str | None, batches: Iterator[pa.RecordBatch]) -> bytes:
-    return write_rows(builder, map(_drop_route_column, batches), kind_column)
+def _write_rows(
+    builder: BatchWriteBuilder, kind_column: str | None, read: RowReader, batches: Iterator[pa.RecordBatch]
+) -> bytes:
+    return write_rows(builder, map(_drop_route_column, read(batches)), kind_column)
 
 
 def _run_tasks(frame: DataFrame, builder: BatchWriteBuilder, write: WriteTask, identifier: int) -> list[CommitMessage]:
@@ -287,5 +293,5 @@ def _run_tasks(frame: DataFrame, builder: BatchWriteBuilder, write: WriteTask, i
     return messages
 
 
-def _drop_route_column(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.drop_columns([ROUTE_COLUMN]) if ROUTE_COLUMN in batch.schema.names else batch
+def _drop_route_column(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns([ROUTE_COLUMN]) if ROUTE_COLUMN in rows.schema.names else rows

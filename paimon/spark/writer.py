@@ -79,7 +79,9 @@ def check_columns(builder: BatchWriteBuilder, schema: StructType, kind_column: s
         writer.write(to_batch_schema(schema).empty_table(), kind_column)
 
 
-def write_rows(builder: BatchWriteBuilder, batches: Iterator[pa.RecordBatch], kind_column: str | None) -> bytes:
+def write_rows(
+    builder: BatchWriteBuilder, batches: Iterator[pa.RecordBatch | pa.Table], kind_column: str | None
+) -> bytes:
     """Write the rows of one task.
 
     Parameters

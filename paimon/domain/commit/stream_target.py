@@ -30,12 +30,15 @@ class StreamTarget:
         The time of the first schema, in epoch milliseconds.
     primary_keys : tuple of str
         The columns of the primary key.
+    first_batch : int
+        The first batch of the stream that the table has.
     """
 
     location: str
     branch: str
     created_millis: int
     primary_keys: tuple[str, ...]
+    first_batch: int = 0
 
     @classmethod
     def of(cls, location: str, branch: str, first: TableSchema, newest: TableSchema) -> StreamTarget:
@@ -61,12 +64,14 @@ class StreamTarget:
     def parse(cls, stored: Members) -> StreamTarget:
         """Return the target that a checkpoint records."""
         keys = tuple(str(name) for name in stored.array("primaryKeys"))
-        return cls(stored.text("location"), stored.text("branch"), stored.integer("created"), keys)
+        first_batch = stored.integer("firstBatch") if stored.get("firstBatch") is not None else 0
+        return cls(stored.text("location"), stored.text("branch"), stored.integer("created"), keys, first_batch)
 
     def to_json(self) -> bytes:
         """Return the text of the record in the checkpoint."""
         members = {"version": 1, "location": self.location, "branch": self.branch, "created": self.created_millis}
-        return dump_json({**members, "primaryKeys": list(self.primary_keys)})
+        later = {"firstBatch": self.first_batch} if self.first_batch else {}
+        return dump_json({**members, "primaryKeys": list(self.primary_keys), **later})
 
     def check_unchanged(self, table: StreamTarget) -> None:
         """Check that a table is the one that the checkpoint records.

@@ -9,6 +9,7 @@ checkpoint has another one.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 
@@ -41,18 +42,40 @@ class Checkpoint:
         The directory or URL.
     files : FileIO
         Reads and writes it.
+    record : str
+        The file that records the table. With a file of its own, a table may join a stream that runs already.
     """
 
     location: str
     files: FileIO
+    record: str = _RECORD
 
     @classmethod
-    def of(cls, path: str, table: Table) -> Checkpoint:
-        """Return the checkpoint at a path, which is read with the storage options of a table in the same storage."""
+    def of(cls, path: str, table: Table, is_one_of_several: bool = False) -> Checkpoint:
+        """Return the checkpoint at a path, which is read with the storage options of a table in the same storage.
+
+        Parameters
+        ----------
+        path : str
+            The path or URL.
+        table : Table
+            The table of the stream.
+        is_one_of_several : bool
+            Whether the stream writes to several tables.
+
+        Returns
+        -------
+        Checkpoint
+            The checkpoint.
+        """
         location = location_of(path)
         _, storage, _, _ = find_recipe(table.engine)
         is_same_storage = location.partition("://")[0] == table.location.partition("://")[0]
-        return cls(location, engine_for(location, storage if is_same_storage else {}, {}).files)
+        files = engine_for(location, storage if is_same_storage else {}, {}).files
+        if not is_one_of_several:
+            return cls(location, files)
+        place = f"{table.location}${table.definition.branch}"
+        return cls(location, files, f"paimon/tables/{hashlib.sha256(place.encode()).hexdigest()[:32]}.json")
 
     def find_user(self) -> str:
         """Return the commit user of the stream.
@@ -84,39 +107,55 @@ class Checkpoint:
             return StreamBatch(number)  # then the history of the table decides without it
         return StreamBatch(number, planned if isinstance(planned, int) else None)
 
-    def check_table(self, table: Table) -> bool:
-        """Check that a table is the one that the checkpoint records.
+    def find_first_batch(self, table: Table) -> int | None:
+        """Check that a table is the one that the checkpoint records, and return its first batch.
 
         Returns
         -------
-        bool
-            False if it records no table yet.
+        int or None
+            None if the checkpoint does not record the table yet.
 
         Raises
         ------
         InvalidRequest
             It is another table, was created again, or has another primary key.
         """
-        path = f"{self.location}/{_RECORD}"
+        path = f"{self.location}/{self.record}"
         try:
             recorded = StreamTarget.parse(load_object(self.files.read(path), path))
         except NotFound:
-            return False
+            return None
         recorded.check_unchanged(describe_stream_target(table.context))
-        return True
+        return recorded.first_batch
 
-    def bind(self, table: Table, number: int) -> None:
-        """Record the table at the first batch; later, check that it is still the same table.
+    def bind(self, table: Table, number: int) -> int:
+        """Record the table at its first batch; later, check that it is still the same table.
+
+        Parameters
+        ----------
+        table : Table
+            The table.
+        number : int
+            The batch that is about to be committed.
+
+        Returns
+        -------
+        int
+            The first batch of the table.
 
         Raises
         ------
         InvalidRequest
             It is another table, was created again, or has another primary key, or the stream began with another target.
         """
-        if self.check_table(table):
-            return
-        check_first_batch(self.location, number)
-        self.files.replace(f"{self.location}/{_RECORD}", describe_stream_target(table.context).to_json())
+        first = self.find_first_batch(table)
+        if first is not None:
+            return first
+        if self.record == _RECORD:
+            check_first_batch(self.location, number)
+        target = evolve(describe_stream_target(table.context), first_batch=number)
+        self.files.replace(f"{self.location}/{self.record}", target.to_json())
+        return number
 
 
 @frozen(eq=False)
@@ -138,9 +177,9 @@ class StreamSink:
     checkpoint: Checkpoint
 
     @classmethod
-    def open(cls, table: Table, path: str) -> StreamSink:
-        """Open the target of the stream with this checkpoint, whose query has started."""
-        checkpoint = Checkpoint.of(path, table)
+    def open(cls, table: Table, path: str, is_one_of_several: bool = False) -> StreamSink:
+        """Open a target of the stream with this checkpoint, whose query has started."""
+        checkpoint = Checkpoint.of(path, table, is_one_of_several)
         return cls(table, checkpoint.find_user(), checkpoint)
 
     def is_committed(self, number: int) -> bool:
@@ -151,8 +190,13 @@ class StreamSink:
         InvalidRequest
             The checkpoint and the table do not belong together, or the snapshots do not reach back to the batch.
         """
-        self.checkpoint.bind(self.table, number)
-        return check_stream_batch(self.table.context, self.commit_user, self.checkpoint.find_batch(number))
+        own_number = number - self.checkpoint.bind(self.table, number)
+        batch = evolve(self.checkpoint.find_batch(number), number=own_number)
+        return check_stream_batch(self.table.context, self.commit_user, batch)
+
+    def find_identifier(self, number: int) -> int:
+        """Return the commit identifier of a batch: its number among the batches of the table."""
+        return number - (self.checkpoint.find_first_batch(self.table) or 0)
 
     def commit(self, builder: BatchWriteBuilder, messages: Sequence[CommitMessage], number: int) -> WriteResult:
         """Commit a batch; an empty one makes a snapshot too, which shows that the batch is committed.
@@ -176,4 +220,5 @@ class StreamSink:
         InvalidRequest, CommitConflict, CommitOverwritten, Unsupported
             The commit was refused; see `commit_messages`.
         """
-        return commit_messages(evolve(builder.new_commit(), ignore_empty=False), messages, identifier=number)
+        identifier = self.find_identifier(number)
+        return commit_messages(evolve(builder.new_commit(), ignore_empty=False), messages, identifier=identifier)

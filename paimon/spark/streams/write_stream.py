@@ -108,7 +108,7 @@ def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> N
             hint="use 'complete', or a table with a primary key",
         )
     check_columns(make_builder(opened, "append", None, None), frame.schema, commit.kind_column)
-    Checkpoint.of(commit.checkpoint, opened).check_table(opened)
+    Checkpoint.of(commit.checkpoint, opened).find_first_batch(opened)
 
 
 def _check_arguments(frame: DataFrame, trigger: Mapping[str, Any] | None, output_mode: str, tasks: int | None) -> None:

@@ -18,10 +18,19 @@ from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message_codec import encode
 from paimon.operations.write.route_dynamic import TaskRouter
 from paimon.spark.tasks.routing import read_task_bucket_counts
-from paimon.spark.tasks.shuffle import ROWS_SCHEMA, receive_rows, send_rows, shuffle_rows
+from paimon.spark.tasks.shuffle import (
+    ROWS_SCHEMA,
+    RowReader,
+    read_plain_rows,
+    receive_rows,
+    send_rows,
+    shuffle_rows,
+)
 
 
-def route_in_order(frame: DataFrame, builder: BatchWriteBuilder, tasks: int) -> DataFrame:
+def route_in_order(
+    frame: DataFrame, builder: BatchWriteBuilder, tasks: int, read: RowReader = read_plain_rows
+) -> DataFrame:
     """Return the rows in the partitions of the tasks that write them, for `write_in_order`.
 
     Parameters
@@ -32,13 +41,15 @@ def route_in_order(frame: DataFrame, builder: BatchWriteBuilder, tasks: int) -> 
         The builder of the write.
     tasks : int
         The number of writers.
+    read : callable
+        Returns the rows of the frame's batches.
 
     Returns
     -------
     DataFrame
         Sent rows; see `paimon.spark.tasks.shuffle`.
     """
-    send = _SendRows(builder, tasks, read_task_bucket_counts(builder.context))
+    send = _SendRows(builder, tasks, read_task_bucket_counts(builder.context), read)
     return shuffle_rows(frame.mapInArrow(send, ROWS_SCHEMA), tasks)
 
 
@@ -72,6 +83,7 @@ class _SendRows:
     builder: BatchWriteBuilder
     tasks: int
     counts: Mapping[bytes, int] | None
+    read: RowReader
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         running = TaskContext.get()
@@ -79,6 +91,5 @@ class _SendRows:
         router = TaskRouter(
             self.builder.context, self.tasks, ignore_previous=self.builder.overwrites, counts=self.counts
         )
-        for position, batch in enumerate(batches):
-            rows = pa.Table.from_batches([batch])
+        for position, rows in enumerate(self.read(batches)):
             yield from send_rows(rows, np.asarray(router.assign_task_ids(rows)), source, position)

@@ -6,8 +6,8 @@ type is converted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,16 @@ _ARROW_SCHEMA = pa.schema(
     [pa.field(name, pa.int32(), nullable=False) for name in ("task", "source", "position")]
     + [pa.field("rows", pa.binary(), nullable=False)]
 )
+
+
+RowReader: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]
+"""Returns the rows of the batches that a task gets from Spark."""
+
+
+def read_plain_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield batches as the rows that they contain."""
+    for batch in batches:
+        yield pa.Table.from_batches([batch])
 
 
 class ReceivedRows(NamedTuple):

@@ -1,0 +1,426 @@
+"""Write events of change data capture from a data frame: tasks convert the events, and send rows to their buckets.
+
+Invariant: tasks call `paimon.domain.cdc.convert_events`, as `paimon.cdc` does. The rows of a key are written in the
+order of their events in a partition of the frame. The driver adds new columns before any task writes rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from attrs import field, frozen
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from paimon.change_capture import CaptureTargets, CdcResult, Targets, rejection_error
+from paimon.domain.cdc.convert_events import EventCounts, convert_events, split_events
+from paimon.domain.cdc.event_formats import SKIPPED, EventFormat, Routes
+from paimon.domain.cdc.rows_columnar import KIND_COLUMN
+from paimon.domain.cdc.survey_events import SourceColumns, merge_surveys, survey_events
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.json_text import dump_json
+from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.types.type_text import format_type, parse_type
+from paimon.engines import translate_spark_error
+from paimon.spark.session import register
+from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
+from paimon.spark.tasks.shuffle import decode_rows, encode_rows
+from paimon.spark.write import check_tasks, make_builder, open_target, write_in_tasks
+from paimon.table import Table
+from paimon.table_write import WriteResult, commit_messages, commit_user_of, retry_assignment
+
+SparkTargets: TypeAlias = Table | str | Mapping[str, Table | str] | Callable[[str], Table | str | None]
+"""The table of all events, or the table of each source table; None skips a source table."""
+_COUNTS = -2
+_ROWS_SCHEMA = "target INT NOT NULL, rows BINARY NOT NULL, events BIGINT, rejected BIGINT, ignored BIGINT"
+_ARROW_SCHEMA = pa.schema(
+    [
+        pa.field("target", pa.int32(), nullable=False),
+        pa.field("rows", pa.binary(), nullable=False),
+        *(pa.field(name, pa.int64()) for name in ("events", "rejected", "ignored")),
+    ]
+)
+_SOURCES = "paimon/sources.json"
+
+
+def cdc(  # noqa: PLR0913  (a public signature)
+    frame: DataFrame,
+    table: SparkTargets,
+    format: str,
+    *,
+    checkpoint: str | None = None,
+    operation_column: str = "op",
+    metadata: Mapping[str, str] | None = None,
+    dead_letters: Table | str | None = None,
+    merge_schema: bool = False,
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    query_name: str | None = None,
+    tasks: int | None = None,
+    on_batch: Callable[[int, CdcResult], None] | None = None,
+) -> CdcResult | StreamingQuery:
+    """Write the events of change data capture in a data frame to one or more tables, one commit each.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A batch or a stream of events as `paimon.cdc` takes them: as Spark reads them from Kafka, or from text files.
+        Events of a key are applied in the order of their partition.
+    table : Table, str, mapping of str to (Table or str), or callable
+        The table of all events, or by source table; a callable returns None for a source table to skip. A str is a path
+        or a name in the warehouse of the session.
+    format, operation_column, metadata, merge_schema : str, str, mapping, bool
+        As in `paimon.cdc`.
+    checkpoint : str, optional
+        For a stream: directory or URL of the query's checkpoint. Each batch is committed once to each table.
+    dead_letters : Table or str, optional
+        Gets the events that cannot be read. Without it, the first one is an error.
+    commit_user, commit_identifier : str, int, optional
+        For a batch: with both given, each table gets the events once.
+    trigger : mapping of str to object, optional
+        For a stream: the arguments of `DataStreamWriter.trigger`.
+    query_name : str, optional
+        For a stream: the name of the query.
+    tasks : int, optional
+        Number of writing tasks, as in `write`.
+    on_batch : callable, optional
+        For a stream: is called on the driver after each batch, with its number and its result.
+
+    Returns
+    -------
+    CdcResult or StreamingQuery
+        The commits and the numbers of events of a batch; the running query of a stream.
+
+    Raises
+    ------
+    InvalidRequest
+        An event cannot be read and there is no dead-letter table, or an argument does not fit. No rows were committed.
+    CommitConflict, CommitUncertain, CommitOverwritten
+        As `Table.write` raises them.
+    """
+    spark = register(frame.sparkSession)
+    event_format = EventFormat(format, operation_column, metadata or {})
+    event_format.check()
+    check_tasks(tasks)
+    capture = _Capture(table, event_format, dead_letters, merge_schema, tasks)
+    if not callable(table):
+        capture.open_targets(spark, {})  # so that the caller sees the error
+    if not frame.isStreaming:
+        _refuse_arguments({"checkpoint": checkpoint, "trigger": trigger, "query_name": query_name}, "a batch")
+        identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+        return capture.write(frame, _CallCommits(commit_user, identifier))
+    _refuse_arguments({"commit_user": commit_user, "commit_identifier": commit_identifier}, "a stream")
+    if checkpoint is None:
+        raise InvalidRequest(
+            "A stream of change events needs its checkpoint, which makes each batch commit once.",
+            subject="checkpoint",
+            hint="pass checkpoint='…'",
+        )
+    commit = _CommitEvents(capture, checkpoint, on_batch)
+    writer = frame.writeStream.option(CHECKPOINT_OPTION, checkpoint).foreachBatch(commit)
+    writer = writer if query_name is None else writer.queryName(query_name)
+    return (writer if trigger is None else writer.trigger(**trigger)).start()
+
+
+def _refuse_arguments(given: Mapping[str, object], kind: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidRequest(f"Argument {name!r} has no effect for {kind} of events.", subject=name)
+
+
+@frozen(eq=False)
+class _TableCommit:
+    """The commit of one table in a batch of events.
+
+    Parameters
+    ----------
+    commit_user : str
+        The user.
+    identifier : int
+        The identifier.
+    sink : StreamSink, optional
+        The table as a target of a stream.
+    batch_number : int
+        The batch of the stream.
+    is_committed : bool
+        Whether the table has the batch already.
+    """
+
+    commit_user: str
+    identifier: int
+    sink: StreamSink | None = None
+    batch_number: int = 0
+    is_committed: bool = False
+
+    def publish(self, table: Table, messages: list[CommitMessage]) -> WriteResult:
+        """Commit messages; a table of a stream gets a snapshot for an empty batch, too."""
+        builder = make_builder(table, "append", self.commit_user, None)
+        if self.sink is not None:
+            return self.sink.commit(builder, messages, self.batch_number)
+        return commit_messages(builder.new_commit(), messages, identifier=self.identifier)
+
+
+@frozen(eq=False)
+class _CallCommits:
+    """The commits of one call for a batch frame.
+
+    Parameters
+    ----------
+    commit_user : str, optional
+        The user; a new one by default.
+    identifier : int
+        The identifier.
+    """
+
+    commit_user: str | None
+    identifier: int
+
+    def open(self, table: Table) -> _TableCommit:
+        """Return the commit of a table."""
+        return _TableCommit(commit_user_of(table.context, self.commit_user), self.identifier)
+
+    def add_sources(self, found: set[str], find_table: Callable[[str], Table | None]) -> set[str]:
+        """Return the source tables of this batch."""
+        return found
+
+
+@frozen(eq=False)
+class _StreamCommits:
+    """The commits of one batch of a stream.
+
+    Parameters
+    ----------
+    checkpoint : str
+        The checkpoint of the query.
+    number : int
+        The batch.
+    """
+
+    checkpoint: str
+    number: int
+
+    def open(self, table: Table) -> _TableCommit:
+        """Return the commit of a table, which may have the batch already."""
+        sink = StreamSink.open(table, self.checkpoint, is_one_of_several=True)
+        is_committed = sink.is_committed(self.number)
+        return _TableCommit(sink.commit_user, sink.find_identifier(self.number), sink, self.number, is_committed)
+
+    def add_sources(self, found: set[str], find_table: Callable[[str], Table | None]) -> set[str]:
+        """Return the source tables of all batches, because each table gets each batch, and record them."""
+        tables = (table for table in map(find_table, sorted(found)) if table is not None)
+        table = next(tables, None)
+        if table is None:
+            return found
+        checkpoint = Checkpoint.of(self.checkpoint, table)
+        path = f"{checkpoint.location}/{_SOURCES}"
+        try:
+            known = set(json.loads(checkpoint.files.read(path)))
+        except NotFound:
+            known = set()
+        if not found <= known:
+            checkpoint.files.replace(path, dump_json(sorted(known | found)))
+        return known | found
+
+
+@frozen(eq=False)
+class _Capture:
+    """What a call of `cdc` does with each batch of events.
+
+    Parameters
+    ----------
+    table : Table, str, mapping, or callable
+        The argument of `cdc`.
+    event_format : EventFormat
+        How to read the events.
+    dead_letters : Table or str, optional
+        The dead-letter table.
+    merge_schema : bool
+        Whether to add columns.
+    tasks : int, optional
+        Number of writing tasks.
+    """
+
+    table: SparkTargets
+    event_format: EventFormat
+    dead_letters: Table | str | None
+    merge_schema: bool
+    tasks: int | None
+
+    def write(self, frame: DataFrame, commits: _CallCommits | _StreamCommits) -> CdcResult:
+        """Write a batch of events."""
+        targets, letters = self._prepare(frame, commits)
+        tables = [(table, commits.open(table)) for table in targets.tables]
+        letters_commit = None if letters is None else commits.open(letters)
+        every = [commit for _, commit in tables] + ([] if letters_commit is None else [letters_commit])
+        if every and all(commit.is_committed for commit in every):
+            return CdcResult({t.name: c.publish(t, []) for t, c in tables}, 0, 0, 0)
+        converted = frame.mapInArrow(_ConvertEvents(self.event_format, targets.routes), _ROWS_SCHEMA).persist()
+        try:
+            counts, present = _count_events(converted)
+            if counts.rejected and letters is None:
+                raise _find_first_rejection(converted)
+            write = _WriteRows(converted, present, self.tasks)
+            # Dead letters come first: a failure between two commits never loses an event.
+            set_aside = None if letters is None or letters_commit is None else write(SKIPPED, letters, letters_commit)
+            results = {table.name: write(n, table, commit) for n, (table, commit) in enumerate(tables)}
+        finally:
+            converted.unpersist()
+        return CdcResult(results, counts.events, counts.rejected, counts.ignored, set_aside)
+
+    def _prepare(self, frame: DataFrame, commits: _CallCommits | _StreamCommits) -> tuple[CaptureTargets, Table | None]:
+        """Open the tables, and add the columns that only the events have."""
+        spark = frame.sparkSession
+        surveyed = _survey(frame, self.event_format) if self.merge_schema or callable(self.table) else {}
+        named = surveyed
+        if callable(self.table):
+            sources = commits.add_sources(set(surveyed), self._find_function(spark, self.table))
+            named = {name: surveyed.get(name, {}) for name in sources}
+        targets = self.open_targets(spark, named)
+        letters = None if self.dead_letters is None else open_target(self.dead_letters, None, spark)
+        return (targets.add_columns(surveyed) if self.merge_schema else targets), letters
+
+    def open_targets(self, spark: SparkSession, surveyed: SourceColumns) -> CaptureTargets:
+        """Return the tables at their newest schema."""
+        table: Targets
+        if isinstance(self.table, Mapping):
+            table = {name: open_target(target, None, spark) for name, target in self.table.items()}
+        elif callable(self.table):
+            table = self._find_function(spark, self.table)
+        else:
+            table = open_target(self.table, None, spark)
+        return CaptureTargets.of(table, self.event_format, surveyed)
+
+    def _find_function(
+        self, spark: SparkSession, function: Callable[[str], Table | str | None]
+    ) -> Callable[[str], Table | None]:
+        def find_table(source: str) -> Table | None:
+            found = function(source)
+            return None if found is None else open_target(found, None, spark)
+
+        return find_table
+
+
+@frozen(eq=False)
+class _CommitEvents:
+    """The function that Spark calls on the driver for each batch of a stream."""
+
+    capture: _Capture
+    checkpoint: str
+    on_batch: Callable[[int, CdcResult], None] | None
+    __name__: str = field(default="commit_events", init=False)
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        result = self.capture.write(batch, _StreamCommits(self.checkpoint, number))
+        if self.on_batch is not None:
+            self.on_batch(number, result)
+
+
+@frozen(eq=False)
+class _WriteRows:
+    """Writes the converted rows of each table.
+
+    Parameters
+    ----------
+    converted : DataFrame
+        The rows of all tables.
+    present : frozenset of int
+        The numbers of the tables that have rows.
+    tasks : int, optional
+        Number of writing tasks.
+    """
+
+    converted: DataFrame
+    present: frozenset[int]
+    tasks: int | None
+
+    def __call__(self, number: int, table: Table, commit: _TableCommit) -> WriteResult:
+        if commit.is_committed or number not in self.present:
+            return commit.publish(table, [])
+        rows = self.converted.filter(self.converted["target"] == number)
+        builder = make_builder(table, "append", commit.commit_user, None)
+        kinds = None if number == SKIPPED else KIND_COLUMN
+
+        def write_once() -> WriteResult:
+            messages = write_in_tasks(rows, builder, kinds, self.tasks, commit.identifier, True, _read_converted)
+            return commit.publish(table, messages)
+
+        return retry_assignment(write_once)
+
+
+@frozen(eq=False)
+class _ConvertEvents:
+    """The task that converts events."""
+
+    event_format: EventFormat
+    routes: Routes
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        position = 0
+        for batch in batches:
+            for part in split_events(pa.Table.from_batches([batch])):
+                converted = convert_events(part, self.event_format, self.routes, position)
+                position += part.num_rows
+                made = {**converted.rows, **({SKIPPED: converted.rejected} if converted.rejected.num_rows else {})}
+                rows = [{"target": target, "rows": encode_rows(table)} for target, table in made.items()]
+                counts = converted.counts
+                total = {"events": counts.events, "rejected": counts.rejected, "ignored": counts.ignored}
+                yield pa.RecordBatch.from_pylist([*rows, {"target": _COUNTS, "rows": b"", **total}], _ARROW_SCHEMA)
+
+
+def _read_converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the rows that `_ConvertEvents` returned."""
+    for batch in batches:
+        for rows in batch.column("rows"):
+            yield decode_rows(rows.as_buffer())
+
+
+def _count_events(converted: DataFrame) -> tuple[EventCounts, frozenset[int]]:
+    """Return the numbers of events, and the tables that have rows; this converts the events."""
+    names = ("events", "rejected", "ignored")
+    try:
+        rows = converted.groupBy("target").sum(*names).collect()
+    except PySparkException as error:
+        raise translate_spark_error(error) from error
+    totals = next((row for row in rows if row["target"] == _COUNTS), None)
+    counts = EventCounts() if totals is None else EventCounts(*(totals[f"sum({name})"] for name in names))
+    return counts, frozenset(row["target"] for row in rows)
+
+
+def _find_first_rejection(converted: DataFrame) -> InvalidRequest:
+    rejected = converted.filter(converted["target"] == SKIPPED).first()
+    assert rejected is not None
+    return rejection_error(decode_rows(pa.py_buffer(bytes(rejected["rows"]))).slice(0, 1).to_pylist()[0])
+
+
+@frozen(eq=False)
+class _SurveyEvents:
+    """The task that finds source tables and the types of their columns."""
+
+    event_format: EventFormat
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: SourceColumns = {}
+        for batch in batches:
+            for part in split_events(pa.Table.from_batches([batch])):
+                found = merge_surveys(found, survey_events(part, self.event_format))
+        texts = {name: {column: format_type(kind) for column, kind in types.items()} for name, types in found.items()}
+        yield pa.RecordBatch.from_pylist([{"found": json.dumps(texts)}], pa.schema([("found", pa.string())]))
+
+
+def _survey(frame: DataFrame, event_format: EventFormat) -> SourceColumns:
+    """Return the source tables of a batch, and the types of their columns."""
+    found: SourceColumns = {}
+    try:
+        rows = frame.mapInArrow(_SurveyEvents(event_format), "found STRING").collect()
+    except PySparkException as error:
+        raise translate_spark_error(error) from error
+    for row in rows:
+        parsed = json.loads(row["found"])
+        found = merge_surveys(found, {n: {c: parse_type(t) for c, t in types.items()} for n, types in parsed.items()})
+    return found
