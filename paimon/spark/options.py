@@ -23,7 +23,6 @@ from paimon.domain.options.known_options import (
     canonical_key,
 )
 from paimon.domain.options.parse import parse_memory
-from paimon.domain.predicate.expression import And, Predicate
 from paimon.domain.scan.stream_tasks import BatchLimits
 from paimon.domain.secrets import remove_secrets
 from paimon.engines import catalog_for, engine_for, location_of, open_with_engine, split_table_path
@@ -177,15 +176,13 @@ class Source:
     opened: Table | SystemTable
     pinned: Mapping[str, Any] | None = None
 
-    def scan(self, columns: Sequence[str] | None = None, where: Predicate | None = None) -> Scan | SystemScan:
-        """Create a scan.
+    def scan(self, columns: Sequence[str] | None = None) -> Scan | SystemScan:
+        """Create a scan, with the condition and the limit that the creator of the data frame chose.
 
         Parameters
         ----------
         columns : sequence of str, optional
             Columns in order; all by default.
-        where : Predicate, optional
-            A bound predicate.
 
         Returns
         -------
@@ -193,18 +190,12 @@ class Source:
             A scan that has read no rows yet.
         """
         if self.pinned is None or not isinstance(self.opened, Table):
-            return self.opened.scan(columns, where)
+            return self.opened.scan(columns)
         context = self.opened.context
         state: PinnedTable = load_pinned_table(context, self.pinned["snapshot"], self.pinned["schema"])
-        limit = self.pinned.get("limit")
-        return Scan(context, columns=columns, where=self._add_condition(where), limit=limit, pinned=state)
-
-    def _add_condition(self, where: Predicate | None) -> Predicate | None:
-        """Add the condition that the planner of SQL statements found."""
-        assert self.pinned is not None
-        sent = self.pinned.get("where")
-        parts = [part for part in (where, None if sent is None else decode_predicate(sent)) if part is not None]
-        return And(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
+        sent, limit = self.pinned.get("where"), self.pinned.get("limit")
+        where = None if sent is None else decode_predicate(sent)
+        return Scan(context, columns=columns, where=where, limit=limit, pinned=state)
 
 
 def parse_source_options(options: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> SourceOptions:

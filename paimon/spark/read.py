@@ -51,7 +51,7 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     columns : sequence of str, optional
         Columns of the data frame; all by default.
     where : str, optional
-        A condition in Spark's SQL; Spark pushes down the filters that the source supports.
+        A condition in Spark's SQL, which Spark evaluates.
     snapshot, tag, timestamp : int, str, or (int, str or datetime), optional
         A snapshot id, the name of a tag, or a time (epoch milliseconds, ISO text, datetime) at or before which the
         latest snapshot is read; at most one of them.

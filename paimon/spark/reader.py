@@ -6,21 +6,18 @@ system table made from metadata is read by one task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from paimon.domain.predicate.expression import And, Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.scan import Scan
-from paimon.spark.filters import to_predicate
 from paimon.spark.options import Source
 from paimon.spark.types import to_batch_schema, to_spark_batch
-from paimon.table import Table
 
 
 class SplitPartition(InputPartition):
@@ -41,29 +38,19 @@ class WholePartition(InputPartition):
 
 
 class PaimonReader(DataSourceReader):
-    """Reader of splits; its columns are those of the schema of Spark or of the user's `.schema(…)`."""
+    """Reader of splits; its columns are those of the schema of Spark or of the user's `.schema(…)`.
+
+    It has no method `pushFilters`: Spark keeps the filters of one use of a data frame for its other uses, which would
+    then lose rows.
+    """
 
     def __init__(self, source: Source, schema: StructType) -> None:
         self._source = source
         self._schema = schema
-        self._pushed: tuple[Predicate, ...] = ()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Accept the filters that have an equal predicate, and yield the others, which stay with Spark."""
-        scan = self._source.scan() if isinstance(self._source.opened, Table) else None
-        fields = {f.name: f for f in scan.fields} if isinstance(scan, Scan) else {}
-        accepted = []
-        for pushed in filters:
-            predicate = to_predicate(pushed, fields)
-            if predicate is None:
-                yield pushed
-            else:
-                accepted.append(predicate)
-        self._pushed = tuple(accepted)
 
     def partitions(self) -> list[InputPartition]:
         """Plan the scan, and return one partition per split."""
-        scan = self._source.scan(self._schema.fieldNames(), And(self._pushed) if self._pushed else None)
+        scan = self._source.scan(self._schema.fieldNames())
         if not isinstance(scan, Scan):
             return [WholePartition()]
         return [SplitPartition(scan.pinned.table, split, scan.read_plan) for split in scan.plan().splits]

@@ -25,8 +25,6 @@ from paimon.spark.source import PaimonDataSource
 from paimon.spark.warehouse import get_warehouse, open_warehouse, set_warehouse
 
 _REQUIRED_SETTINGS = {
-    # Without it Spark refuses every read of a source that has a pushFilters method.
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.timeType.enabled": "true",  # columns of type TIME
 }
 _PYTHON = "PYSPARK_PYTHON"
