@@ -176,6 +176,11 @@ class Source:
     opened: Table | SystemTable
     pinned: Mapping[str, Any] | None = None
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The names of the files that another reader reads."""
+        return frozenset((self.pinned or {}).get("without", ()))
+
     def scan(self, columns: Sequence[str] | None = None) -> Scan | SystemScan:
         """Create a scan, with the condition and the limit that the creator of the data frame chose.
 

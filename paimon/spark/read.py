@@ -16,7 +16,9 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
+from paimon.spark.conditions import find_columns, find_where
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
+from paimon.spark.parquet_files import load_parquet_part
 from paimon.spark.selection import encode_predicate
 from paimon.spark.session import register
 from paimon.spark.types import to_spark_schema
@@ -37,8 +39,9 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
 ) -> DataFrame:
     """Create a Spark data frame of a table.
 
-    Spark cannot prune columns of a Python data source, so name the columns that you need in `columns`. The snapshot is
-    pinned by this call, and all uses of the data frame read it.
+    Spark itself reads the Parquet files on local disks whose rows need no merge. Tasks of this library read all other
+    files. Spark cannot prune columns of these, so name the columns that you need in `columns`. The snapshot is pinned
+    by this call, and all uses of the data frame read it.
 
     Parameters
     ----------
@@ -51,7 +54,8 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     columns : sequence of str, optional
         Columns of the data frame; all by default.
     where : str, optional
-        A condition in Spark's SQL, which Spark evaluates.
+        A condition in Spark's SQL. Files whose statistics exclude it are not read. This does not apply to conditions
+        that are added to the data frame later, unless Spark itself reads the files.
     snapshot, tag, timestamp : int, str, or (int, str or datetime), optional
         A snapshot id, the name of a tag, or a time (epoch milliseconds, ISO text, datetime) at or before which the
         latest snapshot is read; at most one of them.
@@ -61,7 +65,8 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     Returns
     -------
     DataFrame
-        Timestamps have microseconds, because Spark has no nanoseconds.
+        Timestamps have microseconds, because Spark has no nanoseconds. Where Spark reads files, its schema allows
+        nulls in all columns.
 
     Raises
     ------
@@ -69,6 +74,8 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
         A column, an option or a time is invalid. No job was started.
     NotFound
         The table, the snapshot or the tag does not exist.
+    CorruptTable
+        A file that Spark would read is missing or damaged.
     """
     register(spark)
     opened = open_in_session(spark, table, options) if isinstance(table, str) else _with_options(table, options or {})
@@ -76,11 +83,24 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     travel = {"snapshot": snapshot, "tag": tag, "timestamp": timestamp}
     scan = opened.scan(needed if where is None else None, **travel)  # type: ignore[arg-type]
     _check_columns(opened.name, needed or (), scan.arrow_schema.names)
-    frame = _load(spark, opened, scan, _to_state_options(opened, scan, travel))
-    if where is not None:
-        frame = frame.where(where)
-        return frame if needed is None else frame.select(*needed)
-    return frame
+    state = _to_state_options(opened, scan, travel)
+    if where is None:
+        return _load(spark, opened, scan, state)
+    if PINNED in state and isinstance(scan, Scan):
+        scan, state = _restrict(scan, state, where, needed)
+    frame = _load(spark, opened, scan, state).where(where)
+    return frame if needed is None else frame.select(*needed)
+
+
+def _restrict(
+    scan: Scan, state: Mapping[str, str], where: str, needed: Sequence[str] | None
+) -> tuple[Scan, dict[str, str]]:
+    """Restrict a scan to what a condition of Spark needs."""
+    columns = find_columns(where, needed, scan.arrow_schema.names)
+    condition = find_where(where, scan.fields)
+    sent = None if condition is None else encode_predicate(condition)
+    restricted = Scan(scan.context, columns=columns, where=condition if sent else None, pinned=scan.pinned)
+    return restricted, _add_selection(state, where=sent)
 
 
 def read_scan(
@@ -112,8 +132,7 @@ def read_scan(
     """
     state = _to_state_options(table, scan, {})
     if PINNED in state:
-        sent = None if where is None else encode_predicate(where)
-        state = {PINNED: json.dumps({**json.loads(state[PINNED]), "where": sent, "limit": limit})}
+        state = _add_selection(state, where=None if where is None else encode_predicate(where), limit=limit)
     return _load(spark, table, scan, state)
 
 
@@ -121,9 +140,20 @@ def _load(
     spark: SparkSession, table: Table | SystemTable, scan: Scan | SystemScan, state: Mapping[str, str]
 ) -> DataFrame:
     check_shared_storage(table)
-    options = {**to_source_options(table), **state}
-    source = spark.read.format("paimon").schema(to_spark_schema(scan.arrow_schema)).options(**options)
-    return source.load(_path(table))
+    options = to_source_options(table)
+    schema = to_spark_schema(scan.arrow_schema)
+    source = spark.read.format("paimon").schema(schema)
+    part = load_parquet_part(spark, scan, schema) if isinstance(scan, Scan) and PINNED in state else None
+    if part is None:
+        return source.options(**options, **state).load(_path(table))
+    if part.is_whole:
+        return part.frame
+    rest = _add_selection(state, without=part.names)
+    return part.frame.union(source.options(**options, **rest).load(_path(table)))
+
+
+def _add_selection(state: Mapping[str, str], **selection: object) -> dict[str, str]:
+    return {PINNED: json.dumps({**json.loads(state[PINNED]), **selection})}
 
 
 def _with_options(table: Table | SystemTable, options: Mapping[str, str]) -> Table | SystemTable:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from paimon.domain.scan.engine_files import leave_out_files
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.read.split import ReadPlan, read_split
@@ -53,7 +54,8 @@ class PaimonReader(DataSourceReader):
         scan = self._source.scan(self._schema.fieldNames())
         if not isinstance(scan, Scan):
             return [WholePartition()]
-        return [SplitPartition(scan.pinned.table, split, scan.read_plan) for split in scan.plan().splits]
+        splits = leave_out_files(scan.plan().splits, self._source.left_out)
+        return [SplitPartition(scan.pinned.table, split, scan.read_plan) for split in splits]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, with the Arrow types that Spark requires."""

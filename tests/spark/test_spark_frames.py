@@ -7,6 +7,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import paimon
 import paimon.spark
+from paimon.domain.predicate.expression import And, Compare, In, IsNull, Not, Operator, Predicate
+from paimon.domain.types.data_types import BooleanType, DataField, DoubleType, IntType, VarCharType
+from paimon.spark.conditions import find_columns, find_where
 
 pytestmark = pytest.mark.spark
 
@@ -30,3 +33,55 @@ def test_uses_of_one_frame_do_not_share_filters(spark: SparkSession, catalog: pa
             assert (ids_of(two), ids_of(three)) == ([2], [3])
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+FIELDS = [
+    DataField(0, "id", IntType()),
+    DataField(1, "Word", VarCharType(9)),
+    DataField(2, "x", DoubleType()),
+    DataField(3, "flag", BooleanType()),
+]
+EQUAL = Compare("id", Operator.EQ, 5)
+CONDITIONS: list[tuple[str, Predicate | None]] = [
+    ("id = 5", EQUAL),
+    ("`ID` == 5 AND x > 1.5", EQUAL),
+    ("-5 < id", Compare("id", Operator.GT, -5)),
+    ("id = 5 AND WORD IN ('a', 'b')", And((EQUAL, In("Word", ("a", "b"))))),
+    ("NOT (id = 5) AND flag = true", And((Not(EQUAL), Compare("flag", Operator.EQ, True)))),
+    ("word IS NULL", IsNull("Word")),
+    ("id = 5 OR x = 1", None),
+    ("id = '5'", None),
+    ("id = 5.0", None),
+    ("x = 5", None),
+    ("word = 'a\\\\b'", None),
+    ('word = "a"', None),
+    ("id = 5L", None),
+    ("id <=> 5", None),
+    ("id = (SELECT 5)", None),
+    ("id = 5 AND", None),
+    ("other = 5", None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CONDITIONS)
+def test_a_condition_of_spark_restricts_the_scan(text: str, expected: Predicate | None) -> None:
+    assert find_where(text, FIELDS) == expected
+    assert find_where(text, [*FIELDS, DataField(9, "ID", IntType())]) is None
+
+
+def test_columns_of_a_condition_are_read() -> None:
+    names = ["id", "Word", "x", "row"]
+    assert find_columns("`WORD` = 'a'", ["x"], names) == ["Word", "x"]
+    assert find_columns("row.f = 1", ["row.g", "id"], names) == ["id", "row"]
+    assert find_columns("x = 1", None, names) == names
+    assert find_columns("hash(struct(*)) = 1", ["x"], names) == names
+
+
+def test_a_condition_selects_the_files_of_the_plan(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.t", "id BIGINT NOT NULL, w STRING", primary_keys=["id"], options={"bucket": 3})
+    for word in ("a", "b"):
+        table.write([{"id": i, "w": word} for i in range(9)])
+    frame = paimon.spark.read(spark, table, columns=["w"], where="id = 4")
+    assert frame.rdd.getNumPartitions() == 1
+    assert paimon.spark.read(spark, table).rdd.getNumPartitions() == 3
+    assert [tuple(row) for row in frame.collect()] == [("b",)]

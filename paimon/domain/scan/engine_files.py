@@ -6,7 +6,7 @@ The columns are stored as they are shown, and in types that each Parquet reader 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -30,14 +30,32 @@ _PLAIN_TYPES = (
     dt.VarBinaryType,
     dt.DateType,
 )
-"""No floating-point types: their statistics leave out NaN, so engines prune rows and compute other maxima."""
+_FLOATING_TYPES = (dt.FloatType, dt.DoubleType)
+"""Their statistics leave out NaN, so engines that use them prune rows and compute other maxima."""
 _MICROSECONDS = range(4, 7)
 """Precisions that are stored in microseconds. Engines read other precisions as another type."""
 _RESERVED = frozenset(("filename", "file_row_number", "file_index", "rowid"))
 """Columns that engines add to files."""
 _EXTENSION = ".parquet"
-_MOST_FILES = 500
-"""An engine opens its files at once; further files are read as batches."""
+
+
+@frozen
+class FileReader:
+    """What the Parquet reader of a query engine can do.
+
+    Parameters
+    ----------
+    most_files : int
+        The engine, or its caller, opens its files at once; further files are read as batches.
+    reads_floats : bool
+        The engine decides nothing by the statistics of floating-point columns.
+    maps_names : bool
+        The engine reads a column by the name that the file has for it, and null where the file does not have it.
+    """
+
+    most_files: int = 500
+    reads_floats: bool = False
+    maps_names: bool = False
 
 
 @frozen
@@ -61,6 +79,7 @@ def select_engine_files(
     schemas: Mapping[int, TableSchema],
     splits: Sequence[DataSplit],
     columns: Sequence[DataField],
+    reader: FileReader,
 ) -> EngineFiles:
     """Select the files that a query engine may read.
 
@@ -74,16 +93,18 @@ def select_engine_files(
         The splits of a scan without row kinds.
     columns : sequence of DataField
         The columns of the result.
+    reader : FileReader
+        What the engine can do.
 
     Returns
     -------
     EngineFiles
         Each file of the splits is in one of both parts.
     """
-    if not _is_plain_table(table, columns):
+    if not _is_plain_table(table, columns, reader):
         return EngineFiles((), tuple(splits))
     keyed = bool(table.schema.primary_keys)
-    plain = {i for i, schema in schemas.items() if _has_columns(schema, columns)}
+    plain = {i for i, schema in schemas.items() if _has_columns(schema, columns, reader)}
     files: list[DataSplit] = []
     rest: list[DataSplit] = []
     for split in splits:
@@ -91,7 +112,7 @@ def select_engine_files(
             place
             for place, file in enumerate(split.files)
             if file.schema_id in plain and _is_plain_split(split, place) and (has_no_retracts(file) or not keyed)
-        ][: max(0, _MOST_FILES - len(files))]
+        ][: max(0, reader.most_files - len(files))]
         files += [restrict_split(split, (place,)) for place in chosen]
         others = sorted({*range(len(split.files))} - {*chosen})
         rest += [restrict_split(split, others)] if others else []
@@ -107,21 +128,40 @@ def restrict_split(split: DataSplit, places: Sequence[int]) -> DataSplit:
     return evolve(split, files=[split.files[i] for i in places], deletion_files=vectors, row_ranges=ranges)
 
 
-def _is_plain_table(table: TableDefinition, columns: Sequence[DataField]) -> bool:
+def leave_out_files(splits: Iterable[DataSplit], names: Container[str]) -> list[DataSplit]:
+    """Return splits without the files with some names; splits without other files are left out.
+
+    Parameters
+    ----------
+    splits : iterable of DataSplit
+        The splits.
+    names : container of str
+        Names of files whose rows need no merge.
+
+    Returns
+    -------
+    list of DataSplit
+        The splits with the other files.
+    """
+    left = [(split, [i for i, file in enumerate(split.files) if file.file_name not in names]) for split in splits]
+    return [restrict_split(split, places) for split, places in left if places or not split.files]
+
+
+def _is_plain_table(table: TableDefinition, columns: Sequence[DataField], reader: FileReader) -> bool:
     """Return whether the columns of a table are shown as they are stored."""
     options = table.options
     tolerant = options.scan_ignore_lost_files or options.scan_ignore_corrupt_files
     return (
         bool(columns)
-        and all(_is_plain_type(f.type) and _is_plain_name(f.name) for f in columns)
+        and all(_is_plain_type(f.type, reader) and _is_plain_name(f.name) for f in columns)
         and not (tolerant or options.data_evolution_enabled or read_defaults(table.schema, options))
     )
 
 
-def _is_plain_type(kind: DataType) -> bool:
+def _is_plain_type(kind: DataType, reader: FileReader) -> bool:
     if isinstance(kind, dt.TIMESTAMP_TYPES):
         return kind.precision in _MICROSECONDS
-    return isinstance(kind, _PLAIN_TYPES)
+    return isinstance(kind, _PLAIN_TYPES) or (reader.reads_floats and isinstance(kind, _FLOATING_TYPES))
 
 
 def _is_plain_name(name: str) -> bool:
@@ -129,12 +169,35 @@ def _is_plain_name(name: str) -> bool:
     return not name.startswith("_") and name.lower() not in _RESERVED
 
 
-def _has_columns(schema: TableSchema, columns: Iterable[DataField]) -> bool:
-    """Return whether files of a schema have columns of the same ids, names and types."""
+def find_stored_fields(schema: TableSchema, columns: Iterable[DataField]) -> tuple[DataField | None, ...]:
+    """Return the fields that files of a schema have for some columns; None for a column that they do not have.
+
+    Parameters
+    ----------
+    schema : TableSchema
+        The schema of the files.
+    columns : iterable of DataField
+        The columns, of any schema of the table.
+
+    Returns
+    -------
+    tuple of DataField or None
+        Parallel to the columns. Fields have the same ids as the columns, and may have other names and types.
+    """
     held = {f.id: f for f in schema.fields}
-    return all(
-        f.id in held and held[f.id].name == f.name and held[f.id].type.with_nullable(True) == f.type.with_nullable(True)
-        for f in columns
+    return tuple(held.get(f.id) for f in columns)
+
+
+def _has_columns(schema: TableSchema, columns: Sequence[DataField], reader: FileReader) -> bool:
+    """Return whether an engine finds the columns in files of a schema, in the same types."""
+    stored = find_stored_fields(schema, columns)
+    return any(stored) and all(
+        reader.maps_names
+        if field is None
+        else (reader.maps_names or field.name == column.name)
+        and _is_plain_name(field.name)
+        and field.type.with_nullable(True) == column.type.with_nullable(True)
+        for field, column in zip(stored, columns, strict=True)
     )
 
 
@@ -143,7 +206,7 @@ def _is_plain_split(split: DataSplit, place: int) -> bool:
     file = split.files[place]
     return (
         split.raw_convertible
-        and not split.before_files
+        and not (split.before_files or split.row_ranges)
         and split.branch is None
         and not (split.deletion_files and split.deletion_files[place])
         and file.write_cols is None

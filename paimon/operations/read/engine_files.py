@@ -10,10 +10,19 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
+from attrs import frozen
 
 from paimon.domain.row.values import to_array
-from paimon.domain.scan.engine_files import EngineFiles, get_constants, select_engine_files
+from paimon.domain.scan.engine_files import (
+    EngineFiles,
+    FileReader,
+    find_stored_fields,
+    get_constants,
+    select_engine_files,
+)
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.types.data_types import DataField
 from paimon.operations.data_files.read_data_file import file_format, open_data_file
 from paimon.operations.metadata.schemas import load_schemas
 from paimon.operations.read.projection import ReadPlan, build_output_schema
@@ -26,7 +35,30 @@ _CHECKS = "checks of pages"
 """The view of a data file in the cache."""
 
 
-def find_engine_files(context: TableContext, splits: Sequence[DataSplit], read: ReadPlan) -> EngineFiles:
+@frozen
+class NamedFile:
+    """A checked Parquet file that a query engine opens itself.
+
+    Parameters
+    ----------
+    name, path : str
+        The name and the full path of the file.
+    fields : tuple of DataField or None
+        Parallel to the columns of the read: the field of the file, or None if it does not have the column.
+    """
+
+    name: str
+    path: str
+    fields: tuple[DataField | None, ...]
+
+
+_BY_NAME = FileReader()
+"""The reader of the embedded query engine."""
+
+
+def find_engine_files(
+    context: TableContext, splits: Sequence[DataSplit], read: ReadPlan, reader: FileReader = _BY_NAME
+) -> EngineFiles:
     """Select the files that a query engine may read; no data file is opened.
 
     Parameters
@@ -37,6 +69,8 @@ def find_engine_files(context: TableContext, splits: Sequence[DataSplit], read: 
         The planned splits.
     read : ReadPlan
         What is read of them.
+    reader : FileReader
+        What the engine can do; by default it reads columns by their names.
 
     Returns
     -------
@@ -48,8 +82,8 @@ def find_engine_files(context: TableContext, splits: Sequence[DataSplit], read: 
     plain = read.limit is None and not (read.row_kinds or read.keep_retracts or read.binlog)
     if not plain or not names.issuperset(read.columns):
         return EngineFiles((), tuple(splits))
-    schemas = {schema.id: schema, **load_schemas(context, {f.schema_id for s in splits for f in s.files} - {schema.id})}
-    return select_engine_files(context.table, schemas, splits, [schema.field_of(name) for name in read.columns])
+    schemas = _load_file_schemas(context, splits)
+    return select_engine_files(context.table, schemas, splits, _list_fields(context, read), reader)
 
 
 def open_engine_files(context: TableContext, selected: EngineFiles, read: ReadPlan) -> SourceFiles:
@@ -74,20 +108,72 @@ def open_engine_files(context: TableContext, selected: EngineFiles, read: ReadPl
     CorruptTable
         A file is missing or damaged.
     """
-    shared = [(split, _share_file(context, split, read)) for split in selected.files]
+    shared = _share_files(context, selected, read)
     rest = (*selected.rest, *(split for split, file in shared if file is None))
     files = [file for _, file in shared if file is not None]
     return SourceFiles(files, partial(_read_splits, context, rest, read) if rest else None)
 
 
-def _share_file(context: TableContext, split: DataSplit, read: ReadPlan) -> SharedFile | None:
+def check_engine_files(context: TableContext, selected: EngineFiles, read: ReadPlan) -> tuple[NamedFile, ...]:
+    """Check the selected files for a query engine that opens files itself, for example in other processes.
+
+    The footer of each file is read now. Pages are not checked, because the engine reads them.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    selected : EngineFiles
+        The result of `find_engine_files`.
+    read : ReadPlan
+        What is read of the files.
+
+    Returns
+    -------
+    tuple of NamedFile
+        The files that the engine may read. All others belong to the remaining rows.
+
+    Raises
+    ------
+    CorruptTable
+        A file is missing or damaged, or a symbolic link leads it out of the allowed roots.
+    """
+    schemas, columns = _load_file_schemas(context, selected.files), _list_fields(context, read)
+    return tuple(
+        NamedFile(split.files[0].file_name, file.path, find_stored_fields(schemas[split.files[0].schema_id], columns))
+        for split, file in _share_files(context, selected, read)
+        if file is not None
+    )
+
+
+def _load_file_schemas(context: TableContext, splits: Sequence[DataSplit]) -> dict[int, TableSchema]:
+    own = context.schema
+    return {own.id: own, **load_schemas(context, {f.schema_id for s in splits for f in s.files} - {own.id})}
+
+
+def _list_fields(context: TableContext, read: ReadPlan) -> list[DataField]:
+    return [context.schema.field_of(name) for name in read.columns]
+
+
+def _share_files(
+    context: TableContext, selected: EngineFiles, read: ReadPlan
+) -> list[tuple[DataSplit, SharedFile | None]]:
+    schemas, columns = _load_file_schemas(context, selected.files), _list_fields(context, read)
+    stored = {i: find_stored_fields(schema, columns) for i, schema in schemas.items()}
+    return [
+        (split, _share_file(context, split, [f for f in stored[split.files[0].schema_id] if f is not None]))
+        for split in selected.files
+    ]
+
+
+def _share_file(context: TableContext, split: DataSplit, fields: Sequence[DataField]) -> SharedFile | None:
     (file,), (path,) = split.files, split.file_paths
     found = context.engine.format(file_format(file.file_name))
     if not isinstance(found, FileSharing):
         return None
-    fields = [context.schema.field_of(name) for name in read.columns]
+    types = {f.name: f.type for f in fields}
     constants = {
-        name: to_array([value], context.schema.field_of(name).type)[0].as_py()
+        name: to_array([value], types[name])[0].as_py()
         for name, value in get_constants(context.table, split.partition, fields).items()
     }
     cache = context.engine.cache

@@ -102,6 +102,29 @@ def find_predicates(tree: QueryTree, tables: Mapping[str, PushableTable], evalua
     return {name: parts[0] if len(parts) == 1 else And(tuple(parts)) for name, parts in found.items()}
 
 
+def find_condition(node: exp.Expression, fields: Mapping[str, DataField], evaluate: Evaluate) -> Predicate | None:
+    """Return a condition on the rows of one table that is true wherever an expression is true.
+
+    Parameters
+    ----------
+    node : sqlglot.exp.Expression
+        A condition whose columns have no table.
+    fields : mapping of str to DataField
+        The columns of the table by name in small letters.
+    evaluate : callable
+        Computes constant expressions.
+
+    Returns
+    -------
+    Predicate or None
+        The conjuncts that a scan evaluates as a query does; None if there are none.
+    """
+    table = PushableTable("", fields)
+    owned = [part for part in _split(node) if _find_owner(part, {"": table}, {"": table}) is not None]
+    parts = [made for part in owned if (made := _Converter(fields, evaluate).convert(part)) is not None]
+    return And(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
+
+
 def _iterate_conditions(tree: QueryTree, scope: exp.Select) -> Iterator[tuple[exp.Expression, frozenset[str]]]:
     """Yield the conjuncts of WHERE and ON, each with the tables whose rows it may remove before the joins."""
     joins = scope.args.get("joins") or []

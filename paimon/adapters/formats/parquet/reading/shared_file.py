@@ -28,8 +28,12 @@ from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
 from paimon.ports.formats import ShareRequest
 
-_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI"})
-"""The codecs that each decoder has. LZ4 has two forms, which decoders confuse."""
+_CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"})
+"""The codecs that each decoder has. LZ4 has two forms, which decoders confuse, and Spark lacks BROTLI."""
+_ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+"""The encodings that each decoder has for all types."""
+_FOREIGN = b"org.apache.spark."
+"""Keys of files that Spark wrote. Its own reader may shift their dates and times, which this library does not."""
 _MOST_GROUPS = 10_000
 _CHECK_BYTES = 400
 """The memory of the check of one chunk."""
@@ -162,6 +166,8 @@ def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) ->
         footer = file.metadata
         if footer.num_rows != request.row_count:
             raise ValueError(f"it has {footer.num_rows} rows, but its manifest records {request.row_count}")
+        if any(key.startswith(_FOREIGN) for key in footer.metadata or ()):
+            return None
         if footer.num_row_groups > _MOST_GROUPS or not _has_stored_types(file.schema_arrow, request.fields):
             return None
         starts = find_first_leaves(file.schema_arrow)
@@ -203,7 +209,7 @@ def _is_shareable(group: pq.RowGroupMetaData, leaves: Sequence[tuple[str, Leaf]]
     """Return whether each decoder has the codecs, and whether the statistics prove the constants."""
     for name, leaf in leaves:
         column = group.column(leaf.index)
-        if not leaf.flat or column.compression not in _CODECS:
+        if not leaf.flat or column.compression not in _CODECS or not _ENCODINGS.issuperset(column.encodings):
             return False
         if name in constants and not _is_constant(column.statistics, constants[name]):
             return False
