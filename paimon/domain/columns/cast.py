@@ -7,9 +7,7 @@ Source: `CastExecutors` and its rules.
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paimon.domain.columns import nested
 from paimon.domain.columns.casts import numbers, text, times
@@ -142,13 +140,26 @@ def _to_time(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
 
 
 def _to_text(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    if isinstance(source, dt.BYTES_TYPES):
-        return text.format_values(array, source)  # Java does not cut these
-    if isinstance(source, dt.ArrayType):
-        lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
-        parts = cast_column(nested.list_values(array), source.element, dt.VarCharType())
-        return text.fit_text_length(text.join_elements(lengths, parts, array.is_valid()), target)
-    if isinstance(source, (*dt.NESTED_TYPES, dt.VariantType, dt.BlobType)):
-        raise _no_rule(source, target)
-    texts = array if isinstance(source, dt.CHARACTER_TYPES) else text.format_values(array, source)
+    """Return texts; Java cuts them to the length of the type, except those of bytes and of nested values."""
+    match source:
+        case dt.ArrayType(element=element):
+            parts = _as_texts(nested.list_values(array), element)
+            return text.join_elements(nested.count_entries(array), parts, array.is_valid())
+        case dt.MapType(key=key, value=value):
+            keys, values = nested.map_entries(array)
+            entries = text.join_entries(_as_texts(keys, key), _as_texts(values, value))
+            return text.join_elements(nested.count_entries(array), entries, array.is_valid(), "{}")
+        case dt.RowType(fields=fields):
+            children = zip(nested.struct_children(array), fields, strict=True)
+            return text.join_fields([_as_texts(child, field.type) for child, field in children], array.is_valid())
+        case dt.VectorType() | dt.MultisetType() | dt.VariantType() | dt.BlobType():
+            raise _no_rule(source, target)
+        case _ if isinstance(source, dt.BYTES_TYPES):
+            return text.format_values(array, source)
+        case _:
+            texts = array if isinstance(source, dt.CHARACTER_TYPES) else text.format_values(array, source)
     return text.fit_text_length(texts, target)
+
+
+def _as_texts(array: pa.Array, source: DataType) -> pa.Array:
+    return cast_column(array, source, dt.VarCharType())

@@ -61,13 +61,16 @@ def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
     return valid.keys.slice(start, length), valid.items.slice(start, length)
 
 
-def _offsets(array: pa.Array) -> pa.Array:
+def count_entries(array: pa.Array) -> Integers:
+    """Return the number of elements of each list, or of entries of each map; 0 for a null."""
     if pa.types.is_map(array.type):
         counts = np.diff(np.asarray(array.offsets)).astype(np.int64)
-        counts = np.where(np.asarray(array.is_null()), 0, counts)
-    else:
-        counts = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
-    return pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+        return np.where(np.asarray(array.is_null()), 0, counts)
+    return np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    return pa.array(np.concatenate(([0], np.cumsum(count_entries(array)))), pa.int32())
 
 
 def rebuild_list(array: pa.Array, values: pa.Array, list_type: pa.ListType) -> pa.ListArray:

@@ -92,6 +92,26 @@ def test_maps_and_chunks() -> None:
     assert to_values(made, wanted) == [[("1", 2), ("2", None)], None, []]
 
 
+def test_rows_and_maps_become_texts_that_are_not_cut() -> None:
+    stored = parse_type("ROW<`a` INT, `m` MAP<STRING, ARRAY<ROW<`x` DOUBLE>>>>")
+    rows = [(1, [("k", [(1e10,), None]), ("l", None)]), None, (None, None), (2, [])]
+    array = to_array([(0, [("cut", [])]), *rows], stored).slice(1)
+    wanted = ["{1, {k -> [{1.0E10}, null], l -> null}}", None, "{null, null}", "{2, {}}"]
+    for target in ("STRING", "VARCHAR(4)", "CHAR(4)"):
+        assert cast_column(array, stored, parse_type(target)).to_pylist() == wanted
+    empty = pa.array([{}, None], pa.struct([]))
+    assert cast_column(empty, dt.RowType(()), dt.VarCharType()).to_pylist() == ["{}", None]
+
+
+def test_arrays_become_texts_that_are_not_cut() -> None:
+    array = to_array([[1, 2, 3], None, []], dt.ArrayType(dt.IntType()))
+    assert cast_column(array, dt.ArrayType(dt.IntType()), dt.CharType(4)).to_pylist() == ["[1, 2, 3]", None, "[]"]
+
+
 def test_unknown_casts_are_unsupported() -> None:
     with pytest.raises(Unsupported, match="DATE as INT"):
         cast_column(pa.array([1], pa.date32()), dt.DateType(), dt.IntType())
+    with pytest.raises(Unsupported, match="MULTISET<INT> as STRING"):
+        cast_column(
+            to_array([[(1, 2)]], dt.MultisetType(dt.IntType())), dt.MultisetType(dt.IntType()), dt.VarCharType()
+        )

@@ -1,11 +1,14 @@
 """Casts to texts and bytes, and their lengths.
 
-Invariant: values are written as Java writes them (``1.0E10``, ``2024-01-01 00:00:00.000``, ``[1, 2]``). Texts are cut
-to the characters of CHAR(n) and VARCHAR(n), and CHAR is filled with blanks. BINARY is cut or filled with zeros.
+Invariant: values are written as Java writes them (``1.0E10``, ``2024-01-01 00:00:00.000``, ``[1, 2]``, ``{a -> 1}``).
+Texts are cut to the characters of CHAR(n) and VARCHAR(n), and CHAR is filled with blanks; those of bytes and
+nested values are not. BINARY is cut or filled with zeros.
 Source: `BinaryStringUtils.toCharacterString`, the `…ToStringCastRule`s.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -101,26 +104,44 @@ def _from_utf8(array: pa.Array) -> pa.Array:
         return pa.array([None if v is None else v.decode("utf-8", "replace") for v in array.to_pylist()], pa.string())
 
 
-def join_elements(lengths: np.ndarray[tuple[int], np.dtype[np.int64]], parts: pa.Array, valid: pa.Array) -> pa.Array:
-    """Join the texts of list elements as ``[a, b]``.
+def join_elements(
+    counts: np.ndarray[tuple[int], np.dtype[np.int64]], parts: pa.Array, valid: pa.Array, brackets: str = "[]"
+) -> pa.Array:
+    """Join the texts of list elements as ``[a, b]``, or those of map entries as ``{a, b}``.
 
     Parameters
     ----------
-    lengths : numpy.ndarray of int64
+    counts : numpy.ndarray of int64
         The number of elements of each list; 0 for a null list.
     parts : pyarrow.Array
         The texts of all elements, one after another; a null is written as ``null``.
     valid : pyarrow.Array of bool
         Which lists are not null.
+    brackets : str
+        The characters before the first and after the last element.
 
     Returns
     -------
     pyarrow.Array
         One text for each list.
     """
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    texts = pc.fill_null(parts, "null")
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), texts)
-    inner = pc.binary_join(lists, ", ")
-    whole = pc.binary_join_element_wise("[", inner, "]", "")
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pc.fill_null(parts, "null"))
+    return _enclose(pc.binary_join(lists, ", "), valid, brackets)
+
+
+def join_entries(keys: pa.Array, values: pa.Array) -> pa.Array:
+    """Join the texts of keys and values as ``key -> value``."""
+    return pc.binary_join_element_wise(pc.fill_null(keys, "null"), pc.fill_null(values, "null"), " -> ")
+
+
+def join_fields(fields: Sequence[pa.Array], valid: pa.Array) -> pa.Array:
+    """Join the texts of the fields of rows as ``{a, b}``; a null row remains null."""
+    texts = [pc.fill_null(field, "null") for field in fields]
+    inner = pc.binary_join_element_wise(*texts, ", ") if texts else pa.repeat("", len(valid))
+    return _enclose(inner, valid, "{}")
+
+
+def _enclose(inner: pa.Array, valid: pa.Array, brackets: str) -> pa.Array:
+    whole = pc.binary_join_element_wise(brackets[0], inner, brackets[1], "")
     return pc.if_else(valid, whole, pa.scalar(None, pa.string()))
