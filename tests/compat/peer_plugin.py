@@ -77,6 +77,8 @@ class TolerantModule(alias.AliasModule):
         try:
             return super().__getattr__(name)
         except ImportError:
+            if name == "pytest_plugins":
+                raise AttributeError(name) from None
             use_internal(f"{self.__name__}.{name}")
             return make_internal(f"{self.__name__}.{name}")
 

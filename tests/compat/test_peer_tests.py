@@ -1,8 +1,7 @@
 """The tests of pypaimon run against the alias, and each that does not pass is listed with its reason.
 
-The distribution of pypaimon contains no tests. Set PYPAIMON_TESTS to the folder `paimon-python/pypaimon/tests` of a
-checkout of Apache Paimon, install `parameterized`, and pass ``--long``. Tests of internals are recognized when they
-run, and do not count. The lists may only become shorter: a listed test that passes fails this test, too.
+Tests of internals are recognized when they run, and do not count. The lists may only become shorter: a listed test that
+passes fails this test, too. `support.peer_sources` fetches the tests; without GitHub, those of 1.4.2 run instead.
 """
 
 from __future__ import annotations
@@ -12,26 +11,35 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from support.peer_sources import NotFetched, find_tests
 
 HERE = Path(__file__).parent
-TESTS = os.environ.get("PYPAIMON_TESTS")
 MODULES = HERE / "peer_modules.txt"
-EXCEPTIONS = HERE / "peer_exceptions.txt"
 CATEGORIES = {
-    "fails": "pypaimon 2.1.0 itself does not pass it: it tests a later version, or needs a package",
+    "fails": "pypaimon itself does not pass it: it tests another version, or needs a package",
     "limit": "it expects that pypaimon refuses what this library offers",
+    "outside": "it uses a feature that no part of this library has, such as other file formats",
     "refused": "it uses a feature that is not offered, and is refused by name",
     "differs": "the result differs, and the reason says why",
 }
+COUNTED = ("refused", "differs")
+"""The categories of tests that a program could pass with pypaimon 2.1.0, and does not pass here."""
+NOT_RATED = ("system/", "cli_", "row_to_string_test.py")
+"""Tests of system tables and of the command line: the rate is that of the programming interface."""
+LEAST_RATE = 0.95
+LONGEST = {"2.1.0": 95, "1.4.2": 32}
+"""The length of each list, which may only become smaller."""
+LEAST_PASSED = {"2.1.0": 450, "1.4.2": 160}
 
 
-def read_exceptions() -> dict[str, tuple[str, str]]:
+def read_exceptions(version: str) -> dict[str, tuple[str, str]]:
     """Return the category and the reason of each listed test."""
     found = {}
-    for line in EXCEPTIONS.read_text("utf8").splitlines():
+    for line in (HERE / f"peer_exceptions_{version}.txt").read_text("utf8").splitlines():
         if line and not line.startswith("#"):
             test, category, reason = line.split(" | ")
             assert test not in found, test
@@ -39,33 +47,66 @@ def read_exceptions() -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_each_exception_has_a_category_and_a_reason() -> None:
-    listed = read_exceptions()
-    assert listed
-    assert {category for category, _ in listed.values()} == set(CATEGORIES)
+@pytest.mark.parametrize("version", LONGEST)
+def test_each_exception_has_a_category_and_a_reason(version: str) -> None:
+    listed = read_exceptions(version)
+    assert 0 < len(listed) <= LONGEST[version]
+    assert {category for category, _ in listed.values()} <= set(CATEGORIES)
     assert [test for test, (_, reason) in listed.items() if len(reason) < 10] == []
     modules = MODULES.read_text("utf8").split()
     assert {test.split("::")[0] for test in listed} <= set(modules)
 
 
-@pytest.mark.long
-@pytest.mark.skipif(TESTS is None, reason="PYPAIMON_TESTS does not name the tests of a checkout of Apache Paimon")
 def test_the_tests_of_pypaimon_pass_or_are_listed(tmp_path: Path) -> None:
-    assert TESTS is not None
-    outcomes = tmp_path / "outcomes.json"
+    try:
+        run_and_compare("2.1.0", find_tests("2.1.0"), tmp_path)
+    except NotFetched as error:
+        run_and_compare("1.4.2", find_older_tests(), tmp_path)
+        pytest.skip(f"the tests of pypaimon 2.1.0 did not run ({error}). Those of 1.4.2 ran, and pass or are listed")
+
+
+def find_older_tests() -> Path:
+    """Return the tests of 1.4.2; where CI requires tests of pypaimon, their absence is a failure."""
+    try:
+        return find_tests("1.4.2")
+    except NotFetched as error:
+        if os.environ.get("REQUIRE_PEER_TESTS") == "1":
+            raise
+        pytest.skip(f"no tests of pypaimon ran: {error}")
+
+
+def run_and_compare(version: str, tests: Path, tmp_path: Path) -> None:
+    found = run_tests(tests, tmp_path / "outcomes.json")
+    listed = read_exceptions(version)
+    counts = Counter(outcome for outcome, _ in found.values())
+    print(version, dict(counts))
+    failed = {test for test, (outcome, _) in found.items() if outcome == "failed"}
+    assert sorted(failed - set(listed)) == [], "these tests fail and are not listed"
+    assert sorted(set(listed) - failed) == [], "these tests pass: remove them from the list"
+    assert counts["passed"] >= LEAST_PASSED[version]
+    if version == "2.1.0":
+        assert compute_rate(found, listed) >= LEAST_RATE
+
+
+def run_tests(tests: Path, outcomes: Path) -> dict[str, tuple[str, str]]:
+    """Return the outcome of each test, with the text of its failure."""
     environment = os.environ | {
-        "PYPAIMON_TESTS": TESTS,
+        "PYPAIMON_TESTS": str(tests),
         "PYPAIMON_OUTCOMES": str(outcomes),
         "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE), os.environ.get("PYTHONPATH", "")]),
     }
+    modules = [module for module in MODULES.read_text("utf8").split() if (tests / module).is_file()]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "peer_plugin", "-p", "no:cacheprovider", "-c", os.devnull]
-    command += ["--rootdir", ".", "--continue-on-collection-errors", *MODULES.read_text("utf8").split()]
-    subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, check=False)
-    found: dict[str, tuple[str, str]] = json.loads(outcomes.read_text("utf8"))
-    counts = Counter(outcome for outcome, _ in found.values())
-    print(dict(counts))
-    listed = read_exceptions()
-    failed = {test for test, (outcome, _) in found.items() if outcome == "failed"}
-    assert counts["passed"] >= 400
-    assert sorted(failed - set(listed)) == [], "these tests fail and are not listed"
-    assert sorted(set(listed) - failed) == [], "these tests pass: remove them from the list"
+    command += ["--rootdir", ".", "--continue-on-collection-errors", *modules]
+    done = subprocess.run(command, cwd=tests, env=environment, capture_output=True, text=True, check=False)
+    assert outcomes.is_file(), done.stderr[-2000:]
+    return json.loads(outcomes.read_text("utf8"))  # type: ignore[no-any-return]
+
+
+def compute_rate(found: Mapping[str, tuple[str, str]], listed: Mapping[str, tuple[str, str]]) -> float:
+    """Return the part that passes of the tests of the programming interface; refusals are failures."""
+    rated = [test for test in found if not test.startswith(NOT_RATED)]
+    passed = sum(found[test][0] == "passed" for test in rated)
+    missed = sum(listed[test][0] in COUNTED for test in rated if test in listed)
+    print(f"rate {passed / (passed + missed):.4f} ({passed} of {passed + missed})")
+    return passed / (passed + missed)
