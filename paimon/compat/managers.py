@@ -24,8 +24,8 @@ def _metadata_root(table: paimon.Table) -> str:
     return table.location if branch == _MAIN else f"{table.location}/branch/branch-{branch}"
 
 
-class SnapshotManager(PeerClass):
-    """The snapshots of a table.
+class TableManager(PeerClass):
+    """The base of all managers; made by methods of `FileStoreTable`.
 
     Parameters
     ----------
@@ -35,6 +35,10 @@ class SnapshotManager(PeerClass):
 
     def __init__(self, table: paimon.Table) -> None:
         self._table = table
+
+
+class SnapshotManager(TableManager):
+    """The snapshots of a table."""
 
     def get_latest_snapshot(self) -> Snapshot | None:
         """Return the latest snapshot; None for a table without one."""
@@ -73,17 +77,8 @@ class SnapshotManager(PeerClass):
         return f"{_metadata_root(self._table)}/snapshot/snapshot-{snapshot_id}"
 
 
-class TagManager(PeerClass):
-    """The tags of a table.
-
-    Parameters
-    ----------
-    table : paimon.Table
-        The table of this library.
-    """
-
-    def __init__(self, table: paimon.Table) -> None:
-        self._table = table
+class TagManager(TableManager):
+    """The tags of a table."""
 
     def tag_directory(self) -> str:
         """Return the directory of the files of tags."""
@@ -229,17 +224,8 @@ class TagManager(PeerClass):
         return True
 
 
-class BranchManager(PeerClass):
-    """The branches of a table.
-
-    Parameters
-    ----------
-    table : paimon.Table
-        The table of this library.
-    """
-
-    def __init__(self, table: paimon.Table) -> None:
-        self._table = table
+class BranchManager(TableManager):
+    """The branches of a table."""
 
     @staticmethod
     def branch_path(table_path: str, branch: str) -> str:
@@ -386,17 +372,8 @@ class Consumer:
         return Consumer(int(load_json(json_str)["nextSnapshot"]))
 
 
-class ConsumerManager(PeerClass):
-    """The consumers of a table.
-
-    Parameters
-    ----------
-    table : paimon.Table
-        The table of this library.
-    """
-
-    def __init__(self, table: paimon.Table) -> None:
-        self._table = table
+class ConsumerManager(TableManager):
+    """The consumers of a table."""
 
     def consumer(self, consumer_id: str) -> Consumer | None:
         """Return a consumer; None if there is none."""
@@ -433,17 +410,8 @@ class ConsumerManager(PeerClass):
         self._table.consumers.clear(including_pattern, excluding_pattern)
 
 
-class ChangelogManager(PeerClass):
-    """The decoupled changelogs of a table.
-
-    Parameters
-    ----------
-    table : paimon.Table
-        The table of this library.
-    """
-
-    def __init__(self, table: paimon.Table) -> None:
-        self._table = table
+class ChangelogManager(TableManager):
+    """The decoupled changelogs of a table."""
 
     def changelog_directory(self) -> str:
         """Return the directory of the files of changelogs."""

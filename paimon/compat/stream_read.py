@@ -13,10 +13,11 @@ import pyarrow as pa
 from paimon.compat.arrow_types import arrow_schema_of
 from paimon.compat.data_types import DataField
 from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
-from paimon.compat.read import TableRead, name_columns
+from paimon.compat.read import name_columns
 from paimon.compat.refused import PeerClass
 from paimon.compat.rows import ROW_KIND_COLUMN
 from paimon.compat.splits import DataSplit, Plan, from_paimon_splits
+from paimon.compat.table_read import TableRead
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.stream_read_builder import StreamPlan, StreamTableRead, StreamTableScan
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from paimon.compat.refused import refuse
 
 if TYPE_CHECKING:
-    from paimon.compat.read import TableRead
+    from paimon.compat.table_read import TableRead
 
 _KNOWN = {
     "prefetch_concurrency": 1,

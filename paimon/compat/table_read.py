@@ -1,0 +1,252 @@
+"""Reads by the names of pypaimon: they return the rows of splits.
+
+Source: `pypaimon.read.table_read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from paimon.compat.arrow_types import arrow_schema_of
+from paimon.compat.data_types import DataField
+from paimon.compat.parallel_read import choose_parallelism, read_batches
+from paimon.compat.predicate import Predicate
+from paimon.compat.refused import PeerClass
+from paimon.compat.rows import ROW_KIND_COLUMN, OffsetRow, RowKind
+from paimon.compat.table_scan import to_paimon_builder
+from paimon.domain.types.arrow import fields_from_arrow
+
+if TYPE_CHECKING:
+    from paimon.compat.table import FileStoreTable
+    from paimon.read_builder import TableRead as PaimonTableRead
+
+
+class TableRead(PeerClass):
+    """Read splits; made by `ReadBuilder.new_read`.
+
+    Parameters
+    ----------
+    table : FileStoreTable
+        The table.
+    predicate : Predicate, optional
+        The condition on rows.
+    read_type : list of DataField, or mapping, optional
+        The columns; a mapping has their paths by name.
+    include_row_kind : bool
+        Return the kind of each row as the first column, ``_row_kind``.
+    limit : int, optional
+        The largest number of rows.
+    """
+
+    def __init__(
+        self,
+        table: FileStoreTable,
+        predicate: Predicate | None = None,
+        read_type: Sequence[DataField] | Mapping[str, str] | None = None,
+        include_row_kind: bool = False,
+        output_projection: object = None,
+        limit: int | None = None,
+    ) -> None:
+        self.table = table
+        self._include_row_kind = include_row_kind
+        columns = read_type if isinstance(read_type, Mapping) else None
+        if columns is None and read_type is not None:
+            columns = {column.name: column.name for column in read_type}  # type: ignore[union-attr]
+        self._reopen = partial(self._open, predicate, columns, limit)
+        self._read, self._schema = self._reopen()
+
+    @property
+    def include_row_kind(self) -> bool:
+        """Whether the kind of each row is the first column, ``_row_kind``."""
+        return self._include_row_kind
+
+    @include_row_kind.setter
+    def include_row_kind(self, value: bool) -> None:
+        self._include_row_kind = value
+        self._read, self._schema = self._reopen()
+
+    def _open(
+        self, predicate: Predicate | None, columns: Mapping[str, str] | None, limit: int | None
+    ) -> tuple[PaimonTableRead, pa.Schema]:
+        names = list(columns) if columns is not None else self.table.field_names
+        builder = to_paimon_builder(self.table, predicate, None, columns, limit)
+        if self.include_row_kind:
+            builder = builder.with_row_kinds()
+            names = [ROW_KIND_COLUMN, *names]
+        read = builder.new_read()
+        schema = arrow_schema_of(fields_from_arrow(read.arrow_schema))
+        renamed = [column.with_name(name) for column, name in zip(schema, names, strict=True)]
+        return read, pa.schema(renamed)
+
+    def to_arrow(
+        self, splits: Sequence[Any], parallelism: int | None = None, blob_parallelism: int | None = None
+    ) -> pa.Table:
+        """Return the rows of splits as an Arrow table.
+
+        Parameters
+        ----------
+        splits : sequence of Split
+            The splits.
+        parallelism : int, optional
+            How many splits are read at the same time; by default the option `read.parallelism`, or 1.
+        blob_parallelism : int, optional
+            Only for columns of type BLOB, which this library does not read.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows.
+        """
+        batches = list(self._batches(splits, choose_parallelism(self.table, parallelism)))
+        return pa.Table.from_batches(batches, schema=self._schema)
+
+    def to_arrow_batch_reader(
+        self, splits: Sequence[Any], blob_parallelism: int | None = None, parallelism: int | None = None
+    ) -> pa.RecordBatchReader:
+        """Return a reader that reads splits while it is consumed.
+
+        Parameters
+        ----------
+        splits, blob_parallelism, parallelism : sequence of Split, int, int
+            As in `to_arrow`.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader
+            The rows.
+        """
+        batches = self._batches(splits, choose_parallelism(self.table, parallelism))
+        return pa.RecordBatchReader.from_batches(self._schema, batches)
+
+    def to_pandas(self, splits: Sequence[Any], parallelism: int | None = None) -> Any:
+        """Return the rows of splits as a pandas DataFrame."""
+        return self.to_arrow(splits, parallelism).to_pandas()
+
+    def to_duckdb(
+        self, splits: Sequence[Any], table_name: str, connection: Any = None, parallelism: int | None = None
+    ) -> Any:
+        """Return a DuckDB connection in which the rows of splits have a name.
+
+        Parameters
+        ----------
+        splits : sequence of Split
+            The splits.
+        table_name : str
+            The name of the rows in DuckDB.
+        connection : duckdb.DuckDBPyConnection, optional
+            The connection; by default a new one in memory.
+        parallelism : int, optional
+            As in `to_arrow`.
+
+        Returns
+        -------
+        duckdb.DuckDBPyConnection
+            The connection.
+        """
+        import duckdb
+
+        chosen = connection or duckdb.connect(database=":memory:")
+        chosen.register(table_name, self.to_arrow(splits, parallelism))
+        return chosen
+
+    def to_iterator(self, splits: Sequence[Any]) -> Iterator[OffsetRow]:
+        """Return the rows of splits one by one; this is much slower than batches."""
+        for batch in self._batches(splits):
+            columns = [column.to_pylist() for column in batch.columns]
+            kinds = columns.pop(0) if self.include_row_kind else None
+            for place, values in enumerate(zip(*columns, strict=True)):
+                row = OffsetRow(values, 0, len(values))
+                if kinds is not None:
+                    row.set_row_kind_byte(RowKind.from_string(kinds[place]).value)
+                yield row
+
+    def to_torch(
+        self, splits: Sequence[Any], streaming: bool = False, prefetch_concurrency: int = 1, **named: Any
+    ) -> Any:
+        """Return a dataset of PyTorch.
+
+        Parameters
+        ----------
+        splits : sequence of Split
+            The splits.
+        streaming : bool
+            Read while iterating; by default all rows are read at once.
+        prefetch_concurrency : int
+            Only 1: the workers of a DataLoader read at the same time.
+        **named : object
+            `batch_format`, `batch_size`, `to_tensor_fn`, `shuffle`, `seed`, `buffer_size`, `sharding_rank` and
+            `sharding_world_size`; see `paimon.torch_datasets`.
+
+        Returns
+        -------
+        torch.utils.data.Dataset
+            The rows.
+        """
+        from paimon.compat.torch_datasets import make_dataset
+
+        return make_dataset(self, splits, streaming, {"prefetch_concurrency": prefetch_concurrency, **named})
+
+    def to_ray(
+        self,
+        splits: Sequence[Any],
+        *,
+        ray_remote_args: Mapping[str, Any] | None = None,
+        concurrency: int | None = None,
+        override_num_blocks: int | None = None,
+        **read_args: Any,
+    ) -> Any:
+        """Return a dataset of Ray, which reads splits in its tasks.
+
+        Parameters
+        ----------
+        splits : sequence of Split
+            The splits.
+        ray_remote_args, concurrency, override_num_blocks : mapping, int, int
+            Arguments of `ray.data.read_datasource`.
+        **read_args : object
+            Other arguments of it.
+
+        Returns
+        -------
+        ray.data.Dataset
+            The rows.
+        """
+        named = {
+            "ray_remote_args": ray_remote_args,
+            "concurrency": concurrency,
+            "override_num_blocks": override_num_blocks,
+            **read_args,
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        return self._read.to_ray([split.inner for split in splits], **given)
+
+    def open_plain(self) -> PaimonTableRead:
+        """Return the read of this library."""
+        return self._read
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the result."""
+        return self._schema
+
+    def _batches(self, splits: Sequence[Any], parallelism: int = 1) -> Iterator[pa.RecordBatch]:
+        return read_batches(self._read_splits, splits, parallelism, self._limit)
+
+    @property
+    def _limit(self) -> int | None:
+        return self._read.read_plan.limit
+
+    def _read_splits(self, splits: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of splits, one split after the other."""
+        for batch in self._read.to_batches([getattr(split, "inner", split) for split in splits]):
+            yield _as_schema(batch, self._schema)
+
+
+def _as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with the names and metadata of pypaimon; values are only copied where a type differs."""
+    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
