@@ -28,8 +28,9 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
 from paimon.operations.evolve import alter_table, load_at_newest_schema
 from paimon.operations.write.source import can_be_read_again, to_arrow_tables
+from paimon.references import commit_user_of
 from paimon.table import Table
-from paimon.table_write import WriteResult, commit_messages, commit_user_of, retry_assignment
+from paimon.table_write import WriteResult, commit_messages, retry_assignment
 
 Targets: TypeAlias = Table | Mapping[str, Table] | Callable[[str], Table | None]
 """The table of all events, or the table of each source table; None skips a source table."""

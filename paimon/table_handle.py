@@ -98,11 +98,25 @@ class TableHandle(NotebookDisplay):
         """Return the latest snapshot; None for a table without one."""
         return latest_snapshot(self.context)
 
-    def with_options(self, options: Mapping[str, object]) -> Self:
-        """Return the same table with these dynamic options on top, for the new handle alone."""
-        text = {key: option_text(value) for key, value in check_mapping(options, "options").items()}
-        check_options(text)
-        combined = self.context.options.with_values(text)
+    def with_options(self, options: Mapping[str, object], *, allow_unknown_options: bool = False) -> Self:
+        """Return the same table with these dynamic options on top, for the new handle alone.
+
+        Parameters
+        ----------
+        options : mapping
+            Values by option. None removes an option: the new handle has its default.
+        allow_unknown_options : bool
+            Accept options that this library does not know; they have no effect.
+
+        Returns
+        -------
+        Table
+            The new handle.
+        """
+        given = check_mapping(options, "options")
+        text = {key: option_text(value) for key, value in given.items() if value is not None}
+        check_options(text, allow_unknown_options)
+        combined = self.context.options.without(given.keys() - text.keys()).with_values(text)
         check_table_type(combined, self.name)
         check_dynamic_columns(self.context.schema, text)
         return self._with_context(self.context.with_table(evolve(self.context.table, options=combined)))

@@ -59,11 +59,10 @@ def add_table(parser: argparse.ArgumentParser) -> None:
 
 
 def add_warehouse(parser: argparse.ArgumentParser) -> None:
-    """Add `--warehouse`, whose default is PAIMON_WAREHOUSE."""
+    """Add `--warehouse`; `paimon.cli.config_file` sets its default."""
     parser.add_argument(
         "-w",
         "--warehouse",
-        default=os.environ.get("PAIMON_WAREHOUSE"),
         metavar="PATH",
         help="warehouse that contains database.table (default: $PAIMON_WAREHOUSE)",
     )
@@ -71,11 +70,11 @@ def add_warehouse(parser: argparse.ArgumentParser) -> None:
 
 
 def add_catalog(parser: argparse.ArgumentParser) -> None:
-    """Add `--catalog`, whose default is the options in PAIMON_CATALOG, separated by blanks."""
+    """Add `--catalog`; `paimon.cli.config_file` sets its default."""
     parser.add_argument(
         "--catalog",
         action="append",
-        default=os.environ.get("PAIMON_CATALOG", "").split(),
+        default=[],
         metavar="KEY=VALUE",
         help="catalog option, such as metastore=jdbc; can be repeated (default: $PAIMON_CATALOG)",
     )

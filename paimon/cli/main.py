@@ -15,6 +15,7 @@ from typing import TextIO
 
 from paimon import __version__
 from paimon.cli import alter, changes, follow, groups, history, merge, rows, sql, table_names, tables
+from paimon.cli.config_file import add_config, complete_arguments
 from paimon.cli.maintenance import (
     branches,
     compact,
@@ -42,7 +43,8 @@ a first tour:
   paimon sql lake -e "SELECT count(*) FROM orders"         run SQL; without -e an interactive shell
   paimon tag create lake/default.db/orders first           keep this state; paimon rollback restores it
 
-A table is named by its path, or as database.table with --warehouse (or PAIMON_WAREHOUSE).
+A table is named by its path, or as database.table with --warehouse (or PAIMON_WAREHOUSE, or
+--config FILE before the command).
 """
 
 
@@ -65,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     try:
+        complete_arguments(parsed)
         _run_command(parsed)
     except PaimonError as error:
         print(f"paimon: {error.message.strip()}", file=sys.stderr)
@@ -110,6 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"paimon {__version__}")
+    add_config(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     maintenance = (maintain, compact, rescale, tags, branches, consumers, expire, orphans, rollback, fsck)
     for module in (tables, table_names, alter, sql, rows, changes, merge, follow, history, *maintenance):

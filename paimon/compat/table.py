@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import Any
 
 import paimon
+from paimon.compat import settings
 from paimon.compat.data_types import DataField
 from paimon.compat.file_io import FileIO
 from paimon.compat.identifier import Identifier
@@ -162,10 +163,10 @@ class FileStoreTable(Table):
         ValueError
             The number of buckets changes.
         """
-        given = {key: value for key, value in options.items() if value is not None}
-        if "bucket" in given and int(given["bucket"]) != self.total_buckets:
+        if options.get("bucket") is not None and int(options["bucket"]) != self.total_buckets:
             raise ValueError("Cannot change bucket number")
-        return FileStoreTable(self.inner.with_options(given), self.identifier)
+        copied = self.inner.with_options(options, allow_unknown_options=settings.allows_unknown_options())
+        return FileStoreTable(copied, self.identifier)
 
     def open_writing(self) -> paimon.Table:
         """Return the table as pypaimon writes it: a commit is one snapshot, and nothing is compacted.

@@ -15,7 +15,7 @@ from paimon.compat.arrow_types import arrow_schema_of
 from paimon.compat.data_types import DataField
 from paimon.compat.parallel_read import choose_parallelism, read_batches
 from paimon.compat.predicate import Predicate
-from paimon.compat.refused import PeerClass
+from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import ROW_KIND_COLUMN, OffsetRow, RowKind
 from paimon.compat.table_scan import to_paimon_builder
 from paimon.domain.types.arrow import fields_from_arrow
@@ -38,8 +38,15 @@ class TableRead(PeerClass):
         The columns; a mapping has their paths by name.
     include_row_kind : bool
         Return the kind of each row as the first column, ``_row_kind``.
+    output_projection : None
+        Not offered.
     limit : int, optional
         The largest number of rows.
+
+    Raises
+    ------
+    NotImplementedError
+        There is an output projection.
     """
 
     def __init__(
@@ -51,6 +58,8 @@ class TableRead(PeerClass):
         output_projection: object = None,
         limit: int | None = None,
     ) -> None:
+        if output_projection is not None:
+            refuse("output_projection", "call ReadBuilder.with_projection")
         self.table = table
         self._include_row_kind = include_row_kind
         columns = read_type if isinstance(read_type, Mapping) else None

@@ -18,6 +18,7 @@ from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predi
 from paimon.compat.refused import PeerClass, refuse
 
 if TYPE_CHECKING:
+    import paimon
     from paimon.compat.table import FileStoreTable
 
 
@@ -28,10 +29,10 @@ class PendingChange:
     Parameters
     ----------
     run : callable
-        Makes the change, with the properties of the snapshot.
+        Makes the change of a table, with the properties of the snapshot.
     """
 
-    run: Callable[[Mapping[str, str] | None], None]
+    run: Callable[[paimon.Table, Mapping[str, str] | None], object]
 
     def is_empty(self) -> bool:
         """Return False: whether rows change is known after the commit."""
@@ -39,7 +40,7 @@ class PendingChange:
 
 
 def run_pending_changes(
-    table: FileStoreTable,
+    table: paimon.Table,
     changes: Sequence[PendingChange],
     messages: Sequence[object],
     properties: Mapping[str, str] | None,
@@ -48,8 +49,8 @@ def run_pending_changes(
 
     Parameters
     ----------
-    table : FileStoreTable
-        The table.
+    table : paimon.Table
+        The table, with the callbacks of the commit.
     changes : sequence of PendingChange
         One change.
     messages : sequence
@@ -64,7 +65,7 @@ def run_pending_changes(
     """
     if len(changes) > 1 or messages:
         refuse("one commit of several updates, or of an update and rows", "commit each of them")
-    changes[0].run(properties)
+    changes[0].run(table, properties)
 
 
 class TableUpdate(PeerClass):
@@ -102,14 +103,13 @@ class TableUpdate(PeerClass):
         return self
 
     def with_read_projection(self, projection: Sequence[str]) -> TableUpdate:
-        """Accept the columns that an update reads: this library finds them itself."""
+        """Accept the columns that functions among the assignments read: such functions are refused."""
         return self
 
     def update_by_predicate(
         self,
         predicate: Predicate | None,
         assignments: Mapping[str, Any],
-        commit_identifier: int | None = None,
         read_columns: Sequence[str] | None = None,
     ) -> list[Any]:
         """Return the message that sets columns of the rows where a predicate is true.
@@ -120,10 +120,8 @@ class TableUpdate(PeerClass):
             The rows; None for all.
         assignments : mapping
             The new value of each column.
-        commit_identifier : int, optional
-            For streams: the commit identifier.
         read_columns : sequence of str, optional
-            Columns that functions among the values read.
+            Columns that functions among the values read; such functions are refused.
 
         Returns
         -------
@@ -141,23 +139,15 @@ class TableUpdate(PeerClass):
         values = {name: _as_sql_value(value) for name, value in assignments.items()}
         where = _where(predicate)
 
-        def run(properties: Mapping[str, str] | None) -> None:
-            self.table.inner.update(values, where, properties=properties)
+        return [PendingChange(lambda table, properties: table.update(values, where, properties=properties))]
 
-        return [PendingChange(run)]
-
-    def delete_by_predicate(self, predicate: Predicate | None, commit_identifier: int | None = None) -> list[Any]:
+    def delete_by_predicate(self, predicate: Predicate | None) -> list[Any]:
         """Return the message that deletes the rows where a predicate is true."""
         where = _where(predicate)
 
-        def run(properties: Mapping[str, str] | None) -> None:
-            self.table.inner.delete(where, properties=properties)
+        return [PendingChange(lambda table, properties: table.delete(where, properties=properties))]
 
-        return [PendingChange(run)]
-
-    def upsert_by_arrow_with_key(
-        self, table: pa.Table, upsert_keys: Sequence[str], commit_identifier: int | None = None
-    ) -> list[Any]:
+    def upsert_by_arrow_with_key(self, table: pa.Table, upsert_keys: Sequence[str]) -> list[Any]:
         """Return the message that updates the rows with the same keys, and inserts the others.
 
         Parameters
@@ -166,8 +156,6 @@ class TableUpdate(PeerClass):
             The new rows.
         upsert_keys : sequence of str
             The columns that identify a row.
-        commit_identifier : int, optional
-            For streams: the commit identifier.
 
         Returns
         -------
@@ -184,22 +172,22 @@ class TableUpdate(PeerClass):
                 raise ValueError(f"Upsert key {key!r} is not a column of the table and of the rows.")
         updated = [n for n in (self.update_cols or table.column_names) if n not in upsert_keys]
 
-        def run(properties: Mapping[str, str] | None) -> None:
-            merge = self.table.inner.merge(table, on=list(upsert_keys))
+        def run(target: paimon.Table, properties: Mapping[str, str] | None) -> None:
+            merge = target.merge(table, on=list(upsert_keys))
             if updated:
                 merge = merge.when_matched_update({name: f'source."{name}"' for name in updated})
             merge.when_not_matched_insert_all().execute(properties=properties)
 
         return [PendingChange(run)]
 
-    def upsert_by_key(self, rows: Any, upsert_keys: Sequence[str], commit_identifier: int | None = None) -> list[Any]:
+    def upsert_by_key(self, rows: Any, upsert_keys: Sequence[str]) -> list[Any]:
         """Return the message that updates or inserts rows.
 
         Parameters
         ----------
         rows : iterable
             Rows with names of columns.
-        upsert_keys, commit_identifier : sequence of str, int
+        upsert_keys : sequence of str
             As in `upsert_by_arrow_with_key`.
 
         Returns
@@ -208,9 +196,9 @@ class TableUpdate(PeerClass):
             The message to commit.
         """
         given = [row.to_dict() if hasattr(row, "to_dict") else dict(row) for row in rows]
-        return self.upsert_by_arrow_with_key(pa.Table.from_pylist(given), upsert_keys, commit_identifier)
+        return self.upsert_by_arrow_with_key(pa.Table.from_pylist(given), upsert_keys)
 
-    def update_by_arrow_with_row_id(self, table: pa.Table, commit_identifier: int | None = None) -> list[Any]:
+    def update_by_arrow_with_row_id(self, table: pa.Table) -> list[Any]:
         """Refuse to update rows by their row ids.
 
         Raises
@@ -220,7 +208,7 @@ class TableUpdate(PeerClass):
         """
         refuse("update_by_arrow_with_row_id", "call upsert_by_arrow_with_key, or Table.merge of the package paimon")
 
-    def delete_by_row_id(self, row_ids: Sequence[int], commit_identifier: int | None = None) -> list[Any]:
+    def delete_by_row_id(self, row_ids: Sequence[int]) -> list[Any]:
         """Refuse to delete rows by their row ids.
 
         Raises

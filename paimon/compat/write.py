@@ -23,6 +23,7 @@ from paimon.compat.rows import RowKind, named_values
 from paimon.compat.update import PendingChange, TableUpdate, run_pending_changes
 
 if TYPE_CHECKING:
+    import paimon
     from paimon.builders import TableWrite as PaimonTableWrite
     from paimon.compat.table import FileStoreTable
 
@@ -95,6 +96,16 @@ class StreamWriteBuilder(WriteBuilder):
     def new_commit(self) -> StreamTableCommit:
         """Return the object that commits with identifiers."""
         return StreamTableCommit(self.table, self.commit_user)
+
+    def new_update(self) -> TableUpdate:
+        """Refuse updates under commit identifiers: a commit that is repeated would change the rows again.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("updates with commit identifiers", "call new_batch_write_builder().new_update()")
 
 
 class TableWrite(PeerClass):
@@ -314,13 +325,16 @@ class TableCommit(PeerClass):
 
     def _builder(self) -> Any:
         """Return the builder of this library, whose commits call the callbacks."""
-        table = self.table.open_writing().with_callbacks(*map(to_paimon_callback, self._callbacks))
+        table = self._with_callbacks(self.table.open_writing())
         if self._streams:
             return table.new_stream_write_builder(self.commit_user)
         builder = table.new_batch_write_builder(self.commit_user)
         if self.overwrite_partition is None:
             return builder
         return builder.overwrite(self.overwrite_partition or None)
+
+    def _with_callbacks(self, table: paimon.Table) -> paimon.Table:
+        return table.with_callbacks(*map(to_paimon_callback, self._callbacks))
 
     def _publish(
         self,
@@ -331,7 +345,9 @@ class TableCommit(PeerClass):
         prepared = [message for message in messages if not isinstance(message, PendingChange)]
         pending = [message for message in messages if isinstance(message, PendingChange)]
         if pending:
-            run_pending_changes(self.table, pending, prepared, properties)
+            if self.overwrite_partition is not None or identifier is not None:
+                refuse("updates in overwrites and under commit identifiers", "commit them with a new batch builder")
+            run_pending_changes(self._with_callbacks(self.table.inner), pending, prepared, properties)
             return
         commit = self._builder().new_commit()
         if identifier is None:

@@ -26,6 +26,7 @@ EXTRAS: Mapping[str, str] = {
     "rich": "cli",
     "sqlalchemy": "catalog",
     "torch": "torch",
+    "yaml": "cli",
 }
 """The extra that installs each package."""
 

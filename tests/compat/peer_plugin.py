@@ -39,7 +39,7 @@ INTERNAL_OWNERS = {
     "to_avro_type": ("PyarrowFieldParser",),
 }
 """Attributes that are internal of some classes: catalogs whose storage is replaced, writers without a constructor."""
-INTERNAL_CONSTRUCTORS = ("SnapshotManager", "ConsumerManager", "CommitMessage", "TableCommit", "FileIO", "TagManager")
+INTERNAL_CONSTRUCTORS = ("TableManager", "CommitMessage", "TableCommit", "FileIO")
 """Classes that programs get from methods; tests of internals make them of mocks and files."""
 _RUNNING = False
 """True while a test runs: internal names then end the test. Modules may name them while they are imported."""

@@ -118,6 +118,9 @@ def test_an_append_table_with_buckets_gets_a_bucket_key_and_a_warning(tmp_path: 
         (lambda table: table.new_read_builder().new_scan().with_slice(0, 1), "call with_shard"),
         (lambda table: table.new_batch_write_builder().new_write().write_arrow(pa.table({}), bucket=1), "leave the"),
         (lambda table: table.new_batch_write_builder().new_update().delete_by_row_id([1]), "delete_by_predicate"),
+        (lambda table: table.new_stream_write_builder().new_update(), "new_batch_write_builder().new_update()"),
+        (lambda table: update_in(table.new_batch_write_builder().overwrite()), "new batch builder"),
+        (lambda table: type(table.new_read_builder().new_read())(table, output_projection=["id"]), "with_projection"),
     ],
 )
 def test_a_feature_that_is_not_offered_names_the_way_here(tmp_path: Path, use: object, way: str) -> None:
@@ -125,6 +128,20 @@ def test_a_feature_that_is_not_offered_names_the_way_here(tmp_path: Path, use: o
     with pytest.raises(NotImplementedError, match=r"paimon\.compat does not offer") as caught:
         use(table)  # type: ignore[operator]
     assert way in str(caught.value)
+
+
+def update_in(builder: object) -> None:
+    builder.new_commit().commit(builder.new_update().delete_by_predicate(None))  # type: ignore[attr-defined]
+
+
+def test_dynamic_options_are_removed_by_none_and_unknown_ones_follow_the_setting(tmp_path: Path) -> None:
+    table = create(tmp_path, {})
+    copied = table.copy({"write-only": "true"}).copy({"write-only": None})  # type: ignore[attr-defined]
+    assert "write-only" not in copied.table_schema.options
+    with pytest.raises(ValueError, match=r"Option 'new\.option' is unknown"):
+        table.copy({"new.option": "1"})  # type: ignore[attr-defined]
+    paimon.compat.install(allow_unknown_options=True)
+    assert table.copy({"new.option": "1"}).table_schema.options["new.option"] == "1"  # type: ignore[attr-defined]
 
 
 def test_updates_and_deletes_are_made_by_the_commit(tmp_path: Path) -> None:
@@ -180,3 +197,7 @@ def test_a_commit_calls_its_callbacks(tmp_path: Path) -> None:
     commit.add_commit_callback(Callback())
     commit.commit(writer.prepare_commit())
     assert seen == [(1, 1)]
+    commit = builder.new_commit()
+    commit.add_commit_callback(Callback())
+    commit.commit(builder.new_update().delete_by_predicate(None))
+    assert [snapshot for snapshot, _ in seen] == [1, 2]

@@ -448,6 +448,14 @@ def test_dynamic_options_hold_for_one_handle(orders: paimon.Table) -> None:
         orders.with_options({"file.formt": "avro"})
 
 
+def test_dynamic_options_can_be_removed_and_unknown_ones_allowed(orders: paimon.Table) -> None:
+    changed = orders.with_options({"write-only": True}).with_options({"write-only": None, "target-file-size": "1 mb"})
+    assert "write-only" not in changed.options
+    assert changed.options["target-file-size"] == "1 mb"
+    allowed = orders.with_options({"other-engine.option": 1}, allow_unknown_options=True)
+    assert allowed.options["other-engine.option"] == "1"
+
+
 # Travel.
 
 

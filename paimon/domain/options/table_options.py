@@ -7,7 +7,7 @@ Source: `CoreOptions`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from attrs import field, frozen
 
@@ -226,6 +226,11 @@ class TableOptions:
         replaced = {canonical_key(key) for key in values}
         kept = {key: text for key, text in self.values.items() if canonical_key(key) not in replaced}
         return TableOptions({**kept, **values})
+
+    def without(self, keys: Collection[str]) -> TableOptions:
+        """Return these options without some, which then have their defaults; older keys of them go, too."""
+        removed = {canonical_key(key) for key in keys}
+        return TableOptions({key: text for key, text in self.values.items() if canonical_key(key) not in removed})
 
     def get(self, key: str) -> str | None:
         """Return the effective text of an option: given, given under an older key, or the default (perhaps None)."""

@@ -27,12 +27,13 @@ from paimon.domain.json_text import dump_json
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.type_text import format_type, parse_type
 from paimon.engines import translate_spark_error
+from paimon.references import commit_user_of
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
 from paimon.spark.tasks.shuffle import decode_rows, encode_rows
 from paimon.spark.write import check_tasks, make_builder, open_target, write_in_tasks
 from paimon.table import Table
-from paimon.table_write import WriteResult, commit_messages, commit_user_of, retry_assignment
+from paimon.table_write import WriteResult, commit_messages, retry_assignment
 
 SparkTargets: TypeAlias = Table | str | Mapping[str, Table | str] | Callable[[str], Table | str | None]
 """The table of all events, or the table of each source table; None skips a source table."""
