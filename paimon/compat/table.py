@@ -22,6 +22,8 @@ from paimon.compat.schema import TableSchema, from_paimon_fields, from_paimon_sc
 from paimon.compat.stream_read import StreamReadBuilder
 from paimon.compat.write import BatchWriteBuilder, StreamWriteBuilder
 
+_WRITES_BUCKETS = "postpone.batch-write-fixed-bucket"
+
 
 class BucketMode(Enum):
     """How rows are assigned to buckets."""
@@ -193,21 +195,21 @@ class FileStoreTable(Table):
         return StreamReadBuilder(self)
 
     def new_postpone_fixed_bucket_write_builder(self) -> BatchWriteBuilder:
-        """Refuse to write postponed rows to their buckets at once.
+        """Return the builder of writes of a postponed table that put rows into their buckets at once.
 
         Raises
         ------
-        NotImplementedError
-            Always.
+        ValueError
+            The table has no postponed buckets.
         """
-        refuse(
-            "new_postpone_fixed_bucket_write_builder",
-            "write with new_batch_write_builder, then call Table.compact of the package paimon",
-        )
+        if self.bucket_mode() is not BucketMode.POSTPONE_MODE:
+            raise ValueError("Only tables with the option 'bucket' = '-2' have postponed buckets.")
+        return BatchWriteBuilder(self.copy({_WRITES_BUCKETS: "true"}))
 
     def new_batch_write_builder(self) -> BatchWriteBuilder:
-        """Return the builder of writes with one commit."""
-        return BatchWriteBuilder(self)
+        """Return the builder of writes with one commit; rows of postponed tables are postponed."""
+        postpones = self.bucket_mode() is BucketMode.POSTPONE_MODE
+        return BatchWriteBuilder(self.copy({_WRITES_BUCKETS: "false"}) if postpones else self)
 
     def new_stream_write_builder(self) -> StreamWriteBuilder:
         """Return the builder of writes with many commits."""

@@ -201,3 +201,26 @@ def test_a_commit_calls_its_callbacks(tmp_path: Path) -> None:
     commit.add_commit_callback(Callback())
     commit.commit(builder.new_update().delete_by_predicate(None))
     assert [snapshot for snapshot, _ in seen] == [1, 2]
+
+
+def test_rows_of_postponed_tables_are_postponed_unless_the_builder_says_otherwise(tmp_path: Path) -> None:
+    table = create(tmp_path, {"bucket": "-2", "postpone.target-row-num-per-bucket": "1"}, ["id"])
+    rows = pa.table({"id": [1, 2], "name": ["a", "b"]})
+
+    def write(builder: object) -> list[int]:
+        writer = builder.new_write()  # type: ignore[attr-defined]
+        writer.write_arrow(rows)
+        messages = writer.prepare_commit()
+        builder.new_commit().commit(messages)  # type: ignore[attr-defined]
+        return sorted({message.total_buckets for message in messages})
+
+    copied = table.copy({"postpone.batch-write-fixed-bucket": "true"})  # type: ignore[attr-defined]
+    assert write(copied.new_batch_write_builder()) == [-2]
+    assert write(table.new_postpone_fixed_bucket_write_builder()) == [2]  # type: ignore[attr-defined]
+    reader = table.new_read_builder()  # type: ignore[attr-defined]
+    assert reader.new_read().to_arrow(reader.new_scan().plan().splits()).num_rows == 2
+
+
+def test_other_tables_have_no_postponed_buckets(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'bucket' = '-2'"):
+        create(tmp_path, {}, ["id"]).new_postpone_fixed_bucket_write_builder()  # type: ignore[attr-defined]

@@ -112,6 +112,37 @@ def compute_first_buckets(options: TableOptions, rows: int, size_bytes: int) -> 
     return 1
 
 
+def depends_on_rows(options: TableOptions) -> bool:
+    """Return whether the first number of buckets of a partition depends on its rows."""
+    targets = (options.postpone_target_rows_per_bucket, options.postpone_target_bytes_per_bucket)
+    return options.postpone_default_bucket_num is None and targets != (None, None)
+
+
+def compute_written_buckets(options: TableOptions, rows: int, size_bytes: int) -> int:
+    """Compute the number of buckets of a new partition that one writer writes without postponing rows.
+
+    Parameters
+    ----------
+    options : TableOptions
+        The options of the table.
+    rows, size_bytes : int
+        The rows that decide, and their size in memory.
+
+    Returns
+    -------
+    int
+        As `compute_first_buckets`, but a number that follows from a target is at most that of parallel tasks.
+
+    Examples
+    --------
+    >>> limited = {"postpone.target-row-num-per-bucket": "1", "postpone.batch-write-fixed-bucket.max-parallelism": "8"}
+    >>> compute_written_buckets(TableOptions.of(limited), 21, 0)
+    8
+    """
+    found = compute_first_buckets(options, rows, size_bytes)
+    return found if options.postpone_default_bucket_num is not None else min(found, options.postpone_max_parallelism)
+
+
 def compute_parallel_buckets(options: TableOptions, tasks: int) -> int:
     """Compute the number of buckets of new partitions that parallel tasks write without postponing rows.
 

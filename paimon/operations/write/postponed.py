@@ -7,7 +7,7 @@ merge engine refuses are refused here, because the compaction could not move the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from zlib import crc32
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from paimon.domain.bucket.postponed import (
     POSTPONED_SEQUENCE_NUMBER,
-    compute_first_buckets,
+    compute_written_buckets,
     to_postponed_files_table,
 )
 from paimon.domain.merge.merge_columnar import merge
@@ -32,7 +32,7 @@ from paimon.operations.write.append import AppendWriter
 from paimon.operations.write.buckets import Buckets
 from paimon.operations.write.committed import CommittedFiles
 from paimon.operations.write.restore import read_total_buckets
-from paimon.operations.write.route import Address, Codes
+from paimon.operations.write.route import Address, Codes, Routing, encode_partitions
 
 _WRITER_ID_MASK = 2**31 - 1
 
@@ -90,7 +90,7 @@ class PostponedWriter:
 
 
 class PartitionBucketCounts:
-    """The number of buckets of partitions: that of their files, or the first one by the options; only caches.
+    """The number of buckets of partitions: that of their files, or the first one by the options; caches them.
 
     Parameters
     ----------
@@ -101,21 +101,85 @@ class PartitionBucketCounts:
     """
 
     def __init__(self, context: TableContext, committed: CommittedFiles) -> None:
-        self._first = compute_first_buckets(context.options, 0, 0)
+        self._options = context.options
         self._committed = committed
         self._known: dict[bytes, int] = {}
 
     def read(self, partitions: Collection[bytes]) -> Mapping[bytes, int]:
         """Return the number of buckets of at least these partitions."""
-        new = [partition for partition in partitions if partition not in self._known]
+        self.plan(dict.fromkeys(partitions, (0, 0)))
+        return self._known
+
+    def plan(self, sizes: Mapping[bytes, tuple[int, int]]) -> None:
+        """Set the number of buckets of partitions that are not known yet.
+
+        Parameters
+        ----------
+        sizes : mapping of bytes to (int, int)
+            By partition: the rows to write, and their bytes.
+        """
+        new = [partition for partition in sizes if partition not in self._known]
         if new:
             found = self._committed.restore([Address(partition, 0) for partition in new]).total_buckets
-            self._known |= {partition: found.get(partition, self._first) for partition in new}
-        return self._known
+            for partition in new:
+                total = found.get(partition)
+                first = compute_written_buckets(self._options, *sizes[partition])
+                self._known[partition] = first if total is None else total
 
     def total_of(self, partition: bytes) -> int:
         """Return the number of buckets of one partition."""
         return self.read([partition])[partition]
+
+
+class WaitingRows:
+    """Rows that wait until the number of buckets of their partitions is known: the first ones decide it.
+
+    Parameters
+    ----------
+    routing : Routing
+        Names the partition columns.
+    counts : PartitionBucketCounts
+        Gets the number of buckets of new partitions.
+    limit_bytes : int
+        The memory for waiting rows. Rows beyond do not count.
+    """
+
+    def __init__(self, routing: Routing, counts: PartitionBucketCounts, limit_bytes: int) -> None:
+        self._fields = routing.partition_fields
+        self._counts = counts
+        self._limit = limit_bytes
+        self._rows: list[pa.Table] = []
+        self._bytes = 0
+
+    def add(self, rows: pa.Table) -> list[pa.Table]:
+        """Let rows wait; return those that need not wait any longer."""
+        self._rows.append(rows)
+        self._bytes += rows.nbytes
+        return self.take() if self._bytes >= self._limit else []
+
+    def take(self) -> list[pa.Table]:
+        """Decide the number of buckets of the partitions of all waiting rows, and return the rows."""
+        taken, self._rows, self._bytes = self._rows, [], 0
+        sizes: dict[bytes, tuple[int, int]] = {}
+        for table in taken:
+            for partition, rows in self._divide(table):
+                count, size_bytes = sizes.get(partition, (0, 0))
+                sizes[partition] = count + rows.num_rows, size_bytes + rows.nbytes
+        self._counts.plan(sizes)
+        return taken
+
+    def drop(self) -> None:
+        """Forget the waiting rows."""
+        self._rows, self._bytes = [], 0
+
+    def _divide(self, table: pa.Table) -> Iterator[tuple[bytes, pa.Table]]:
+        """Yield each partition with its rows."""
+        partitions, codes = encode_partitions(table, self._fields)
+        grouped = table if len(partitions) == 1 else table.take(pa.array(np.argsort(codes, kind="stable")))
+        start = 0
+        for partition, count in zip(partitions, np.bincount(codes, minlength=len(partitions)).tolist(), strict=True):
+            yield partition, grouped.slice(start, count)
+            start += count
 
 
 def build_postponed_layout(context: TableContext, commit_user: str) -> FileLayout:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from paimon.domain.bucket.postponed import depends_on_rows
 from paimon.domain.commit.message import CommitMessage, DataIncrement, KeyIndexBase
 from paimon.domain.commit.overwrite import partitions_of_spec
 from paimon.domain.errors import InvalidRequest, Unsupported
@@ -32,7 +33,12 @@ from paimon.operations.write.buffer import cut_into_slices
 from paimon.operations.write.committed import CommittedFiles
 from paimon.operations.write.inline import InlineCompaction
 from paimon.operations.write.merge_tree import MergeTreeWriter
-from paimon.operations.write.postponed import PartitionBucketCounts, PostponedWriter, build_postponed_layout
+from paimon.operations.write.postponed import (
+    PartitionBucketCounts,
+    PostponedWriter,
+    WaitingRows,
+    build_postponed_layout,
+)
 from paimon.operations.write.prepare_rows import prepare_rows
 from paimon.operations.write.replaced_partitions import check_other_partitions
 from paimon.operations.write.route import Address, Codes, PartitionRouting, PostponedRouting, Router, Routing
@@ -109,6 +115,7 @@ class TableWriter:
         self._rows: RowWriter
         self._assigner: BucketAssigner | None = None
         self._key_index: KeyIndex | None = None
+        self._waiting: WaitingRows | None = None
         self._replaced = replaced
         self._leaves_partitions = ignore_previous and replaced != {} and bool(context.schema.partition_keys)
         if context.table.bucket_mode is not BucketMode.POSTPONED:
@@ -148,7 +155,10 @@ class TableWriter:
         """Write to the real buckets of postponed partitions, and leave compaction to others, as Java does."""
         committed = CommittedFiles(context, keeps_files=False)
         counts = PartitionBucketCounts(context, committed)
-        self._router = PartitionRouting(Routing.of(context.schema, 1, context.options.bucket_function), counts.read)
+        routing = Routing.of(context.schema, 1, context.options.bucket_function)
+        self._router = PartitionRouting(routing, counts.read)
+        if depends_on_rows(context.options):
+            self._waiting = WaitingRows(routing, counts, self._limit // 2)
         self._buckets = Buckets(context, counts.total_of, None if ignore_previous else committed)
         self._rows = _create_merge_tree_writer(context, self._buckets, self._limit, ignore_previous)
 
@@ -177,11 +187,15 @@ class TableWriter:
         """
         rows = prepare_rows(self._table, data, kinds)
         for piece in cut_into_slices(rows, self._limit):
-            known = self._key_index.base if self._key_index is not None else None
-            routed = self._route(piece)
-            if self._key_index is not None and self._key_index.base != known:
-                self._buckets.advance()  # a -D row must be newer than the rows that the key index has just learned of
-            self._add(*routed)
+            for ready in [piece] if self._waiting is None else self._waiting.add(piece):
+                self._write_piece(ready)
+
+    def _write_piece(self, piece: pa.Table) -> None:
+        known = self._key_index.base if self._key_index is not None else None
+        routed = self._route(piece)
+        if self._key_index is not None and self._key_index.base != known:
+            self._buckets.advance()  # a -D row must be newer than the rows that the key index has just learned of
+        self._add(*routed)
 
     def write_routed(self, rows: pa.Table, addresses: list[Address], codes: Codes, base: KeyIndexBase | None) -> None:
         """Buffer rows of a cross-partition table that the key index of another process routed.
@@ -247,6 +261,8 @@ class TableWriter:
 
     def flush(self) -> None:
         """Write all buffered rows to files; rows that the table rejects raise at the latest here."""
+        for ready in [] if self._waiting is None else self._waiting.take():
+            self._write_piece(ready)
         if self._compaction is not None:
             self._buckets.advance()
         self._rows.flush()
@@ -281,6 +297,8 @@ class TableWriter:
 
     def abort(self) -> None:
         """Drop all buffered rows, and delete the files that no message contains."""
+        if self._waiting is not None:
+            self._waiting.drop()
         self._rows.abort()
         self._buckets.abort()
         if self._assigner is not None:

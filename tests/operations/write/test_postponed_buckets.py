@@ -119,6 +119,62 @@ def test_batch_writes_go_to_fixed_buckets_if_configured(catalog: paimon.Catalog)
     assert rows(table)[1:4] == [(1, "streamed"), (2, "postponed"), (3, "y")]
 
 
+DIRECT = "postpone.batch-write-fixed-bucket"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"postpone.target-row-num-per-bucket": "30"}, {"small": 1, "large": 4}),
+        ({"postpone.target-size-per-bucket": "1 kb"}, {"small": 1, "large": 4}),
+        ({"postpone.target-row-num-per-bucket": "1", f"{DIRECT}.max-parallelism": "5"}, {"small": 2, "large": 5}),
+        ({"postpone.target-row-num-per-bucket": "1", "postpone.default-bucket-num": "7"}, {"small": 7, "large": 7}),
+        ({}, {"small": 1, "large": 1}),
+    ],
+)
+def test_the_rows_of_a_direct_write_decide_the_first_number_of_buckets(
+    catalog: paimon.Catalog, options: dict[str, str], expected: dict[str, int]
+) -> None:
+    table = catalog.create_table(
+        "d.t", "p STRING NOT NULL, k INT NOT NULL, v STRING", primary_keys=["p", "k"], partition_keys=["p"],
+        options={"bucket": "-2", DIRECT: "true", **options},
+    )  # fmt: skip
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as writer:
+        for start in (0, 51):
+            names = ["small", *["large"] * 50]
+            writer.write({"p": names, "k": range(start, start + 51), "v": ["twenty characters ok"] * 51})
+        builder.new_commit().commit(writer.prepare_commit())
+    assert len(rows(table)) == 102
+    found = {name: e.total_buckets for e in entries(table) for name in expected if name.encode() in e.partition}
+    assert found == expected
+    table.write({"p": ["small"] * 50, "k": range(200, 250), "v": ["x"] * 50})
+    assert {e.total_buckets for e in entries(table)} == set(expected.values()), "a partition keeps its number"
+
+
+def test_an_aborted_direct_write_leaves_nothing(catalog: paimon.Catalog) -> None:
+    table = create(catalog, **{"postpone.target-row-num-per-bucket": "1", DIRECT: "true"})
+    writer = table.new_batch_write_builder().new_write()
+    writer.write({"k": [1, 2], "v": ["a", "b"]})
+    writer.abort()
+    assert writer.prepare_commit() == []
+    writer.close()
+    assert table.snapshot() is None
+
+
+def test_only_the_rows_that_fit_the_memory_decide(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path, **{"memory-budget": "4 mb"})
+    catalog.create_database("d")
+    table = create(catalog, **{"postpone.target-row-num-per-bucket": "1000", DIRECT: "true"})
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as writer:
+        for start in range(0, 40_000, 4_000):
+            writer.write({"k": range(start, start + 4_000), "v": ["x" * 100] * 4_000})
+        builder.new_commit().commit(writer.prepare_commit())
+    assert 1 < {e.total_buckets for e in entries(table)}.pop() < 40
+    assert table.scan().count() == 40_000
+
+
 ENGINES: list[dict[str, str]] = [
     {"merge-engine": "deduplicate"},
     {"merge-engine": "deduplicate", "sequence.field": "s"},
