@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 from attrs import field, frozen
 
+from paimon.catalog_databases import DatabaseCatalog
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonWarning, did_you_mean
 from paimon.domain.identifier import (
     Identifier,
-    check_database_name,
     parse_identifier,
     parse_table_name,
 )
@@ -27,7 +27,7 @@ from paimon.domain.secrets import remove_password
 from paimon.domain.text_checks import check_mapping, check_names
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.ddl import to_fields
-from paimon.notebook import NotebookDisplay, read_or_explain
+from paimon.notebook import read_or_explain
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.engine import Engine
 
@@ -44,7 +44,7 @@ DEFAULT_OPTION = "table-default."
 
 
 @frozen(eq=False, repr=False)
-class Catalog(NotebookDisplay):
+class Catalog(DatabaseCatalog):
     """The databases and tables of a warehouse; made by `paimon.connect`.
 
     Parameters
@@ -82,91 +82,6 @@ class Catalog(NotebookDisplay):
                 "This catalog has no recipe and cannot be pickled.", hint="create it with paimon.connect"
             )
         return self.recipe
-
-    @property
-    def warehouse(self) -> str:
-        """The root of the warehouse."""
-        return self.store.warehouse
-
-    def databases(self) -> list[str]:
-        """Return the names of all databases, sorted.
-
-        Raises
-        ------
-        NotFound
-            The warehouse is a local directory that does not exist; `create_database` creates it. A warehouse under a
-            URL that does not exist has no databases, because object stores have no empty directories.
-        """
-        names = sorted(self.store.databases())
-        is_directory = "://" not in self.warehouse and self.engine.tables is None
-        if not names and is_directory:
-            status = self.engine.files.status(self.warehouse)
-            if status is None or not status.is_directory:
-                hint = "check the path, or create the warehouse with create_database(name) or 'paimon init'"
-                raise NotFound("warehouse", self.warehouse, hint=hint)
-        return names
-
-    def create_database(self, name: str, *, exist_ok: bool = False) -> None:
-        """Create a database.
-
-        Parameters
-        ----------
-        name : str
-            The name of the database.
-        exist_ok : bool
-            Accept an existing database of this name.
-
-        Raises
-        ------
-        AlreadyExists
-            There is a database of this name.
-        InvalidRequest
-            The name is not possible.
-        """
-        check_database_name(name)
-        if not exist_ok or name not in self.store.databases():
-            self.store.create_database(name)
-
-    def drop_database(self, name: str, *, cascade: bool = False, missing_ok: bool = False) -> None:
-        """Delete a database.
-
-        Parameters
-        ----------
-        name : str
-            The name of the database.
-        cascade : bool
-            Also delete its tables with all their files.
-        missing_ok : bool
-            Accept a name without a database.
-
-        Raises
-        ------
-        NotFound
-            There is no such database.
-        InvalidRequest
-            The database contains tables, and `cascade` is false.
-        """
-        check_database_name(name)
-        if name not in self.store.databases():
-            if missing_ok:
-                return
-            raise NotFound("database", name, hint=did_you_mean(name, self.databases()))
-        if not cascade:
-            self._check_empty(name)
-        self.store.drop_database(name)
-
-    def _check_empty(self, database: str) -> None:
-        tables = self.store.tables(database)
-        if tables:
-            raise InvalidRequest(
-                f"Database {database!r} is not empty (number of tables: {len(tables)}).",
-                subject=database,
-                hint="pass cascade=True to drop them too",
-            )
-
-    def list_databases(self) -> list[str]:
-        """Return the names of all databases, sorted: another name of `databases`."""
-        return self.databases()
 
     def list_tables(self, database: str) -> list[str]:
         """Return the names of the tables of a database, sorted: another name of `tables`."""

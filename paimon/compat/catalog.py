@@ -15,7 +15,6 @@ import paimon
 from paimon.compat import settings
 from paimon.compat.catalog_exception import (
     DatabaseAlreadyExistException,
-    DatabaseNotExistException,
     TableNotExistException,
     catalog_errors,
 )
@@ -24,6 +23,7 @@ from paimon.compat.catalog_values import Database, PagedList, Partition, TableSn
 from paimon.compat.catalog_versions import VersionMethods
 from paimon.compat.data_types import to_paimon_field
 from paimon.compat.identifier import Identifier, to_identifier
+from paimon.compat.property_change import PropertyChange
 from paimon.compat.refused import refuse
 from paimon.compat.schema import Schema, TableSchema, from_paimon_schema
 from paimon.compat.schema_change import SchemaChange
@@ -73,9 +73,9 @@ class Catalog(VersionMethods):
         DatabaseNotExistException
             There is no such database.
         """
-        if name not in self.list_databases():
-            raise DatabaseNotExistException(name)
-        return Database(name, {})
+        with catalog_errors():
+            properties = self.inner.database_properties(name)
+        return Database(name, properties, properties.get(self.COMMENT_PROP))
 
     def create_database(
         self, name: str, ignore_if_exists: bool = False, properties: Mapping[str, str] | None = None
@@ -89,7 +89,7 @@ class Catalog(VersionMethods):
         ignore_if_exists : bool
             Accept an existing database.
         properties : mapping, optional
-            Not stored by this library: only an empty mapping is accepted.
+            Its properties, which only a JDBC catalog stores.
 
         Raises
         ------
@@ -97,8 +97,8 @@ class Catalog(VersionMethods):
             There is such a database.
         ValueError
             A location is given.
-        NotImplementedError
-            Other properties are given.
+        Unsupported
+            There are properties, and the catalog cannot store them.
         """
         if name in self.list_databases():
             if not ignore_if_exists:
@@ -106,10 +106,8 @@ class Catalog(VersionMethods):
             return
         if properties and self.DB_LOCATION_PROP in properties:
             raise ValueError("Cannot specify location for a database when using fileSystem catalog.")
-        if properties:
-            refuse(f"properties of databases ({', '.join(properties)})", "leave them out, or store them in a table")
         with catalog_errors():
-            self.inner.create_database(name, exist_ok=ignore_if_exists)
+            self.inner.create_database(name, properties=properties, exist_ok=ignore_if_exists)
 
     def drop_database(self, name: str, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
         """Delete a database.
@@ -126,17 +124,19 @@ class Catalog(VersionMethods):
         with catalog_errors():
             self.inner.drop_database(name, cascade=cascade, missing_ok=ignore_if_not_exists)
 
-    def alter_database(self, name: str, changes: Sequence[object]) -> None:
-        """Refuse to change the properties of a database: they are not stored.
+    def alter_database(self, name: str, changes: Sequence[PropertyChange]) -> None:
+        """Change the properties of a database, which only a JDBC catalog stores.
 
         Raises
         ------
-        NotImplementedError
-            Changes are given.
+        DatabaseNotExistException
+            There is no such database.
+        Unsupported
+            The catalog cannot store properties.
         """
-        self.get_database(name)
-        if changes:
-            refuse("alter_database", "store properties in a table: databases of this library have none")
+        values, removed = PropertyChange.get_set_properties_to_remove_keys(changes)
+        with catalog_errors():
+            self.inner.alter_database(name, values, remove=sorted(removed))
 
     def list_tables(self, database_name: str) -> list[str]:
         """Return the names of the tables of a database, sorted."""

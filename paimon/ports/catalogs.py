@@ -31,7 +31,7 @@ class DatabaseStore(Protocol):
             The storage or the database of the catalog failed.
         """
 
-    def create_database(self, database: str) -> None:
+    def create_database(self, database: str, properties: Mapping[str, str] | None = None) -> None:
         """Create an empty database.
 
         Of several concurrent callers at least one succeeds. A catalog in a database lets exactly one succeed.
@@ -40,13 +40,66 @@ class DatabaseStore(Protocol):
         ----------
         database : str
             One path segment.
+        properties : mapping of str to str, optional
+            Its properties, without `exists` and `location`. They are visible as soon as the database is.
 
         Raises
         ------
         AlreadyExists
             The database exists; it is unchanged.
+        InvalidRequest
+            A property is too long for the catalog. Nothing was created.
+        Unsupported
+            There are properties, and the catalog has no place for them. Nothing was created.
         StorageError
             The storage failed. The database may exist: the caller asks `databases`.
+        """
+
+    def database_properties(self, database: str) -> Mapping[str, str]:
+        """Return the properties of a database.
+
+        Parameters
+        ----------
+        database : str
+            The database.
+
+        Returns
+        -------
+        mapping of str to str
+            The properties that were set, and its directory as `location`.
+
+        Raises
+        ------
+        NotFound
+            There is no such database.
+        StorageError
+            The storage or the database of the catalog failed.
+        """
+
+    def alter_database(self, database: str, properties: Mapping[str, str], removed: Sequence[str]) -> None:
+        """Set and remove properties of a database.
+
+        The call is atomic: concurrent readers see all changes or none. A repeated call changes nothing.
+
+        Parameters
+        ----------
+        database : str
+            The database.
+        properties : mapping of str to str
+            New values by property, without `exists` and `location`.
+        removed : sequence of str
+            Properties to remove; those that are not set are ignored.
+
+        Raises
+        ------
+        NotFound
+            There is no such database.
+        InvalidRequest
+            A property is too long for the catalog. Nothing was changed.
+        Unsupported
+            The catalog has no place for properties.
+        StorageError
+            The database of the catalog failed. The changes may have been made.
         """
 
     def drop_database(self, database: str) -> None:

@@ -224,3 +224,21 @@ def test_rows_of_postponed_tables_are_postponed_unless_the_builder_says_otherwis
 def test_other_tables_have_no_postponed_buckets(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'bucket' = '-2'"):
         create(tmp_path, {}, ["id"]).new_postpone_fixed_bucket_write_builder()  # type: ignore[attr-defined]
+
+
+def test_properties_of_databases_are_stored_by_a_jdbc_catalog(tmp_path: Path) -> None:
+    from pypaimon import CatalogFactory
+    from pypaimon.catalog.rest.property_change import PropertyChange  # type: ignore[import-not-found]
+
+    options = {"metastore": "jdbc", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": str(tmp_path / "lake")}
+    catalog = CatalogFactory.create(options)
+    catalog.create_database("shop", False, {"owner": "ann", "comment": "orders"})
+    catalog.alter_database("shop", [PropertyChange.set_property("owner", "bob"), PropertyChange.remove_property("x")])
+    database = CatalogFactory.create(options).get_database("shop")
+    assert (database.options["owner"], database.comment) == ("bob", "orders")
+    with pytest.raises(ValueError, match="Cannot specify location"):
+        catalog.create_database("other", False, {"location": "elsewhere"})
+    files = CatalogFactory.create({"warehouse": str(tmp_path / "files")})
+    with pytest.raises(paimon.Unsupported, match=r"Use metastore=jdbc"):
+        files.create_database("shop", False, {"owner": "ann"})
+    assert files.list_databases() == []

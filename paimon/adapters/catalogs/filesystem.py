@@ -18,7 +18,7 @@ from paimon.adapters.catalogs.directories import (
     make_database_directory,
     move_directory,
 )
-from paimon.domain.errors import AlreadyExists, NotFound
+from paimon.domain.errors import AlreadyExists, NotFound, Unsupported
 from paimon.domain.paths import join_path
 from paimon.ports.files import FileIO
 
@@ -43,18 +43,56 @@ class FileSystemCatalogStore:
         names = (s.name for s in self.files.list(self.warehouse) if s.is_directory)
         return [n.removesuffix(DATABASE_SUFFIX) for n in names if n.endswith(DATABASE_SUFFIX) and not n.startswith(".")]
 
-    def create_database(self, database: str) -> None:
+    def create_database(self, database: str, properties: Mapping[str, str] | None = None) -> None:
         """Create the directory of a database.
 
         Raises
         ------
         AlreadyExists
             The directory exists.
+        Unsupported
+            There are properties: a directory cannot store them.
         """
+        if properties:
+            raise _no_properties()
         path = self.database_location(database)
         if self.files.status(path) is not None:
             raise AlreadyExists("database", database)
         make_database_directory(self.files, path)
+
+    def database_properties(self, database: str) -> Mapping[str, str]:
+        """Return the location of a database.
+
+        Raises
+        ------
+        NotFound
+            There is no such directory.
+        """
+        path = self.database_location(database)
+        if self.files.status(path) is None:
+            raise NotFound("database", database)
+        return {"location": path}
+
+    def alter_database(self, database: str, properties: Mapping[str, str], removed: Sequence[str]) -> None:
+        """Refuse changes: a directory cannot store properties.
+
+        Parameters
+        ----------
+        database : str
+            The database.
+        properties, removed : mapping of str to str, sequence of str
+            The changes.
+
+        Raises
+        ------
+        NotFound
+            There is no such directory.
+        Unsupported
+            There are changes.
+        """
+        self.database_properties(database)
+        if properties or removed:
+            raise _no_properties()
 
     def drop_database(self, database: str) -> None:
         """Delete the directory of a database with all its content.
@@ -146,3 +184,7 @@ class FileSystemCatalogStore:
         if not self.has_table(database, table):
             raise NotFound("table", f"{database}.{table}")
         return self.table_location(database, table)
+
+
+def _no_properties() -> Unsupported:
+    return Unsupported("properties of databases in a filesystem catalog", hint="leave them out, or use metastore=jdbc")

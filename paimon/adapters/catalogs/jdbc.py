@@ -20,7 +20,7 @@ from paimon.adapters.catalogs.directories import (
     make_database_directory,
     move_directory,
 )
-from paimon.domain.errors import AlreadyExists, NotFound
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 from paimon.domain.paths import check_within, join_path
 from paimon.ports.files import FileIO
 
@@ -60,26 +60,70 @@ class JdbcCatalogStore:
         with self.database.transaction() as connection:
             return list(connection.scalars(sa.union(*known)))
 
-    def create_database(self, database: str) -> None:
+    def create_database(self, database: str, properties: Mapping[str, str] | None = None) -> None:
         """Insert the properties of a database, then create its directory.
 
         Raises
         ------
         AlreadyExists
             The database has rows.
+        InvalidRequest
+            A property is longer than the columns of Java's layout.
         """
         location = default_database_path(self.warehouse, database)
-        rows = [{"property_key": k, "property_value": v} for k, v in ((_EXISTS, "true"), (_LOCATION, location))]
+        _check_lengths(properties or {})
+        texts = {_EXISTS: "true", _LOCATION: location, **(properties or {})}
         if database in self.databases():
             raise AlreadyExists("database", database)
         try:
             with self.database.transaction() as connection:
-                named = [{"catalog_key": self.catalog_key, "database_name": database, **row} for row in rows]
-                connection.execute(sa.insert(PROPERTIES), named)
+                connection.execute(sa.insert(PROPERTIES), self._property_rows(database, texts))
         except IntegrityError:
             raise AlreadyExists("database", database) from None
         if self.files.status(location) is None:
             make_database_directory(self.files, location)
+
+    def database_properties(self, database: str) -> Mapping[str, str]:
+        """Return the rows of the properties of a database.
+
+        Raises
+        ------
+        NotFound
+            The database has no rows.
+        """
+        columns = sa.select(PROPERTIES.c.property_key, PROPERTIES.c.property_value)
+        with self.database.transaction() as connection:
+            rows = connection.execute(columns.where(self._in_database(PROPERTIES, database))).all()
+        if not rows and database not in self.databases():
+            raise NotFound("database", database)
+        found = {key: value for key, value in rows if key != _EXISTS}
+        return {_LOCATION: default_database_path(self.warehouse, database), **found}
+
+    def alter_database(self, database: str, properties: Mapping[str, str], removed: Sequence[str]) -> None:
+        """Replace and delete rows of the properties of a database in one transaction.
+
+        Parameters
+        ----------
+        database : str
+            The database.
+        properties, removed : mapping of str to str, sequence of str
+            The new values, and the properties to remove.
+
+        Raises
+        ------
+        NotFound
+            The database has no rows.
+        InvalidRequest
+            A property is longer than the columns of Java's layout.
+        """
+        _check_lengths(properties)
+        if database not in self.databases():
+            raise NotFound("database", database)
+        changed = PROPERTIES.c.property_key.in_([*properties, *removed])
+        with self.database.transaction() as connection:
+            connection.execute(sa.delete(PROPERTIES).where(self._in_database(PROPERTIES, database), changed))
+            if properties:
+                connection.execute(sa.insert(PROPERTIES), self._property_rows(database, properties))
 
     def drop_database(self, database: str) -> None:
         """Delete the rows of a database, then its directory.
@@ -207,6 +251,10 @@ class JdbcCatalogStore:
         except IntegrityError:
             raise AlreadyExists("table", f"{new_database}.{new_table}") from None
 
+    def _property_rows(self, database: str, properties: Mapping[str, str]) -> list[dict[str, str]]:
+        place = {"catalog_key": self.catalog_key, "database_name": database}
+        return [{**place, "property_key": key, "property_value": value} for key, value in properties.items()]
+
     def _in_database(self, table: sa.Table, database: str) -> sa.ColumnElement[bool]:
         return sa.and_(table.c.catalog_key == self.catalog_key, table.c.database_name == database)
 
@@ -244,6 +292,16 @@ class JdbcCatalogStore:
         path = _to_local_path(str(location))
         check_within(path, (self.warehouse,), self.database.redacted_uri)
         return path
+
+
+def _check_lengths(properties: Mapping[str, str]) -> None:
+    for key, value in properties.items():
+        if len(key) > _KEY_LENGTH or len(value) > _VALUE_LENGTH:
+            raise InvalidRequest(
+                f"Property {key[:40]!r} of a database is too long.",
+                subject=key[:40],
+                hint=f"use at most {_KEY_LENGTH} characters for its name, and {_VALUE_LENGTH} for its value",
+            )
 
 
 def _to_local_path(location: str) -> str:

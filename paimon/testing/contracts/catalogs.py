@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from paimon.domain.errors import AlreadyExists, NotFound
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.files import FileIO
 from paimon.testing.contracts.files import expect_error
@@ -45,6 +45,29 @@ class CatalogStoreContract:
         _expect(NotFound, "database", lambda: store.drop_database("shop"))
         store.create_database("shop")
         assert list(store.tables("shop")) == []
+
+    def test_properties_of_a_database_are_stored_or_refused(self) -> None:
+        """A catalog that stores properties returns what was set; another one refuses them and changes nothing."""
+        store, _ = self.make_store()
+        _expect(NotFound, "database", lambda: store.database_properties("shop"))
+        _expect(NotFound, "database", lambda: store.alter_database("shop", {"a": "1"}, ()))
+        try:
+            store.create_database("shop", {"owner": "ann", "stage": "test"})
+        except Unsupported:
+            assert list(store.databases()) == []
+            store.create_database("shop")
+            expect_error(Unsupported, lambda: store.alter_database("shop", {"a": "1"}, ()))
+            assert set(store.database_properties("shop")) == {"location"}
+            return
+        store.alter_database("shop", {"owner": "bob", "tier": "1"}, ["stage", "unknown"])
+        found = dict(store.database_properties("shop"))
+        assert found.pop("location")
+        assert found == {"owner": "bob", "tier": "1"}
+        expect_error(InvalidRequest, lambda: store.alter_database("shop", {"tier": "2", "long": "x" * 2_000}, ()))
+        assert store.database_properties("shop")["tier"] == "1"
+        store.drop_database("shop")
+        store.create_database("shop")
+        assert set(store.database_properties("shop")) == {"location"}
 
     def test_one_of_concurrent_creates_succeeds(self) -> None:
         """At least one caller creates the database, and all others get AlreadyExists."""
