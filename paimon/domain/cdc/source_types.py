@@ -111,6 +111,7 @@ _LOGICAL_TYPES: Mapping[str, SourceType] = {
         Encoding.VARIABLE_DECIMAL, data_type=dt.VarCharType()
     ),  # one column may have any scale, so that its text alone is exact
 }
+_MOST_DIGITS = 4
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _MYSQL_TYPE = re.compile(r"\s*([a-z]+)(?:\s*\(\s*(\d+)(?:\s*,\s*(\d+))?\s*\))?(.*)", re.IGNORECASE | re.DOTALL)
 _MYSQL_INTEGERS: Mapping[str, tuple[DataType, DataType]] = {
@@ -151,8 +152,8 @@ def parse_connect_types(schema_text: str, side_names: tuple[str, ...] = ("after"
     dict of str to SourceType
         By column; empty if the schema describes no row.
     """
-    envelope = _as_mapping(json.loads(schema_text))
-    sides = {f.get("field"): f for f in map(_as_mapping, _as_list(envelope.get("fields")))}
+    envelope = _load_mapping(schema_text)
+    sides = {str(f.get("field")): f for f in map(_as_mapping, _as_list(envelope.get("fields")))}
     for name in side_names:
         rows = [_as_mapping(f) for f in _as_list(_as_mapping(sides.get(name)).get("fields"))]
         if rows:
@@ -178,7 +179,7 @@ def _to_decimal(parameters: Mapping[str, Any]) -> SourceType:
 
 def parse_mysql_types(types_text: str) -> dict[str, SourceType]:
     """Return the types of columns from the JSON text of a mapping from column to MySQL type."""
-    return {name: _to_mysql_type(str(text)) for name, text in _as_mapping(json.loads(types_text)).items()}
+    return {name: _to_mysql_type(str(text)) for name, text in _load_mapping(types_text).items()}
 
 
 def _to_mysql_type(text: str) -> SourceType:
@@ -202,7 +203,16 @@ def _to_mysql_type(text: str) -> SourceType:
 
 
 def _to_integer(value: object, default: int) -> int:
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else default
+    is_number = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
+    return int(str(value)) if is_number else default
+
+
+def _load_mapping(text: str) -> Mapping[str, Any]:
+    """Return a JSON object; one that is too deep, or has too large numbers, describes no types."""
+    try:
+        return _as_mapping(json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _as_mapping(value: object) -> Mapping[str, Any]:

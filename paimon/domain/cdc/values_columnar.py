@@ -115,7 +115,7 @@ def _decode_variable_decimals(index: JsonIndex, spans: Spans) -> pa.StringArray:
     scales, digits = index.texts(members.find("scale")), index.texts(members.find("value"))
     made = pa.nulls(len(spans), pa.string())
     for text in pc.unique(scales).to_pylist():
-        if text is not None and text.isdigit() and int(text) <= 38:
+        if text is not None and text.isascii() and text.isdigit() and len(text) <= 2 and int(text) <= 38:
             chosen = pc.fill_null(pc.equal(scales, text), False)
             made = pc.if_else(chosen, _decode_decimals(digits, int(text)), made)
     return made
