@@ -20,6 +20,7 @@ Invariant: Spark distributes the work and implements no rule again. A task reads
 embedded.
 """
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +29,8 @@ from paimon.domain.extras import is_optional, missing_extra
 try:
     if find_spec("pandas") is None:  # Spark needs it as soon as it exchanges rows
         raise missing_extra("paimon.spark", "pandas", "spark")
-    from paimon.spark.maintenance.compact import compact
-    from paimon.spark.maintenance.maintain import check, expire_snapshots, maintain, remove_orphans
-    from paimon.spark.maintenance.rescale import rescale
     from paimon.spark.read import read
-    from paimon.spark.row_level.row_level_table import delete, merge, update
     from paimon.spark.session import register, session
-    from paimon.spark.streams.capture_changes import cdc
-    from paimon.spark.streams.write_stream import write_stream
     from paimon.spark.write import write
 except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoundError)
     if missing.name is None or not is_optional(missing.name):
@@ -43,7 +38,30 @@ except ModuleNotFoundError as missing:  # (a MissingExtra is not a ModuleNotFoun
     raise missing_extra("paimon.spark", missing.name, "spark") from missing
 
 if TYPE_CHECKING:
+    from paimon.spark.maintenance.compact import compact
+    from paimon.spark.maintenance.maintain import check, expire_snapshots, maintain, remove_orphans
+    from paimon.spark.maintenance.rescale import rescale
+    from paimon.spark.row_level.row_level_table import delete, merge, update
     from paimon.spark.sql.sql_catalog import SparkCatalog, connect
+    from paimon.spark.streams.capture_changes import cdc
+    from paimon.spark.streams.write_stream import write_stream
+
+_LOADED_ON_USE = {
+    "SparkCatalog": "sql.sql_catalog",
+    "cdc": "streams.capture_changes",
+    "check": "maintenance.maintain",
+    "compact": "maintenance.compact",
+    "connect": "sql.sql_catalog",
+    "delete": "row_level.row_level_table",
+    "expire_snapshots": "maintenance.maintain",
+    "maintain": "maintenance.maintain",
+    "merge": "row_level.row_level_table",
+    "remove_orphans": "maintenance.maintain",
+    "rescale": "maintenance.rescale",
+    "update": "row_level.row_level_table",
+    "write_stream": "streams.write_stream",
+}
+"""The modules of names that tasks of reads and writes do not need: each process of Spark loads this package."""
 
 __all__ = [
     "SparkCatalog",
@@ -67,8 +85,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("SparkCatalog", "connect"):  # loaded on first use: the tasks of reads and writes need no SQL
-        from paimon.spark.sql import sql_catalog
-
-        return getattr(sql_catalog, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LOADED_ON_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LOADED_ON_USE[name]}"), name)

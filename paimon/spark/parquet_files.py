@@ -36,7 +36,8 @@ _OPTIONS = {
 }
 """Settings of the session with these meanings would return other rows."""
 _SERIAL_LISTING = {"spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1)}
-"""Spark looks up more than 32 paths with one task each, which takes longer."""
+"""Spark looks up many paths with one task each, which takes longer."""
+_MOST_LISTED = 32
 _LOCK = threading.RLock()
 
 
@@ -120,17 +121,24 @@ def _stored_names(file: NamedFile) -> tuple[str | None, ...]:
 def _load_files(spark: SparkSession, files: Sequence[NamedFile], schema: StructType) -> DataFrame:
     names = _stored_names(files[0])
     stored = [StructField(name, f.dataType) for name, f in zip(names, schema, strict=True) if name is not None]
-    with _use_settings(spark, _SERIAL_LISTING):
+    with _use_settings(spark, _SERIAL_LISTING if len(files) > _MOST_LISTED else {}):
         reader = spark.read.schema(StructType(stored)).options(**_OPTIONS)
         frame = reader.parquet(*(f"file://{file.path}" for file in files))
-    return frame.select(*(_to_column(name, field) for name, field in zip(names, schema, strict=True)))
+    if names != tuple(schema.names):
+        return frame.select(*(_to_column(name, field) for name, field in zip(names, schema, strict=True)))
+    changed = {field.name: _to_column(field.name, field) for field in schema if _is_floating(field)}
+    return frame.withColumns(changed) if changed else frame  # each column object costs calls to the JVM
+
+
+def _is_floating(field: StructField) -> bool:
+    return isinstance(field.dataType, FloatType | DoubleType)
 
 
 def _to_column(stored_name: str | None, field: StructField) -> Column:
     if stored_name is None:
         return F.lit(None).cast(field.dataType).alias(field.name)
     column = F.col("`{}`".format(stored_name.replace("`", "``")))
-    if isinstance(field.dataType, FloatType | DoubleType):
+    if _is_floating(field):
         # Statistics leave out NaN. This expression changes no value, and Spark compares no statistics with it.
         column = F.nanvl(column, F.lit(float("nan")).cast(field.dataType))
     return column.alias(field.name)

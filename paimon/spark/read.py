@@ -16,7 +16,6 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
-from paimon.spark.conditions import find_columns, find_where
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
 from paimon.spark.parquet_files import load_parquet_part
 from paimon.spark.selection import encode_predicate
@@ -96,6 +95,8 @@ def _restrict(
     scan: Scan, state: Mapping[str, str], where: str, needed: Sequence[str] | None
 ) -> tuple[Scan, dict[str, str]]:
     """Restrict a scan to what a condition of Spark needs."""
+    from paimon.spark.conditions import find_columns, find_where  # the parser is only loaded for text
+
     columns = find_columns(where, needed, scan.arrow_schema.names)
     condition = find_where(where, scan.fields)
     sent = None if condition is None else encode_predicate(condition)

@@ -85,3 +85,10 @@ def test_the_command_line_loads_the_parser_and_the_engine_of_queries_on_demand(w
 )
 def test_reading_loads_no_heavy_library(warehouse: str, name: str, statements: tuple[str, ...]) -> None:
     assert not find_loaded_modules(*statements, warehouse=warehouse, name=name) & HEAVY
+
+
+def test_a_process_of_spark_loads_neither_maintenance_nor_the_parser() -> None:
+    found = find_loaded_modules("import paimon.spark.source")
+    assert not found & {"sqlglot", "duckdb", "pyarrow.parquet"}
+    late = ("paimon.spark.maintenance", "paimon.spark.row_level", "paimon.spark.sql", "paimon.sql.run")
+    assert not {module for module in found if module.startswith(late)}
