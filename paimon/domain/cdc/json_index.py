@@ -33,6 +33,7 @@ _IS_MARK[[_COLON, _COMMA]] = True
 _IS_BLANK = np.zeros(256, bool)
 _IS_BLANK[[ord(c) for c in " \t\r\n"]] = True
 _UNUSED_NAME = "\x00"
+_FEW_BLANKS = 4
 
 
 @frozen(eq=False)
@@ -114,6 +115,8 @@ class JsonIndex:
         The positions of braces, brackets, colons and commas outside strings.
     levels : int64 array
         For each mark the number of containers around it, its own included.
+    quotes_before : int64 array
+        For each mark the number of quotes before it.
     roots : Spans
         The objects.
     """
@@ -122,6 +125,7 @@ class JsonIndex:
     quotes: Integers
     marks: Integers
     levels: Integers
+    quotes_before: Integers
     roots: Spans
 
     def kinds(self, spans: Spans) -> npt.NDArray[np.uint8]:
@@ -137,13 +141,14 @@ class JsonIndex:
         """Return the members of objects; absent values, and values that are not objects, have none."""
         owners, starts, ends, closing = [], [], [], []
         for level, numbers in self._group_by_level(self.keep(objects, OBJECT)):
-            marks = self.marks[self.levels == level]
+            chosen = np.flatnonzero(self.levels == level)
+            marks = self.marks[chosen]
             inside, owner = _find_owners(marks, objects.take(numbers))
             colons = np.flatnonzero(inside & (self.data[marks] == _COLON))
             owners.append(numbers[owner[colons]])
             starts.append(marks[colons] + 1)
             ends.append(marks[colons + 1])
-            closing.append(np.searchsorted(self.quotes, marks[colons]) - 1)
+            closing.append(self.quotes_before[chosen[colons]] - 1)
         closed = _join(closing)
         names = self.texts(Spans(self.quotes[closed - 1], self.quotes[closed] + 1)).dictionary_encode()
         values = self._trim(Spans(_join(starts), _join(ends)))
@@ -186,13 +191,16 @@ class JsonIndex:
 
     def _trim(self, spans: Spans) -> Spans:
         """Return values without the white space around them; of white space alone, nothing is left."""
-        padded = _IS_BLANK[self.data[spans.starts]] | _IS_BLANK[self.data[spans.ends - 1]]
-        if not padded.any():
-            return spans
+        starts, ends = spans.starts, spans.ends
+        for _ in range(_FEW_BLANKS):
+            first = _IS_BLANK[self.data[starts]] & (starts < ends)
+            last = _IS_BLANK[self.data[ends - 1]] & (starts < ends)
+            if not first.any() and not last.any():
+                return Spans(starts, ends)
+            starts, ends = starts + first, ends - (last & (starts + first < ends))
         solid = np.flatnonzero(~_IS_BLANK[self.data])
-        starts = solid[np.minimum(np.searchsorted(solid, spans.starts), len(solid) - 1)]
-        ends = solid[np.searchsorted(solid, spans.ends) - 1] + 1
-        return Spans(starts, np.maximum(starts, ends))
+        starts = solid[np.minimum(np.searchsorted(solid, starts), len(solid) - 1)]
+        return Spans(starts, np.maximum(starts, solid[np.searchsorted(solid, ends) - 1] + 1))
 
 
 def index_objects(texts: pa.Array) -> tuple[JsonIndex, Flags]:
@@ -275,17 +283,20 @@ def _unescape(raw: pa.StringArray) -> pa.StringArray:
 
 def _build_index(lines: pa.Buffer) -> JsonIndex:
     data = np.append(np.frombuffer(lines, np.uint8), np.uint8(ord("\n")))
-    quotes = np.flatnonzero(data == _QUOTE)
-    slashes = np.flatnonzero(data == _BACKSLASH)
-    if len(slashes):
-        quotes = quotes[~_is_escaped(data, quotes)]
+    is_quote = data == _QUOTE
+    quotes = np.flatnonzero(is_quote)
+    if (data == _BACKSLASH).any():
+        escaped = _is_escaped(data, quotes)
+        is_quote[quotes[escaped]] = False
+        quotes = quotes[~escaped]
     marks = np.flatnonzero(_IS_MARK[data])
-    marks = marks[np.searchsorted(quotes, marks) % 2 == 0]
+    before = np.cumsum(is_quote, dtype=np.int32)[marks].astype(np.int64)
+    outside = before % 2 == 0
+    marks, before = marks[outside], before[outside]
     steps = _STEPS[data[marks]]
     levels = np.cumsum(steps, dtype=np.int64) + (steps < 0)
-    is_root = (levels == 1) & (steps != 0)
-    edges = marks[is_root]
-    return JsonIndex(data, quotes, marks, levels, Spans(edges[0::2], edges[1::2] + 1))
+    edges = marks[(levels == 1) & (steps != 0)]
+    return JsonIndex(data, quotes, marks, levels, before, Spans(edges[0::2], edges[1::2] + 1))
 
 
 def _is_escaped(data: npt.NDArray[np.uint8], quotes: Integers) -> Flags:
@@ -296,9 +307,11 @@ def _is_escaped(data: npt.NDArray[np.uint8], quotes: Integers) -> Flags:
 
 
 def _find_owners(marks: Integers, containers: Spans) -> tuple[Flags, Integers]:
-    """Return which marks lie in one of the containers, and in which."""
+    """Return which marks of the level of containers lie in one of them, and in which."""
     order = np.argsort(containers.starts, kind="stable")
-    at = np.searchsorted(containers.starts[order], marks, "right") - 1
+    begins = np.zeros(len(marks), np.int64)
+    begins[np.searchsorted(marks, containers.starts[order])] = 1
+    at = np.cumsum(begins) - 1
     owner = order[np.maximum(at, 0)]
     return (at >= 0) & (marks < containers.ends[owner]), owner
 
