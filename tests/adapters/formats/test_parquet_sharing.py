@@ -45,6 +45,9 @@ def test_all_bytes_are_returned() -> None:
     ("rows", "options"),
     [
         (ROWS, {"compression": "lz4"}),
+        (ROWS, {"compression": "brotli"}),
+        (ROWS, {"use_dictionary": False, "column_encoding": {"id": "DELTA_BINARY_PACKED"}}),
+        (ROWS.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}), {}),
         (ROWS.rename_columns(["id", "other"]), {}),
         (ROWS.append_column("ID", ROWS["id"]), {}),
         (ROWS.set_column(0, "id", ROWS["id"].cast(pa.int32())), {}),
