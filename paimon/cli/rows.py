@@ -86,7 +86,13 @@ def add_commands(commands: Commands) -> None:
 
 def _add_read_arguments(parser: argparse.ArgumentParser) -> None:
     add_table(parser)
-    parser.add_argument("--columns", metavar="A,B", help="columns to print, in this order; a.b is a nested field")
+    parser.add_argument(
+        "--select",
+        "--columns",
+        dest="columns",
+        metavar="A,B",
+        help="columns to print, in this order; a.b is a nested field",
+    )
     parser.add_argument(
         "--where", metavar="CONDITION", help="SQL condition, such as \"amount > 5 AND day = '2026-01-01'\""
     )

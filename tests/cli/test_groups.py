@@ -31,6 +31,9 @@ def test_a_table_is_created_filled_read_and_dropped(
     run(capsys, "table", "create", table, "--columns", "id BIGINT NOT NULL, name STRING", "--primary-key", "id")
     run(capsys, "table", "import", table, str(rows))
     assert run(capsys, "table", "read", table, "--columns", "name", "-o", "json") == '{"name": "a"}\n{"name": "b"}\n'
+    assert run(capsys, "table", "read", table, "--select", "id", "-o", "json") == '{"id": 1}\n{"id": 2}\n'
+    run(capsys, "tag", "create", table, "first", "--snapshot-id", "1")
+    assert '"first"' in run(capsys, "tag", "list", table, "-o", "json")
     assert '"snapshot": 1' in run(capsys, "table", "snapshot", table, "-o", "json")
     assert "shop.orders" in run(capsys, "table", "get", table)
     run(capsys, "table", "rename", table, "sales")

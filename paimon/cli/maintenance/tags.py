@@ -33,7 +33,14 @@ def add_commands(commands: Commands) -> None:
             verbs, name, what, f"paimon tag {name} lake/default.db/orders year-end --snapshot 12", run
         )
         parser.add_argument("name", metavar="NAME", help="name of the tag")
-        parser.add_argument("--snapshot", type=int, metavar="ID", help="snapshot (default: the latest)")
+        parser.add_argument(
+            "--snapshot-id",
+            "--snapshot",
+            dest="snapshot",
+            type=int,
+            metavar="ID",
+            help="snapshot (default: the latest)",
+        )
         if name == "create":
             parser.add_argument("--since", metavar="TIME", help="take the first snapshot at or after this time instead")
             parser.add_argument(
