@@ -75,7 +75,7 @@ def read_config(path: str) -> Mapping[str, str]:
     try:
         import yaml
     except ModuleNotFoundError as missing:
-        raise missing_extra("The argument --config", "yaml") from missing
+        raise missing_extra("The argument --config", "pyyaml") from missing
     try:
         found = yaml.safe_load(Path(path).read_text("utf8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -22,11 +22,11 @@ EXTRAS: Mapping[str, str] = {
     "psycopg": "postgres",
     "py4j": "spark",
     "pyspark": "spark",
+    "pyyaml": "cli",
     "ray": "ray",
     "rich": "cli",
     "sqlalchemy": "catalog",
     "torch": "torch",
-    "yaml": "cli",
 }
 """The extra that installs each package."""
 
