@@ -97,18 +97,19 @@ def write(  # noqa: PLR0913  (a public signature)
         As `Table.write` raises them.
     """
     _check_arguments(mode, tasks, partition)
-    register(frame.sparkSession)
-    opened = open_target(table, options, frame.sparkSession)
+    opened = open_target(table, options, register(frame.sparkSession))
     builder = make_builder(opened, mode, commit_user, partition)
     _check_overwrite(builder)
     check_columns(builder, frame.schema, kind_column)
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+    return retry_assignment(lambda: _write_once(frame, builder, kind_column, tasks, identifier))
 
-    def write_once() -> WriteResult:
-        messages = write_in_tasks(frame, builder, kind_column, tasks, identifier)
-        return commit_messages(builder.new_commit(), messages, identifier=identifier)
 
-    return retry_assignment(write_once)
+def _write_once(
+    frame: DataFrame, builder: BatchWriteBuilder, kind_column: str | None, tasks: int | None, identifier: int
+) -> WriteResult:
+    messages = write_in_tasks(frame, builder, kind_column, tasks, identifier)
+    return commit_messages(builder.new_commit(), messages, identifier=identifier)
 
 
 def open_target(table: Table | str, options: Mapping[str, object] | None, spark: SparkSession) -> Table:
