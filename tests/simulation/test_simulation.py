@@ -78,7 +78,7 @@ PINNED_BY_KIND: Mapping[str, Mapping[str, int]] = {
     },
     "cross_partition": {
         "a moved key is not deleted in its old partition": 1,
-        "the key index conflict is not checked": 4,
+        "the key index conflict is not checked": 13,
         "a stream does not read the keys of other writers": 30,
         "a moved key is deleted with a low sequence number": 50,
         "the key index is not rebuilt after a repeated commit": 33,
