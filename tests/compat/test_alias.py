@@ -239,6 +239,6 @@ def test_properties_of_databases_are_stored_by_a_jdbc_catalog(tmp_path: Path) ->
     with pytest.raises(ValueError, match="Cannot specify location"):
         catalog.create_database("other", False, {"location": "elsewhere"})
     files = CatalogFactory.create({"warehouse": str(tmp_path / "files")})
-    with pytest.raises(paimon.Unsupported, match=r"Use metastore=jdbc"):
+    with pytest.raises(paimon.Unsupported, match=r"use metastore=jdbc"):
         files.create_database("shop", False, {"owner": "ann"})
     assert files.list_databases() == []

@@ -13,6 +13,7 @@ import pytest
 
 import paimon
 from paimon.adapters.formats.parquet import ParquetFormat
+from paimon.cli.config_file import read_config
 from paimon.domain.types.ddl import parse_columns
 from paimon.ports.formats import ReadRequest
 
@@ -22,6 +23,8 @@ LOADERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "mar
 CALLS = {"eval", "exec", "compile", "__import__", "literal_eval", "read_pickle", "loads_pickle"}
 TASKS_OF_OUR_OWN = {"adapters/executors/spark.py"}
 """Unpickles what this very job's driver pickled."""
+YAML_READERS = {"cli/config_file.py"}
+"""Reads a YAML file that a person names on the command line."""
 
 
 def find_loaders(path: Path) -> set[str]:
@@ -41,7 +44,16 @@ def find_loaders(path: Path) -> set[str]:
 def test_no_module_unpickles_or_evaluates() -> None:
     assert len(MODULES) > 400
     bad = {str(p.relative_to(ROOT)): names for p in MODULES if (names := find_loaders(p))}
-    assert set(bad) == TASKS_OF_OUR_OWN
+    assert set(bad) == TASKS_OF_OUR_OWN | YAML_READERS
+
+
+def test_a_yaml_file_makes_only_plain_values(tmp_path: Path) -> None:
+    assert all(find_loaders(ROOT / path) == {"yaml"} for path in YAML_READERS)
+    trap = tmp_path / "paimon.yaml"
+    trap.write_text(f"warehouse: !!python/object/apply:pathlib.Path.touch [!!python/name:pathlib.Path {tmp_path}/x]\n")
+    with pytest.raises(paimon.InvalidRequest, match="not a YAML mapping of catalog options"):
+        read_config(str(trap))
+    assert list(tmp_path.iterdir()) == [trap]
 
 
 class Trap:
