@@ -22,8 +22,8 @@ methods return. Names that begin with an underscore may change at any time.
 Each class lists its properties, then its methods, in alphabetical order. [Errors](errors.md) and
 [options](options.md) have pages of their own."""
 
-_FUNCTIONS = ("connect", "open_table", "open_system_table")
-_VALUES = ("WriteResult", "MergeResult", "Snapshot", "CommitEvent")
+_FUNCTIONS = ("connect", "open_table", "open_system_table", "cdc")
+_VALUES = ("WriteResult", "MergeResult", "CdcResult", "Snapshot", "CommitEvent")
 
 
 def generate_page() -> str:
@@ -50,6 +50,7 @@ def generate_page() -> str:
         "## Other names",
         table(("Name", "Meaning"), [
             [code("paimon.__version__"), "The version of the library."],
+            [code("paimon.DEAD_LETTER_SCHEMA"), "The schema of a table for events that `paimon.cdc` cannot read."],
             *([code(f"paimon.{name}"), "See [errors](errors.md)."] for name in error_names()),
         ]),
     )  # fmt: skip

@@ -26,6 +26,7 @@ NOT_RUN = {
         "catalog-databases",
         "postgres",
     ): "needs a PostgreSQL server; tests/adapters/catalogs/test_jdbc_catalog.py starts one",
+    ("capture-changes", "a stream from Kafka"): "needs Kafka and Spark; tests/spark/test_spark_cdc.py covers the call",
     ("compact", "spark"): "needs a Spark session; tests/spark covers the call",
     ("index", "install"): "installs packages",
     ("move-from-pypaimon", "benchmark"): "takes minutes; tests/benchmarks runs it with few rows",

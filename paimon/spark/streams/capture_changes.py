@@ -76,12 +76,18 @@ def cdc(  # noqa: PLR0913  (a public signature)
     table : Table, str, mapping of str to (Table or str), or callable
         The table of all events, or by source table; a callable returns None for a source table to skip. A str is a path
         or a name in the warehouse of the session.
-    format, operation_column, metadata, merge_schema : str, str, mapping, bool
+    format : str
         As in `paimon.cdc`.
     checkpoint : str, optional
         For a stream: directory or URL of the query's checkpoint. Each batch is committed once to each table.
+    operation_column : str
+        As in `paimon.cdc`.
+    metadata : mapping of str to str, optional
+        As in `paimon.cdc`.
     dead_letters : Table or str, optional
         Gets the events that cannot be read. Without it, the first one is an error.
+    merge_schema : bool
+        As in `paimon.cdc`.
     commit_user, commit_identifier : str, int, optional
         For a batch: with both given, each table gets the events once.
     trigger : mapping of str to object, optional
@@ -254,7 +260,25 @@ class _Capture:
     tasks: int | None
 
     def write(self, frame: DataFrame, commits: _CallCommits | _StreamCommits) -> CdcResult:
-        """Write a batch of events."""
+        """Write a batch of events.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            The events.
+        commits : _CallCommits or _StreamCommits
+            The commit of each table.
+
+        Returns
+        -------
+        CdcResult
+            The commits and the numbers of events.
+
+        Raises
+        ------
+        InvalidRequest
+            An event cannot be read and there is no dead-letter table.
+        """
         targets, letters = self._prepare(frame, commits)
         tables = [(table, commits.open(table)) for table in targets.tables]
         letters_commit = None if letters is None else commits.open(letters)

@@ -178,7 +178,22 @@ class StreamSink:
 
     @classmethod
     def open(cls, table: Table, path: str, is_one_of_several: bool = False) -> StreamSink:
-        """Open a target of the stream with this checkpoint, whose query has started."""
+        """Open a target of the stream with this checkpoint, whose query has started.
+
+        Parameters
+        ----------
+        table : Table
+            The target.
+        path : str
+            The path or URL of the checkpoint.
+        is_one_of_several : bool
+            Whether the stream writes to several tables.
+
+        Returns
+        -------
+        StreamSink
+            The target.
+        """
         checkpoint = Checkpoint.of(path, table, is_one_of_several)
         return cls(table, checkpoint.find_user(), checkpoint)
 
