@@ -26,7 +26,8 @@ from paimon.domain.merge.ordering.merge_order import (
     mask_retracts,
 )
 from paimon.domain.merge.ordering.newest_rows import SLOTS_PER_ROW
-from paimon.domain.merge.ordering.normalized_keys import Words, combine_chunks, pack_keys, to_key_parts
+from paimon.domain.merge.ordering.normalized_keys import Words
+from paimon.domain.merge.ordering.packed_integers import pack_key_columns
 from paimon.domain.types.system_columns import LEVEL
 
 
@@ -105,9 +106,7 @@ def number_keys_by_arrival(table: pa.Table, spec: MergeSpec) -> Arrival | None:
         return None
     if (spec.ignore_delete or spec.retracts_first) and mask_retracts(table).any():
         return None
-    words = pack_keys(
-        part for column in combine_chunks([table[n] for n in spec.key_names]) for part in to_key_parts(column)
-    )
+    words = pack_key_columns([table[n] for n in spec.key_names])
     if not is_ordered_by_age(table, words):
         return None
     numbers, count = _numbers(words, table.num_rows)

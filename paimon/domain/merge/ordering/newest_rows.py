@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.domain.merge.ordering.merge_order import Mask, Rows, argsort_words
-from paimon.domain.merge.ordering.normalized_keys import Words, pack_keys, to_key_parts_by_chunk
+from paimon.domain.merge.ordering.normalized_keys import Words
+from paimon.domain.merge.ordering.packed_integers import pack_key_columns
 
 SLOTS_PER_ROW = 8
 """How many slots a row may cost before sorting is cheaper."""
@@ -22,20 +23,21 @@ SLOTS_PER_ROW = 8
 
 def mask_newest_rows(keys: Sequence[pa.ChunkedArray | pa.Array]) -> Mask:
     """Mark the last row of each key, given the key columns; chunks with strictly ascending keys are faster."""
-    words = pack_keys(part for column in keys for part in to_key_parts_by_chunk(column))
+    words = pack_key_columns(keys)
     rows = len(keys[0])
     if not words:
         mask = np.zeros(rows, dtype=np.bool_)
         mask[-1:] = True
         return mask
-    if len(words) > 1 or int(words[0].max()) >= SLOTS_PER_ROW * rows:
+    highest = int(words[0].max())
+    if len(words) > 1 or highest >= SLOTS_PER_ROW * rows:
         return _mask_last_in_order(words, rows)
     slots = words[0].view(np.int64)
     sizes = [len(chunk) for chunk in keys[0].chunks] if isinstance(keys[0], pa.ChunkedArray) else [rows]
     pieces = np.split(slots, np.cumsum(sizes)[:-1])
     if all((piece[1:] > piece[:-1]).all() for piece in pieces):
-        return _mask_unseen_later(pieces, int(words[0].max()) + 1)
-    return _mask_last_in_slot(slots)
+        return _mask_unseen_later(pieces, highest + 1)
+    return _mask_last_in_slot(slots, highest + 1)
 
 
 def _mask_unseen_later(pieces: Sequence[Rows], slots: int) -> Mask:
@@ -48,9 +50,9 @@ def _mask_unseen_later(pieces: Sequence[Rows], slots: int) -> Mask:
     return np.concatenate(masks[::-1])
 
 
-def _mask_last_in_slot(slots: Rows) -> Mask:
+def _mask_last_in_slot(slots: Rows, count: int) -> Mask:
     numbers = np.arange(len(slots), dtype=np.int32 if len(slots) < 1 << 31 else np.int64)
-    last = np.empty(int(slots.max()) + 1, dtype=numbers.dtype)
+    last = np.empty(count, dtype=numbers.dtype)
     last[slots] = numbers  # of equal slots numpy keeps the last
     mask: Mask = last[slots] == numbers
     return mask
