@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import define
 
 import paimon
@@ -41,6 +42,26 @@ _TRUE_OF_LITERALS: Mapping[str, Callable[[Column, Sequence[Any]], PaimonPredicat
     "between": lambda column, values: column.between(values[0], values[1]),
     "notBetween": lambda column, values: ~column.between(values[0], values[1]),
 }
+
+_ARROW_OF_LITERALS: Mapping[str, Callable[[pc.Expression, Sequence[Any]], pc.Expression]] = {
+    "equal": lambda column, values: column == values[0],
+    "notEqual": lambda column, values: column != values[0],
+    "lessThan": lambda column, values: column < values[0],
+    "lessOrEqual": lambda column, values: column <= values[0],
+    "greaterThan": lambda column, values: column > values[0],
+    "greaterOrEqual": lambda column, values: column >= values[0],
+    "isNull": lambda column, values: column.is_null(),
+    "isNotNull": lambda column, values: column.is_valid(),
+    "startsWith": lambda column, values: pc.starts_with(column, values[0]),
+    "endsWith": lambda column, values: pc.ends_with(column, values[0]),
+    "contains": lambda column, values: pc.match_substring(column, values[0]),
+    "like": lambda column, values: pc.match_like(column, values[0]),
+    "in": lambda column, values: _is_in(column, values),
+    "notIn": lambda column, values: ~_is_in(column, values) & column.is_valid(),
+    "between": lambda column, values: (column >= values[0]) & (column <= values[1]),
+    "notBetween": lambda column, values: _is_outside(column, values[0], values[1]),
+}
+_PATTERNS = frozenset({"startsWith", "endsWith", "contains", "like"})
 
 
 @define
@@ -83,6 +104,44 @@ class Predicate(PeerClass):
         bound = bind(to_paimon_predicate(self), fields_from_arrow(rows.schema))
         return bool(evaluate(bound, rows)[0].as_py())
 
+    def to_arrow(self, schema: pa.Schema | None = None) -> pc.Expression:
+        """Return the condition as an expression of Arrow, for `pyarrow.Table.filter` and data sets.
+
+        Arrow compares NaN in its own way.
+
+        Parameters
+        ----------
+        schema : pyarrow.Schema, optional
+            The columns: values get their types where they fit. By default Arrow chooses the types of the values.
+
+        Returns
+        -------
+        pyarrow.compute.Expression
+            The condition.
+
+        Raises
+        ------
+        ValueError
+            There is no such comparison.
+        """
+        literals = self.literals or []
+        if self.method in ("and", "or"):
+            children = [child.to_arrow(schema) for child in literals]
+            if not children:
+                return pc.scalar(self.method == "and")
+            return reduce((lambda a, b: a & b) if self.method == "and" else (lambda a, b: a | b), children)
+        build = _ARROW_OF_LITERALS.get(self.method)
+        if build is None or self.field is None:
+            raise ValueError(f"Unsupported predicate method: {self.method}")
+        values = list(literals)
+        if self.method == "in":
+            values = [value for value in literals if value is not None]
+        elif None in values and self.method != "notBetween":
+            return pc.scalar(False)  # a comparison with null is never true
+        if schema is not None and self.method not in _PATTERNS:
+            values = _fit(values, schema.field(self.field).type)
+        return build(pc.field(self.field), values)
+
     def _leaves(self) -> Iterator[Predicate]:
         if self.method not in ("and", "or"):
             yield self
@@ -100,6 +159,22 @@ class Predicate(PeerClass):
     def new_literals(self, literals: list[Any]) -> Predicate:
         """Return the same predicate with other values."""
         return Predicate(self.method, self.index, self.field, literals)
+
+
+def _is_in(column: pc.Expression, values: Sequence[Any]) -> pc.Expression:
+    return column.isin(values) if values else pc.scalar(False)
+
+
+def _is_outside(column: pc.Expression, low: Any, high: Any) -> pc.Expression:
+    is_below = pc.scalar(False) if low is None else column < low
+    return is_below if high is None else is_below | (column > high)
+
+
+def _fit(values: Sequence[Any], kind: pa.DataType) -> list[Any]:
+    try:
+        return [None if value is None else pa.scalar(value, kind) for value in values]
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return list(values)
 
 
 def to_paimon_predicate(predicate: Predicate) -> PaimonPredicate:
