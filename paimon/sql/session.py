@@ -19,6 +19,8 @@ from paimon.sql.parse.statements import ObjectName, Query, TableName
 
 if TYPE_CHECKING:
     from paimon.merge_builder import MergeBuilder, MergeResult
+    from paimon.operations.row_level.matches import WrittenChanges
+    from paimon.operations.row_level.numbered_changes import NumberedChange
     from paimon.sql.parse.parse_script import ParsedStatement
     from paimon.system_table import SystemTable
     from paimon.table import Table
@@ -157,6 +159,22 @@ class Workers(Protocol):
         -------
         MergeResult
             What the merge did.
+        """
+
+    def change_rows(self, change: NumberedChange, sql: str, sources: Mapping[str, QuerySource]) -> WrittenChanges:
+        """Write the changes of the rows of a table without a key that a query finds.
+
+        Parameters
+        ----------
+        change : NumberedChange
+            What changes.
+        sql, sources : str, mapping of str to QuerySource
+            The query, as in `write_query`: the number of each row, and its new values.
+
+        Returns
+        -------
+        WrittenChanges
+            What to commit.
         """
 
     def distribute(self, table: Table) -> Table:

@@ -155,20 +155,26 @@ def test_rows_do_not_pass_through_the_driver(
     assert read(there) == read(here)
 
 
-@pytest.mark.parametrize("layout", ["fixed", "dynamic"])
+CORRELATED = [
+    "UPDATE d.t AS t SET v = (SELECT max(o.v) FROM d.t AS o WHERE o.day = t.day) WHERE v < 2",
+    "DELETE FROM d.t AS t WHERE EXISTS (SELECT 1 FROM d.t AS o WHERE o.id = t.id + 3 AND o.v > t.v)",
+]
+
+
+@pytest.mark.parametrize("layout", ["fixed", "dynamic", "append", "append in buckets", "append with vectors"])
 def test_subqueries_over_the_changed_row_run_in_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
     there, here = make(tmp_path / "there", layout), make(tmp_path / "here", layout)
-    statement = "UPDATE d.t SET v = (SELECT max(o.v) FROM d.t AS o WHERE o.day = t.day) WHERE v < 2"
-    statement = statement.replace("d.t SET", "d.t AS t SET")
-    expected = paimon.connect(tmp_path / "here").sql(statement).to_arrow().to_pylist()[0]
     session = paimon.spark.connect(spark, tmp_path / "there")
-    with monkeypatch.context() as patched:
-        forbid_rows_in_the_driver(patched)
-        (done,) = session.sql(statement).collect()
-    assert done.asDict() == expected
-    assert read(there) == read(here)
+    for statement in CORRELATED if layout.startswith("append") else CORRELATED[:1]:
+        expected = paimon.connect(tmp_path / "here").sql(statement).to_arrow().to_pylist()[0]
+        assert expected["rows"]
+        with monkeypatch.context() as patched:
+            forbid_rows_in_the_driver(patched)
+            (done,) = session.sql(statement).collect()
+        assert done.asDict() == expected
+        assert read(there) == read(here)
 
 
 @pytest.mark.parametrize("layout", ["append", "append with vectors", "fixed"])

@@ -6,7 +6,8 @@ and the positions of deleted rows. A commit of another user that changed rows af
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,7 @@ from paimon.operations.row_level.append_rows import (
     read_new_rows,
 )
 from paimon.operations.row_level.change import RowChange
-from paimon.operations.row_level.matches import BucketMatches, FileMatch
+from paimon.operations.row_level.matches import BucketMatches, FileMatch, WrittenChanges
 from paimon.operations.row_level.numbered_rows import NumberedFile, NumberedRows
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
@@ -66,25 +67,45 @@ def check_numbered_change(context: TableContext, columns: Sequence[str] | None) 
     return ()
 
 
+@frozen(eq=False)
+class NumberedChange:
+    """A delete or an update of rows that a query finds by their numbers.
+
+    Parameters
+    ----------
+    rows : NumberedRows
+        The rows among which the query looks.
+    columns : tuple of DataField
+        The columns that get new values; without columns the rows are deleted.
+    commit_user : str
+        The user of the commit to come.
+    """
+
+    rows: NumberedRows
+    columns: tuple[DataField, ...]
+    commit_user: str
+
+    @property
+    def context(self) -> TableContext:
+        """Engine and table."""
+        return self.rows.context
+
+
+WriteNumberedChange: TypeAlias = Callable[[NumberedChange], WrittenChanges]
+"""Runs the query, and writes the files of a change."""
+
+
 def change_numbered_rows(
-    rows: NumberedRows,
-    changes: pa.RecordBatchReader,
-    columns: Sequence[DataField],
-    commit_user: str,
-    properties: Mapping[str, str] | None = None,
+    change: NumberedChange, write: WriteNumberedChange, properties: Mapping[str, str] | None = None
 ) -> RowChange:
     """Delete or update rows in one commit.
 
     Parameters
     ----------
-    rows : NumberedRows
-        The rows among which the query looked.
-    changes : pyarrow.RecordBatchReader
-        The numbers of the rows to change, ascending and all different. The other columns are the new values.
-    columns : sequence of DataField
-        The columns that get these values, in this order; without columns the rows are deleted.
-    commit_user : str
-        The user of the commit.
+    change : NumberedChange
+        What changes.
+    write : callable
+        Writes the files; `write_numbered_changes` with the result of the query, or tasks that call it.
     properties : mapping of str to str, optional
         Stored in the snapshot.
 
@@ -100,30 +121,80 @@ def change_numbered_rows(
     CommitConflict
         Another user changed rows of the table, or the snapshot expired during the call; nothing was changed.
     """
-    context, snapshot = rows.context, rows.snapshot
-    _check_types(changes.schema, columns)
-    writer = open_append_writer(context, commit_user)
-    job = _Job(context, writer, tuple(columns), _Stream(changes))
-    with check_unexpired(context, snapshot, "run the statement again"), undo_on_failure(job.undo):
-        for file in rows.files:
-            job.change_file(file)
-        if snapshot is not None:
-            held = read_bucket_vectors(context, snapshot)
-            job.remove_rows(held)
-        messages = [*job.messages, *writer.prepare_commit()]
+    context, snapshot = change.context, change.rows.snapshot
+    with check_unexpired(context, snapshot, "run the statement again"):
+        written = write(change)
     request = CommitRequest(
-        messages,
-        commit_user,
+        written.messages,
+        change.commit_user,
         properties=properties or {},
-        operation="UPDATE" if columns else "DELETE",
+        operation="UPDATE" if change.columns else "DELETE",
         read_snapshot=0 if snapshot is None else snapshot.id,
     )
-    with abort_on_refusal(context, messages, commit_user, snapshot):
-        return RowChange(commit_written(context, request), sum(found.count for found in job.found.values()))
+    with abort_on_refusal(context, written.messages, change.commit_user, snapshot):
+        return RowChange(commit_written(context, request), written.rows)
 
 
-def _check_types(schema: pa.Schema, columns: Sequence[DataField]) -> None:
+def write_numbered_changes(change: NumberedChange, changes: pa.RecordBatchReader) -> WrittenChanges:
+    """Write the files and the deletion vectors of a change.
+
+    Parameters
+    ----------
+    change : NumberedChange
+        What changes.
+    changes : pyarrow.RecordBatchReader
+        The numbers of the rows to change, ascending and all different. The other columns are the new values. If they
+        have a part of the changes, no other part has rows of the same files or deletion vectors.
+
+    Returns
+    -------
+    WrittenChanges
+        What to commit.
+
+    Raises
+    ------
+    InvalidRequest
+        A value does not fit its column.
+    """
+    job = _Job.start(change, changes)
+    with undo_on_failure(job.undo):
+        job.change_files()
+        job.remove_rows()
+        return WrittenChanges([*job.messages, *job.writer.prepare_commit()], job.count)
+
+
+def write_new_versions(
+    change: NumberedChange, changes: pa.RecordBatchReader
+) -> tuple[Sequence[BucketMatches], Sequence[CommitMessage]]:
+    """Write the new versions of rows, and leave it to the caller to remove the old ones.
+
+    Parameters
+    ----------
+    change, changes : NumberedChange, pyarrow.RecordBatchReader
+        As in `write_numbered_changes`; other parts may have rows of the same deletion vectors.
+
+    Returns
+    -------
+    sequence of BucketMatches
+        The rows to remove.
+    sequence of CommitMessage
+        The new files.
+    """
+    job = _Job.start(change, changes)
+    with undo_on_failure(job.undo):
+        job.change_files()
+        return list(job.found.values()), job.writer.prepare_commit()
+
+
+def check_value_types(columns: Sequence[DataField], schema: pa.Schema) -> None:
     """Refuse types of new values that do not fit, also if no row changes.
+
+    Parameters
+    ----------
+    columns : sequence of DataField
+        The columns that get the values.
+    schema : pyarrow.Schema
+        The number of a row, and its new values.
 
     Raises
     ------
@@ -138,17 +209,37 @@ def _check_types(schema: pa.Schema, columns: Sequence[DataField]) -> None:
 class _Job:
     """A change that is being written."""
 
-    context: TableContext
+    change: NumberedChange
     writer: TableWriter
-    columns: tuple[DataField, ...]
     changes: _Stream
     found: dict[tuple[bytes, int], BucketMatches] = field(factory=dict)
     messages: list[CommitMessage] = field(factory=list)
+
+    @classmethod
+    def start(cls, change: NumberedChange, changes: pa.RecordBatchReader) -> _Job:
+        """Open a writer for a change."""
+        check_value_types(change.columns, changes.schema)
+        return cls(change, open_append_writer(change.context, change.commit_user), _Stream(changes))
+
+    @property
+    def context(self) -> TableContext:
+        """Engine and table."""
+        return self.change.context
+
+    @property
+    def count(self) -> int:
+        """The number of changed rows."""
+        return sum(found.count for found in self.found.values())
 
     def undo(self) -> None:
         """Delete what was written before an error."""
         self.writer.abort()
         delete_index_files(self.context, [e for m in self.messages for e in m.data.new_index_files])
+
+    def change_files(self) -> None:
+        """Write the new versions of all rows."""
+        for file in self.change.rows.files:
+            self.change_file(file)
 
     def change_file(self, file: NumberedFile) -> None:
         """Write the new versions of the rows of one file, and record the old ones."""
@@ -158,15 +249,17 @@ class _Job:
         positions = changes.column(0).to_numpy() - file.first
         before = DeletionVector() if file.deleted is None else read_vector(self.context.engine, file.deleted)
         match = FileMatch(file.file, before, before.with_deleted(positions))
-        change = self._plan_change(changes) if self.columns else None
+        change = self._plan_change(changes) if self.change.columns else None
         for rows in read_new_rows(self.context, file.split, match, change):
             self.writer.write(rows)
         key = file.split.partition, file.split.bucket
         earlier = self.found.setdefault(key, BucketMatches(file.split, ()))
         self.found[key] = BucketMatches(file.split, (*earlier.files, match))
 
-    def remove_rows(self, held: Mapping[tuple[bytes, int], BucketVectors]) -> None:
+    def remove_rows(self) -> None:
         """Make the messages that remove the old rows."""
+        snapshot = self.change.rows.snapshot
+        held = {} if snapshot is None or not self.found else read_bucket_vectors(self.context, snapshot)
         for key, matches in self.found.items():
             vectors = held.get(key, BucketVectors(*key))
             self.messages.append(build_removal_message(self.context, matches.split, matches.files, vectors))
@@ -175,7 +268,7 @@ class _Job:
         """Return a function that replaces values of the changed rows, which it gets in the order of their numbers."""
         values = {
             column.name: convert_array(fit_values(combine_column(given), column), column.type, column.name)
-            for column, given in zip(self.columns, changes.columns[1:], strict=True)
+            for column, given in zip(self.change.columns, changes.columns[1:], strict=True)
         }
         position = 0
 

@@ -16,9 +16,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from paimon.operations.row_level.numbered_rows import NumberedRows
 from paimon.ports.queries import QuerySource
 from paimon.scan import Scan
 from paimon.spark.read import read_scan
+from paimon.spark.row_level.numbered_changes import read_numbered_rows
 from paimon.spark.sql.analysis import analyze_query, mute_error_log, use_settings
 from paimon.spark.sql.query_errors import to_query_error
 from paimon.spark.sql.sql_dialect import is_constant
@@ -116,6 +118,8 @@ class SparkQueries:
         if isinstance(origin, ScanOrigin) and isinstance(origin.scan, Scan):
             with use_settings(self.spark):
                 return read_scan(self.spark, origin.table, origin.scan, origin.where, origin.limit)
+        if isinstance(origin, NumberedRows):
+            return read_numbered_rows(self.spark, origin)
         return to_spark_frame(self.spark, source.open().read_all())
 
 

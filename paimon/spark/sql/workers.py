@@ -17,10 +17,13 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.merge_builder import MergeBuilder, MergeResult
 from paimon.operations.compact.compact import CompactResult
 from paimon.operations.rescale.rescale import RescaleResult
+from paimon.operations.row_level.matches import WrittenChanges
+from paimon.operations.row_level.numbered_changes import NumberedChange
 from paimon.ports.queries import QuerySource
 from paimon.spark.maintenance.compact import compact
 from paimon.spark.maintenance.rescale import rescale
 from paimon.spark.row_level.merge import FrameSource
+from paimon.spark.row_level.numbered_changes import write_changed_rows
 from paimon.spark.row_level.row_level_table import delete, update
 from paimon.spark.sql.analysis import mute_error_log
 from paimon.spark.sql.queries import SparkQueries
@@ -90,6 +93,24 @@ class SparkWorkers:
             return evolve(
                 merge, source=lambda: self.queries.to_frame(*read_source()), open_source=FrameSource.of
             ).execute()
+
+    def change_rows(self, change: NumberedChange, sql: str, sources: Mapping[str, QuerySource]) -> WrittenChanges:
+        """Write changed rows of a table without a key with tasks.
+
+        Parameters
+        ----------
+        change : NumberedChange
+            What changes.
+        sql, sources : str, mapping of str to QuerySource
+            The query for the number of each row, and its new values.
+
+        Returns
+        -------
+        WrittenChanges
+            What to commit.
+        """
+        with _translate_errors():
+            return write_changed_rows(self.queries.to_frame(sql, sources), change)
 
     def distribute(self, table: Table) -> Table:
         """Return a table whose row changes and maintenance run as tasks."""

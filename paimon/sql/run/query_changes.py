@@ -7,6 +7,7 @@ key. Then the rows are changed. The query runs again on the newest snapshot afte
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -15,14 +16,20 @@ from sqlglot import exp
 from paimon.domain.types.type_text import quote_identifier
 from paimon.merge_builder import retry_conflicts
 from paimon.operations.row_level.change import RowChange
-from paimon.operations.row_level.numbered_changes import change_numbered_rows, check_numbered_change
+from paimon.operations.row_level.matches import WrittenChanges
+from paimon.operations.row_level.numbered_changes import (
+    NumberedChange,
+    change_numbered_rows,
+    check_numbered_change,
+    write_numbered_changes,
+)
 from paimon.operations.row_level.numbered_rows import NumberedRows
 from paimon.ports.queries import QuerySource
 from paimon.references import commit_user_of, run_after_commit
 from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.statements import Delete, Query, TableName, Update
-from paimon.sql.plan.plan_query import NumberedTable, plan_query, query_engine
+from paimon.sql.plan.plan_query import NumberedTable, PlannedQuery, plan_query, query_engine
 from paimon.sql.run.statement_run import StatementRun
 
 if TYPE_CHECKING:
@@ -125,12 +132,34 @@ def _change_numbered_rows(run: StatementRun, table: Table, statement: Update | D
         """Run the query on the newest snapshot, and change the rows that it returns."""
         planned = plan_query(reading.session, query, reading.frames)
         rows = next(s.origin for s in planned.sources.values() if isinstance(s.origin, NumberedRows))
-        changes = query_engine(reading.session).run(planned.sql, planned.sources)
-        return change_numbered_rows(rows, changes, columns, user)
+        return change_numbered_rows(NumberedChange(rows, columns, user), partial(write_found_rows, reading, planned))
 
     done = retry_conflicts(change)
     run_after_commit(table.context, done.commit.snapshot_ids)
     return QueryChange(done.rows, done.commit.snapshot_ids)
+
+
+def write_found_rows(run: StatementRun, planned: PlannedQuery, change: NumberedChange) -> WrittenChanges:
+    """Write the changes of the rows that a query finds, with the workers of the session if it has any.
+
+    Parameters
+    ----------
+    run : StatementRun
+        The statement that runs.
+    planned : PlannedQuery
+        The query for the numbers of the rows, and their new values.
+    change : NumberedChange
+        What changes.
+
+    Returns
+    -------
+    WrittenChanges
+        What to commit.
+    """
+    workers, engine = run.session.workers, query_engine(run.session)
+    if workers is not None:
+        return workers.change_rows(change, planned.sql, planned.sources)
+    return write_numbered_changes(change, engine.run(planned.sql, planned.sources))
 
 
 def build_change_query(run: StatementRun, table: Table, statement: Update | Delete) -> tuple[Query, StatementRun]:
@@ -169,7 +198,8 @@ def build_change_query(run: StatementRun, table: Table, statement: Update | Dele
     name = ".".join(map(quote_identifier, run.session.qualify(statement.name).parts))
     alias = quote_identifier(statement.alias or statement.name.parts[-1])
     where = "TRUE" if statement.where is None else f"({statement.where})"
-    order = "" if table.primary_keys else " ORDER BY 1"
+    is_sorted = not table.primary_keys and run.session.workers is None  # workers sort what they get
+    order = " ORDER BY 1" if is_sorted else ""
     query = parse_query(StatementReader(f"SELECT {', '.join(columns)} FROM {name} AS {alias} WHERE {where}{order}"))
     if table.primary_keys:
         return query, run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ from paimon.domain.errors import CommitConflict, InvalidRequest, SnapshotExpired
 from paimon.domain.predicate.build import col
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
-from paimon.operations.row_level.numbered_changes import change_numbered_rows, check_numbered_change
+from paimon.operations.row_level.numbered_changes import (
+    NumberedChange,
+    change_numbered_rows,
+    check_numbered_change,
+    write_numbered_changes,
+)
 from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbered_rows
 from paimon.table import Table
 
@@ -37,7 +43,8 @@ def number(table: Table, where: Predicate | None = None) -> NumberedRows:
 def change(rows: NumberedRows, numbers: list[int], values: list[Any] | None = None) -> int:
     data = {"#": pa.array(numbers, pa.int64())} if values is None else {"#": numbers, "s": values}
     columns = () if values is None else (rows.context.schema.field_of("s"),)
-    return change_numbered_rows(rows, pa.table(data).to_reader(max_chunksize=2), columns, "user").rows
+    write = partial(write_numbered_changes, changes=pa.table(data).to_reader(max_chunksize=2))
+    return change_numbered_rows(NumberedChange(rows, columns, "user"), write).rows
 
 
 @pytest.mark.parametrize("options", [{}, MARKED], ids=["rewritten", "marked"])
