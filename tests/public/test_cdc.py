@@ -144,7 +144,9 @@ def test_events_that_cannot_be_read_are_set_aside_with_their_reason(catalog: pai
     bad = {
         "{broken": "The event is not a JSON object.",
         debezium("c", None, {"id": "x"}): "Value 'x' of column 'id' does not fit BIGINT NOT NULL.",
-        debezium("c", None, {"id": 2, "color": "red"}): "Table 'shop.orders' has no column 'color'.",
+        debezium(
+            "c", None, {"id": 2, "color": "red"}
+        ): "Table 'shop.orders' has no column 'color': add it, or pass merge_schema=True.",
         debezium("t", None, None): "TRUNCATE is not applied to a table.",
         debezium("d", None, None): "The delete has no row before the change.",
         debezium("c", None, {"name": "a"}): "Column 'id' is NOT NULL, and the event has no value for it.",

@@ -186,7 +186,7 @@ def _make_changes(
     known, codes = types or ((SourceTypes(),), np.zeros(len(events), np.int64))
     omitted = frozenset() if operation_column is None else frozenset([operation_column])
     return Changes(
-        index, events, sources, operations, before, after, index, bodies, True, False, known, codes, omitted
+        index, events, sources, operations, before, after, index, bodies, True, known, codes, omitted
     )  # fmt: skip
 
 

@@ -33,17 +33,6 @@ REFUSED = 4
 """Stands for an event that cannot be applied to a table, such as TRUNCATE."""
 UNKNOWN = -1
 
-_EXTENDED_WRAPPERS = (
-    "$oid",
-    "$numberLong",
-    "$numberInt",
-    "$numberDouble",
-    "$numberDecimal",
-    "$date",
-    "$symbol",
-    "$uuid",
-)
-
 
 @frozen(eq=False)
 class Changes:
@@ -67,8 +56,6 @@ class Changes:
         For each change its event.
     is_overlay : bool
         Whether `before` contains only the columns that an update changed.
-    is_extended_json : bool
-        Whether values such as ``{"$oid": "…"}`` stand for their only member.
     types : tuple of SourceTypes
         The types of source tables.
     type_codes : int64 array
@@ -86,13 +73,17 @@ class Changes:
     body_index: JsonIndex
     bodies: Spans
     is_overlay: bool
-    is_extended_json: bool
     types: tuple[SourceTypes, ...]
     type_codes: Integers
     omitted: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.events)
+
+    @property
+    def is_extended_json(self) -> bool:
+        """Whether the rows are documents in MongoDB's extended JSON."""
+        return self.types[0].is_extended_json
 
     def take(self, chosen: Flags) -> Changes:
         """Return some changes."""
@@ -106,17 +97,6 @@ class Changes:
             bodies=self.bodies.take(chosen),
             type_codes=self.type_codes[chosen],
         )
-
-    def unwrap(self, spans: Spans) -> Spans:
-        """Return values of extended JSON without their wrappers; other values stay."""
-        if not self.is_extended_json:
-            return spans
-        for _ in range(2):  # a date may contain a wrapped number
-            members = self.index.members(spans)
-            for name in _EXTENDED_WRAPPERS:
-                spans = members.find(name).replace_absent(spans)
-        binary = self.index.members(self.index.members(spans).find("$binary")).find("base64")
-        return binary.replace_absent(spans)
 
 
 @frozen(eq=False)

@@ -37,7 +37,7 @@ _OPERATIONS = {
 _WITHOUT_OPERATION = ("ddl", "tableChanges", "status", "ts_ms")
 """Members of events that change no row: changes of schemas, transactions, heartbeats."""
 _MICROS_CONNECTORS = ("mysql", "mariadb")
-_DOCUMENT_TYPES = SourceTypes(timestamp_encoding=Encoding.MILLIS)
+_DOCUMENT_TYPES = SourceTypes(is_extended_json=True)
 
 
 @frozen(eq=False)
@@ -134,7 +134,7 @@ def _describe(found: _Envelopes, operations: Operations, before: Spans, after: S
     types, codes = _read_types(found)
     return Changes(
         found.index, found.events, join_names(found.text("db"), found.text("schema"), tables), operations,
-        before, found.index.keep(after, OBJECT, STRING), found.index, found.bodies, False, False, types, codes,
+        before, found.index.keep(after, OBJECT, STRING), found.index, found.bodies, False, types, codes,
     )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def _read_keys(changes: Changes, keys: pa.Array, rejected: Rejections) -> Change
 def _with_rows(changes: Changes, index: JsonIndex, before: Spans, after: Spans) -> Changes:
     return Changes(
         index, changes.events, changes.sources, changes.operations, before, after, changes.body_index, changes.bodies,
-        False, False, changes.types, changes.type_codes,
+        False, changes.types, changes.type_codes,
     )  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def _read_documents(changes: Changes, keys: pa.Array | None, rejected: Rejection
     chosen = changes.take(kept)
     return Changes(
         documents, chosen.events, chosen.sources, chosen.operations, old, new, chosen.body_index, chosen.bodies,
-        False, True, (_DOCUMENT_TYPES,), np.zeros(len(chosen), np.int64),
+        False, (_DOCUMENT_TYPES,), np.zeros(len(chosen), np.int64),
     )  # fmt: skip
 
 

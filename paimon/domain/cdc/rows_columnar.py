@@ -1,7 +1,8 @@
 """The rows that changes write to a table, with their kinds.
 
-An insert is ``+I``, a delete ``-D``. An update is ``-U`` and ``+U``; without the whole row before it, only ``+U``. An
-update that changes the primary key is ``-D`` of the old key and ``+I`` of the new one.
+An insert is ``+I``, a delete ``-D``. An update is ``-U`` and ``+U``, but only ``+U`` without the whole row before it. A
+whole row has the columns of the row after it, and the values of NOT NULL columns. An update that changes the primary
+key is ``-D`` of the old key and ``+I`` of the new one.
 
 Invariant: an event is written as a whole or rejected as a whole.
 """
@@ -19,8 +20,10 @@ from attrs import frozen
 from paimon.domain.cdc.changes import Changes, Flags, Integers, Operation, Rejections
 from paimon.domain.cdc.dead_letters import FRAME_PREFIX
 from paimon.domain.cdc.event_formats import TargetTable
+from paimon.domain.cdc.extended_json import unwrap_values
 from paimon.domain.cdc.json_index import NULL, OBJECT, JsonIndex, Members, Spans
 from paimon.domain.cdc.source_types import SourceType, SourceTypes
+from paimon.domain.cdc.unavailable_values import find_unavailable
 from paimon.domain.cdc.values_columnar import convert_values
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.columns.convert import convert_array
@@ -36,8 +39,6 @@ from paimon.domain.types.type_text import format_type
 
 KIND_COLUMN = "__paimon_row_kind"
 """The column with the row kinds of converted rows."""
-UNAVAILABLE = "__debezium_unavailable_value"
-"""What Debezium writes for a large value that an update in PostgreSQL did not change."""
 _SHOWN_CHARACTERS = 60
 _EPOCH = "1970-01-01"
 
@@ -104,7 +105,7 @@ class _Images:
             np.where(self.is_before, before.starts[self.change_codes], after.starts[self.change_codes]),
             np.where(self.is_before, before.ends[self.change_codes], after.ends[self.change_codes]),
         )
-        return self.changes.unwrap(spans), lacks[self.change_codes] & self.is_before
+        return spans, lacks[self.change_codes] & self.is_before
 
 
 def build_rows(
@@ -141,10 +142,14 @@ def build_rows(
             continue
         spans, lacks = images.values(name)
         if name not in fields:
+            if changes.is_extended_json:
+                spans = unwrap_values(changes.index, spans)
             _reject_unknown_column(images, spans, name, target.name, rejected)
             continue
-        is_partial |= lacks
         columns[name] = _convert_column(images, spans, fields[name], rejected)
+        is_partial |= lacks
+        if not fields[name].type.nullable:
+            is_partial |= images.is_before & np.asarray(columns[name].is_null())
     for name, path in metadata.items():
         if path.startswith(FRAME_PREFIX):
             columns[name] = _take_frame_column(images, events, path.removeprefix(FRAME_PREFIX), fields[name])
@@ -174,7 +179,8 @@ def _finish_rows(
 
 def _reject_unknown_column(images: _Images, spans: Spans, name: str, table_name: str, rejected: Rejections) -> None:
     has_value = images.changes.index.kinds(spans) > NULL
-    rejected.add(np.unique(images.events[has_value]), f"Table {table_name!r} has no column {name!r}.")
+    reason = f"Table {table_name!r} has no column {name!r}: add it, or pass merge_schema=True."
+    rejected.add(np.unique(images.events[has_value]), reason)
 
 
 def _convert_column(images: _Images, spans: Spans, column: DataField, rejected: Rejections) -> pa.Array:
@@ -219,8 +225,8 @@ def _reject_bad(
 ) -> pa.Array:
     values, good = made
     bad = np.flatnonzero(~good)
-    if index is images.changes.index and isinstance(column.type, (*dt.CHARACTER_TYPES, *dt.BYTES_TYPES)):
-        unknown = np.asarray(pc.fill_null(pc.equal(index.texts(spans), UNAVAILABLE), False))
+    if index is images.changes.index:
+        unknown = find_unavailable(index, spans, column.type)
         reason = f"Column {column.name!r} has no value in the event: set REPLICA IDENTITY FULL in PostgreSQL."
         rejected.add(images.events[unknown], reason)
     if len(bad):

@@ -175,6 +175,8 @@ def _to_rows(
         return [("-D", _check_row(old, schema, True)), ("+I", new)]
     if after is not None and any(name in after and name not in before for name in schema.fields_by_name):
         return [("+U", new)]
+    if any(f.name in before and old[f.name] is None and not f.type.nullable for f in schema.fields):
+        return [("+U", new)]
     return [("-U", _check_row(old, schema, False)), ("+U", new)]
 
 

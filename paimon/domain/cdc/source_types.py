@@ -28,6 +28,7 @@ class Encoding(Enum):
     DECIMAL = "decimal"
     VARIABLE_DECIMAL = "variable decimal"
     LATIN1 = "latin1"
+    BITS = "bits"
 
 
 @frozen
@@ -37,16 +38,28 @@ class SourceType:
     Parameters
     ----------
     encoding : Encoding
-        What its values mean. Bytes are base64 text unless they are Latin-1 text.
+        What its values mean. Bytes are base64 text unless they are Latin-1 text; bits come with the last byte first.
     scale : int
         For encoded decimals: the number of digits after the point; -1 if it is not known.
     data_type : DataType, optional
         The type of a new column; None if only the values can show it.
+    is_extended_json : bool
+        Whether its values are in MongoDB's extended JSON.
     """
 
     encoding: Encoding = Encoding.PLAIN
     scale: int = 0
     data_type: DataType | None = None
+    is_extended_json: bool = False
+
+    @property
+    def of_parts(self) -> SourceType:
+        """The type of the values inside nested values."""
+        return EXTENDED_JSON if self.is_extended_json else SourceType()
+
+
+EXTENDED_JSON = SourceType(Encoding.MILLIS, is_extended_json=True)
+"""The type of all values in documents of MongoDB."""
 
 
 @frozen
@@ -61,23 +74,23 @@ class SourceTypes:
         What a number in a TIME column without a type means: by default it depends on the precision of the column.
     byte_encoding : Encoding
         How bytes are written in columns without a type.
-    timestamp_encoding : Encoding
-        What a number in a DATE or TIMESTAMP column without a type means: by default it depends on its precision.
+    is_extended_json : bool
+        Whether the values are in MongoDB's extended JSON.
     """
 
     columns: Mapping[str, SourceType] = field(factory=dict)
     time_encoding: Encoding = Encoding.PLAIN
     byte_encoding: Encoding = Encoding.PLAIN
-    timestamp_encoding: Encoding = Encoding.PLAIN
+    is_extended_json: bool = False
 
     def of_column(self, name: str, target: DataType) -> SourceType:
         """Return the type of a column whose values go to a column of a type."""
+        if self.is_extended_json:
+            return EXTENDED_JSON
         if name in self.columns:
             return self.columns[name]
         if isinstance(target, dt.TimeType):
             return SourceType(self.time_encoding)
-        if isinstance(target, (dt.DateType, *dt.TIMESTAMP_TYPES)):
-            return SourceType(self.timestamp_encoding)
         return SourceType(self.byte_encoding if isinstance(target, dt.BYTES_TYPES) else Encoding.PLAIN)
 
 
@@ -107,6 +120,10 @@ _LOGICAL_TYPES: Mapping[str, SourceType] = {
     "io.debezium.time.NanoTimestamp": SourceType(Encoding.NANOS, data_type=dt.TimestampType(9)),
     "io.debezium.time.ZonedTimestamp": SourceType(data_type=dt.LocalZonedTimestampType(6)),
     "io.debezium.time.ZonedTime": SourceType(data_type=dt.TimeType(3)),
+    "io.debezium.time.IsoDate": SourceType(data_type=dt.DateType()),
+    "io.debezium.time.IsoTime": SourceType(data_type=dt.TimeType(3)),
+    "io.debezium.time.IsoTimestamp": SourceType(data_type=dt.TimestampType(6)),
+    "io.debezium.data.Bits": SourceType(Encoding.BITS, data_type=dt.VarBinaryType()),
     "io.debezium.data.VariableScaleDecimal": SourceType(
         Encoding.VARIABLE_DECIMAL, data_type=dt.VarCharType()
     ),  # one column may have any scale, so that its text alone is exact

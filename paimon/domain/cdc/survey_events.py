@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,22 @@ import pyarrow.compute as pc
 from paimon.domain.cdc.changes import Changes
 from paimon.domain.cdc.convert_events import read_changes
 from paimon.domain.cdc.event_formats import COLUMNS_FORMAT, EventFormat
+from paimon.domain.cdc.extended_json import unwrap_values
 from paimon.domain.cdc.json_index import BOOLEAN, NULL, NUMBER, Spans
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataType
 
+_NUMBERS = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType)
+_INTEGER_DIGITS, _MOST_DIGITS = 19, 38
+_WRAPPED_TYPES: Mapping[str, DataType] = {
+    "$date": dt.TimestampType(3),
+    "$numberInt": dt.BigIntType(),
+    "$numberLong": dt.BigIntType(),
+    "$numberDouble": dt.DoubleType(),
+    "$binary": dt.VarBinaryType(),
+    "$type": dt.VarBinaryType(),
+}
 SourceColumns = dict[str, dict[str, DataType]]
 """By name of the source table: the types of its columns. A column without any value is left out."""
 
@@ -58,14 +70,27 @@ def merge_surveys(first: SourceColumns, second: Mapping[str, Mapping[str, DataTy
 
 
 def _merge_types(first: DataType, second: DataType) -> DataType:
+    """Return the smallest type that holds the values of both; STRING holds those of any two."""
     if first == second:
         return first
-    numbers = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType)
-    if isinstance(first, dt.INTEGER_TYPES) and isinstance(second, dt.INTEGER_TYPES):
-        return dt.BigIntType()
-    if isinstance(first, numbers) and isinstance(second, numbers):
+    both = (first, second)
+    if all(isinstance(kind, dt.INTEGER_TYPES) for kind in both):
+        return max(both, key=lambda kind: dt.INTEGER_TYPES.index(type(kind)))
+    if all(isinstance(kind, _NUMBERS) for kind in both):
         return dt.DoubleType()
+    if all(isinstance(kind, (dt.DecimalType, *dt.INTEGER_TYPES)) for kind in both):
+        return _merge_decimals(first, second)
+    for kind in (dt.TimestampType, dt.LocalZonedTimestampType):
+        if isinstance(first, kind) and isinstance(second, kind):
+            return kind(precision=max(first.precision, second.precision))
     return dt.VarCharType()
+
+
+def _merge_decimals(*kinds: DataType) -> DataType:
+    digits = [(k.precision, k.scale) if isinstance(k, dt.DecimalType) else (_INTEGER_DIGITS, 0) for k in kinds]
+    scale = max(scale for _, scale in digits)
+    precision = scale + max(precision - scale for precision, scale in digits)
+    return dt.DecimalType(precision, scale) if precision <= _MOST_DIGITS else dt.VarCharType()
 
 
 def _survey_columns(changes: Changes) -> dict[str, DataType]:
@@ -73,40 +98,44 @@ def _survey_columns(changes: Changes) -> dict[str, DataType]:
     for rows in (changes.after, changes.before):
         members = changes.index.members(rows)
         for name in members.names:
-            if name not in changes.omitted:
-                column = {name: _find_type(changes, name, members.find(name))}
-                found = {**found, **{k: _merge_types(found.get(k, t), t) for k, t in column.items() if t is not None}}
+            kind = None if name in changes.omitted else _find_type(changes, name, members.find(name))
+            if kind is not None:
+                found[name] = _merge_types(found.get(name, kind), kind)
     return found
 
 
 def _find_type(changes: Changes, name: str, spans: Spans) -> DataType | None:
     """Return the type of a column; None if it has neither a type nor a value."""
-    for code in np.unique(changes.type_codes).tolist():
-        known = changes.types[code].columns.get(name)
-        data_type: DataType | None = None if known is None else known.data_type
-        if data_type is not None:
-            return data_type
-    values = changes.unwrap(spans)
-    kinds = changes.index.kinds(values)
+    types = [changes.types[code] for code in np.unique(changes.type_codes).tolist()]
+    known = [t.columns[name].data_type for t in types if name in t.columns]
+    declared: list[DataType] = [data_type for data_type in known if data_type is not None]
+    if declared:
+        return reduce(_merge_types, declared)
+    if changes.is_extended_json:
+        return _find_document_type(changes, spans)
+    return _find_plain_type(changes, spans)
+
+
+def _find_plain_type(changes: Changes, spans: Spans) -> DataType | None:
+    """Return the type that the values show."""
+    kinds = changes.index.kinds(spans)
     present = set(np.unique(kinds[kinds > NULL]).tolist())
     if not present:
         return None
-    if changes.is_extended_json and np.any(values.starts != spans.starts):
-        return _find_wrapped_type(changes, spans)
     if present == {BOOLEAN}:
         return dt.BooleanType()
     if present == {NUMBER}:
-        texts = changes.index.texts(values)
-        is_whole = pc.all(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}$")).as_py()
+        is_whole = pc.all(pc.match_substring_regex(changes.index.texts(spans), r"^-?[0-9]{1,18}$")).as_py()
         return dt.BigIntType() if is_whole else dt.DoubleType()
     return dt.VarCharType()
 
 
-def _find_wrapped_type(changes: Changes, spans: Spans) -> DataType:
-    """Return the type of a column whose values are wrapped in extended JSON."""
-    names = set(changes.index.members(spans).names)
-    if names == {"$date"}:
-        return dt.TimestampType(3)
-    if names <= {"$numberLong", "$numberInt"}:
-        return dt.BigIntType()
-    return dt.DoubleType() if names <= {"$numberLong", "$numberInt", "$numberDouble"} else dt.VarCharType()
+def _find_document_type(changes: Changes, spans: Spans) -> DataType | None:
+    """Return the type of values of which some may be wrapped in extended JSON."""
+    values = unwrap_values(changes.index, spans)
+    is_wrapped = values.starts != spans.starts
+    wrappers = set(changes.index.members(spans.take(is_wrapped)).names) - {"$undefined"}
+    plain = _find_plain_type(changes, spans.take(~is_wrapped))
+    wrapped = [_WRAPPED_TYPES.get(name, dt.VarCharType()) for name in wrappers]
+    found = wrapped if plain is None else [*wrapped, plain]
+    return reduce(_merge_types, found) if found else None

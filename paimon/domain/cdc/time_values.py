@@ -22,7 +22,7 @@ _CLOCK = r"(?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fracti
 _ZONE = r"(?:Z|(?P<sign>[+-])(?P<zone_hour>\d{2})(?::?(?P<zone_minute>\d{2}))?)?"
 _TIME = rf"^{_CLOCK}{_ZONE}$"
 _TIMESTAMP = rf"^(?P<day>\d{{4}}-\d{{2}}-\d{{2}})(?:[ T]{_CLOCK}{_ZONE})?$"
-_DATE = r"^\d{4}-\d{2}-\d{2}$"
+_DATE = r"^\d{4}-\d{2}-\d{2}Z?$"
 _UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NANOS = 1_000_000_000
 _SECONDS_PER_DAY = 86_400
@@ -44,7 +44,7 @@ def parse_times(texts: pa.StringArray, target: DataType) -> pa.Array:
         In the Arrow type of `target`; null for null, and for texts that are not values of the type.
     """
     if isinstance(target, dt.DateType):
-        return _parse_days(pc.if_else(_matches(texts, _DATE), texts, pa.scalar(None, pa.string())))
+        return _parse_days(pc.if_else(_matches(texts, _DATE), pc.utf8_rtrim(texts, "Z"), pa.scalar(None, pa.string())))
     if isinstance(target, dt.TimeType):
         parts = pc.extract_regex(texts, _TIME)
         seconds, nanos, good = _read_clock(parts)

@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from paimon.domain.cdc.binary_values import decode_base64, decode_latin1, to_decimals
+from paimon.domain.cdc.extended_json import unwrap_values
 from paimon.domain.cdc.json_index import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, JsonIndex, Spans
 from paimon.domain.cdc.source_types import Encoding, SourceType
 from paimon.domain.cdc.time_values import count_units, isolate, parse_times
 from paimon.domain.columns import nested
+from paimon.domain.columns.cast import cast_column
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataType
@@ -28,7 +30,7 @@ _TIMES = (dt.DateType, dt.TimeType, *dt.TIMESTAMP_TYPES)
 _BYTES = (*dt.BYTES_TYPES, dt.BlobType)
 _WHOLE = r"^[+-]?[0-9]{1,40}(?:\.0*)?$"
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?$"
-_WIDE = pa.decimal256(76, 38)
+_WIDE_DIGITS = 76
 _UNITS: Mapping[Encoding, str] = {
     Encoding.DAYS: "D",
     Encoding.MILLIS: "ms",
@@ -84,6 +86,8 @@ def convert_values(index: JsonIndex, spans: Spans, source: SourceType, target: D
     Converted
         The values in the Arrow type of the column.
     """
+    if source.is_extended_json:
+        spans = unwrap_values(index, spans)
     missing = index.kinds(spans) <= NULL
     if isinstance(target, (dt.ArrayType, dt.MapType, dt.RowType)):
         return _convert_nested(index, spans, source, target)
@@ -125,10 +129,11 @@ def _convert_scalars(values: _Scalars, source: SourceType, target: DataType) -> 
     """Return the values in the type of the column; null for those that do not fit."""
     kind = arrow_type(target)
     if isinstance(target, dt.CHARACTER_TYPES):
-        return values.texts
+        return _convert_texts(values, source)
     if isinstance(target, _BYTES):
         decode = decode_latin1 if source.encoding is Encoding.LATIN1 else decode_base64
-        return decode(values.only(STRING))
+        made = decode(values.only(STRING))
+        return pc.binary_reverse(made) if source.encoding is Encoding.BITS else made
     if isinstance(target, _TIMES):
         return _convert_times(values, source, target)
     texts = values.only(STRING, NUMBER, BOOLEAN)
@@ -138,13 +143,24 @@ def _convert_scalars(values: _Scalars, source: SourceType, target: DataType) -> 
             true, false = (pc.is_in(words, pa.array(known)) for known in (["true", "1"], ["false", "0"]))
             return pc.if_else(pc.or_(true, false), true, pa.scalar(None, pa.bool_()))
         case dt.DecimalType():
-            return isolate(_match(texts, _NUMBER), lambda part: part.cast(_WIDE).cast(kind), kind)
+            # Arrow changes the scale of wide decimals wrongly, so the text is read with the scale of the column.
+            wide = pa.decimal256(_WIDE_DIGITS, target.scale)
+            return isolate(_match(texts, _NUMBER), lambda part: part.cast(wide).cast(kind), kind)
         case dt.FloatType() | dt.DoubleType():
             words = pc.replace_substring_regex(texts, r"^\+", "")
             return isolate(words, lambda part: part.cast(kind), kind)
         case _ if isinstance(target, dt.INTEGER_TYPES):
             return _convert_integers(texts, kind)
     return pa.nulls(len(texts), kind)
+
+
+def _convert_texts(values: _Scalars, source: SourceType) -> pa.StringArray:
+    """Return values as texts; dates and times that are numbers are written as a cast of the table writes them."""
+    if source.encoding not in _UNITS or source.data_type is None:
+        return values.texts
+    numbers = _Scalars(values.kinds, values.only(NUMBER))
+    written = cast_column(_convert_times(numbers, source, source.data_type), source.data_type, dt.VarCharType())
+    return pc.if_else(pa.array(values.kinds == NUMBER), written, values.texts)
 
 
 def _convert_integers(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
@@ -180,7 +196,7 @@ def _convert_nested(index: JsonIndex, spans: Spans, source: SourceType, target: 
     kinds = index.kinds(spans)
     wanted = ARRAY if isinstance(target, dt.ArrayType) else OBJECT
     mask, good = kinds != wanted, (kinds <= NULL) | (kinds == wanted)
-    plain = SourceType(source.encoding) if source.encoding is Encoding.MILLIS else SourceType()
+    plain = source.of_parts
     if isinstance(target, dt.RowType):
         members = index.members(spans)
         parts = [convert_values(index, members.find(f.name), plain, f.type) for f in target.fields]
@@ -195,15 +211,18 @@ def _convert_nested(index: JsonIndex, spans: Spans, source: SourceType, target: 
         good[owners[~found.good]] = False
         offsets = _make_offsets(owners, mask)
         return Converted(pa.ListArray.from_arrays(offsets, found.values, type=arrow_type(target)), good)
-    return _convert_map(index, spans, target, mask, good)
+    return _convert_map(index, spans, plain, target, (mask, good))
 
 
-def _convert_map(index: JsonIndex, spans: Spans, target: DataType, mask: Flags, good: Flags) -> Converted:
+def _convert_map(
+    index: JsonIndex, spans: Spans, source: SourceType, target: DataType, flags: tuple[Flags, Flags]
+) -> Converted:
     assert isinstance(target, dt.MapType)
+    mask, good = flags
     members = index.members(spans)
     order = np.lexsort((members.values.starts, members.owners))
     owners, codes = members.owners[order], members.codes[order]
-    found = convert_values(index, members.values.take(order), SourceType(), target.value)
+    found = convert_values(index, members.values.take(order), source, target.value)
     names = pa.array(members.names, pa.string()).take(pa.array(codes))
     keys = _convert_scalars(_Scalars(np.full(len(codes), STRING, np.uint8), names), SourceType(), target.key)
     good[owners[~found.good | np.asarray(keys.is_null())]] = False

@@ -18,6 +18,7 @@ from paimon.domain.types.data_types import DataType
 
 _RANGES = {dt.TinyIntType: 8, dt.SmallIntType: 16, dt.IntType: 32, dt.BigIntType: 64}
 _PER_SECOND = {Encoding.MILLIS: 10**3, Encoding.MICROS: 10**6, Encoding.NANOS: 10**9}
+_COUNTED = (*_PER_SECOND, Encoding.DAYS)
 _EPOCH = datetime(1970, 1, 1)
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _CLOCK = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)?"
@@ -73,8 +74,21 @@ def convert_value(value: Any, source: SourceType, target: DataType) -> Any:
         return _read_moment(value, source, target)
     if isinstance(value, dict | list):
         raise Misfit
+    is_counted = source.encoding in _COUNTED and isinstance(value, Number)
+    if is_counted and source.data_type is not None and isinstance(target, dt.CHARACTER_TYPES):
+        return _format_moment(_read_moment(value, source, source.data_type), source.data_type)
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if isinstance(target, dt.CHARACTER_TYPES) else _read_number(text, target)
+
+
+def _format_moment(value: Any, kind: DataType) -> str:
+    if isinstance(kind, dt.DateType):
+        return str(date(1970, 1, 1) + timedelta(days=value))
+    if isinstance(kind, dt.TimeType):
+        return f"{value:%H:%M:%S}" + (f".{value.microsecond // 1000:03}" if kind.precision else "")
+    assert isinstance(kind, dt.TimestampType)
+    seconds, nanos = divmod(value, 10**9)
+    return f"{_EPOCH + timedelta(seconds=seconds)}" + (f".{nanos:09}"[: 1 + kind.precision] if kind.precision else "")
 
 
 def _read_number(text: str, target: DataType) -> Any:
@@ -128,7 +142,8 @@ def _read_bytes(value: Any, source: SourceType) -> bytes:
     if not isinstance(value, str):
         raise Misfit
     if source.encoding is not Encoding.LATIN1:
-        return _read_base64(value)
+        data = _read_base64(value)
+        return data[::-1] if source.encoding is Encoding.BITS else data
     try:
         return value.encode("latin-1")
     except UnicodeEncodeError:
@@ -143,7 +158,7 @@ def _read_decimal(data: bytes, scale: int) -> Decimal:
 
 
 def _read_moment(value: Any, source: SourceType, target: DataType) -> Any:
-    known = source.encoding in (*_PER_SECOND, Encoding.DAYS)
+    known = source.encoding in _COUNTED
     is_number = isinstance(value, Number) or (known and isinstance(value, str))
     if is_number and re.fullmatch(r"-?[0-9]{1,19}", str(value), re.ASCII):
         return _count(int(str(value)), source.encoding, target)
@@ -183,9 +198,9 @@ def _from_nanos(nanos: int, target: DataType) -> Any:
 def _parse_moment(text: str, target: DataType) -> Any:
     try:
         if isinstance(target, dt.DateType):
-            if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+            if not re.fullmatch(r"\d{4}-\d\d-\d\dZ?", text, re.ASCII):
                 raise Misfit
-            return (date.fromisoformat(text) - date(1970, 1, 1)).days
+            return (date.fromisoformat(text.rstrip("Z")) - date(1970, 1, 1)).days
         if isinstance(target, dt.TimeType):
             found = _TIME.fullmatch(text)
             if found is None or _read_offset(found.groups()):

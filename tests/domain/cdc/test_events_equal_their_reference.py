@@ -25,6 +25,7 @@ _TYPES = {
     "small": "TINYINT",
     "big": "BIGINT",
     "price": "DECIMAL(8, 2)",
+    "total": "DECIMAL(20, 0)",
     "ratio": "DOUBLE",
     "flag": "BOOLEAN",
     "day": "DATE",
@@ -33,6 +34,9 @@ _TYPES = {
     "seen": "TIMESTAMP(3) WITH LOCAL TIME ZONE",
     "fine": "TIMESTAMP(9)",
     "data": "BYTES",
+    "note": "STRING",
+    "day_text": "STRING",
+    "bits": "BYTES",
 }
 SCHEMA = declare_schema(
     [DataField(i, name, parse_type(text)) for i, (name, text) in enumerate(_TYPES.items())], ["id"], [], {}, None, 0
@@ -52,13 +56,16 @@ _CONNECT = [
     {"field": "seen", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
     {"field": "fine", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
     {"field": "data", "type": "bytes"},
+    {"field": "note", "type": "int64", "name": "io.debezium.time.Timestamp"},
+    {"field": "day_text", "type": "int32", "name": "io.debezium.time.Date"},
+    {"field": "bits", "type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "12"}},
 ]  # fmt: skip
 _MYSQL = {"id": "int(11)", "small": "tinyint(4)", "price": "decimal(8,2)", "data": "varbinary(20)", "at": "datetime(6)"}
 
 texts = st.text(max_size=6) | st.sampled_from(["x" * 21, 'a"b', "\\", "é\n", "{", "__x"])
 encoded = st.binary(max_size=18).map(lambda data: base64.b64encode(data).decode())
 numbers = st.sampled_from([0, 1, -1, 127, 128, 2**31, 2**63, 1.5, 2.0, 1e3, -0.25]) | st.integers(-(10**6), 10**6)
-days = st.dates().map(str) | st.sampled_from(["2020-02-30", "2020-1-1", "0000-00-00"])
+days = st.dates().map(str) | st.sampled_from(["2020-02-30", "2020-1-1", "0000-00-00", "2020-01-01Z", "2020-01-01ZZ"])
 clocks = st.times().map(str) | st.sampled_from(["24:00:00", "12:00", "12:30:00Z", "01:00:00+01:00", "12:00:60"])
 zones = st.sampled_from(["", "Z", "+02:00", "-0530", "+01"])
 moments = st.builds(
@@ -76,6 +83,8 @@ BAD: dict[str, st.SearchStrategy[Any]] = {
     "fine": moments | long_millis | st.integers(-(2**63), 2**63),
     "data": encoded | texts,
     "ratio": numbers | st.sampled_from(["1e5", "-2.5", "x"]),
+    "note": scalars,
+    "bits": encoded | texts,
 }
 real_clocks = st.times().map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000).isoformat())
 real_moments = st.builds(lambda day, clock, zone: f"{day} {clock}{zone}", st.dates(), real_clocks, zones)
@@ -87,6 +96,7 @@ GOOD: dict[str, st.SearchStrategy[Any]] = {
     "price": st.integers(-99999, 99999).map(lambda n: base64.b64encode(n.to_bytes(4, "big", signed=True)).decode())
     | st.decimals(-999, 999, places=2).map(str)
     | st.sampled_from([1.25, 7, "1e2"]),
+    "total": st.integers(-(2**64), 2**64) | st.integers(0, 2**64).map(str),
     "ratio": st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(["1e5", "-2.5", 3]),
     "flag": st.booleans() | st.sampled_from(["0", 1, "TRUE"]),
     "day": st.dates().map(str) | st.integers(-1000, 30000),
@@ -95,6 +105,9 @@ GOOD: dict[str, st.SearchStrategy[Any]] = {
     "seen": real_moments | long_millis,
     "fine": st.integers(-(2**53), 2**53),
     "data": st.binary(max_size=5).map(lambda data: base64.b64encode(data).decode()),
+    "note": long_millis | st.sampled_from(["x", True]),
+    "day_text": st.integers(-1000, 30000) | real_moments,
+    "bits": st.binary(max_size=2).map(lambda data: base64.b64encode(data).decode()),
 }
 
 
@@ -111,6 +124,8 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
             row["more"] = draw(st.none() | scalars)
         case 2:
             del row[draw(st.sampled_from(list(row)))]
+        case 3:
+            row["name"] = None
     return row
 
 
