@@ -1,4 +1,4 @@
-"""`paimon.cdc`: a table equals the state of its source after every prefix of the source's history."""
+"""`paimon.cdc`: dead letters, several tables, types of new columns, MongoDB and PostgreSQL, and bad arguments."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import json
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import paimon
 
@@ -49,88 +46,7 @@ def canal(op: str, before: Row | None, after: Row | None, **source: Any) -> str:
     return json.dumps({**event, "old": as_text[1:] or None})
 
 
-def plain(op: str, before: Row | None, after: Row | None, **source: Any) -> str:
-    return json.dumps({"op": op, **(after or before or {}), **source})
-
-
-WRITERS = {"debezium-json": debezium, "canal-json": canal, "maxwell-json": maxwell, "json": plain}
-
-
-@st.composite
-def histories(draw: st.DrawFn, moves_keys: bool = True) -> list[tuple[str, Row | None, Row | None]]:
-    """Draw what a source does: operations with the rows before and after them."""
-    state: dict[int, Row] = {}
-    history: list[tuple[str, Row | None, Row | None]] = []
-    for _ in range(draw(st.integers(1, 12))):
-        key = draw(st.integers(1, 4))
-        row = {"id": key, "name": draw(st.none() | st.text('ab"\\é\n', max_size=3)), "amount": draw(st.integers(0, 9))}
-        if key not in state:
-            history.append(("c", None, row))
-        elif draw(st.booleans()):
-            history.append(("d", state.pop(key), None))
-            continue
-        else:
-            free = [k for k in range(1, 5) if k not in state]
-            if moves_keys and free and draw(st.booleans()):
-                row["id"] = free[0]
-            history.append(("u", state.pop(key), row))
-        state[row["id"]] = row
-    return history
-
-
-def replay(history: list[tuple[str, Row | None, Row | None]]) -> list[Row]:
-    state: dict[int, Row] = {}
-    for _, before, after in history:
-        if before is not None:
-            del state[before["id"]]
-        if after is not None:
-            state[after["id"]] = after
-    return [state[key] for key in sorted(state)]
-
-
 DDL = "id BIGINT NOT NULL, name STRING, amount BIGINT"
-
-
-def create_orders(folder: str, ddl: str = DDL, **options: object) -> paimon.Table:
-    catalog = paimon.connect(folder)
-    catalog.create_database("shop")
-    return catalog.create_table("shop.orders", ddl, primary_keys=["id"], options={"bucket": 2, **options})
-
-
-@pytest.mark.parametrize("format_name", WRITERS)
-@settings(max_examples=5)
-@given(data=st.data())
-def test_the_table_equals_its_source_after_every_prefix(format_name: str, data: st.DataObject) -> None:
-    """Also if batches are doubled: the events of a key come again in their order."""
-    history = data.draw(histories(moves_keys=format_name != "json"))
-    events = [WRITERS[format_name](*change) for change in history]
-    with TemporaryDirectory() as folder:
-        table = create_orders(folder)
-        done = 0
-        while done < len(events):
-            count = data.draw(st.integers(1, len(events) - done))
-            for _ in range(data.draw(st.integers(1, 2))):
-                result = paimon.cdc(events[done : done + count], table, format_name)
-            done += count
-            assert table.scan().to_arrow().sort_by("id").to_pylist() == replay(history[:done])
-            assert (result.events, result.rejected, result.ignored) == (count, 0, 0)
-
-
-@pytest.mark.parametrize("format_name", WRITERS)
-@settings(max_examples=5)
-@given(data=st.data())
-def test_a_sequence_from_the_event_orders_late_and_doubled_events(format_name: str, data: st.DataObject) -> None:
-    history = data.draw(histories(moves_keys=format_name != "json"))
-    events = [WRITERS[format_name](*change, pos=number) for number, change in enumerate(history)]
-    shuffled = data.draw(st.permutations(events + data.draw(st.lists(st.sampled_from(events), max_size=3))))
-    half = data.draw(st.integers(0, len(shuffled)))
-    metadata = {"version": "source.pos" if format_name == "debezium-json" else "pos"}
-    with TemporaryDirectory() as folder:
-        table = create_orders(folder, f"{DDL}, version BIGINT", **{"sequence.field": "version"})
-        for part in (shuffled[:half], shuffled[half:]):
-            paimon.cdc(part, table, format_name, metadata=metadata)
-        found = table.scan(columns=["id", "name", "amount"]).to_arrow().sort_by("id").to_pylist()
-    assert found == replay(history)
 
 
 def create_dead_letters(catalog: paimon.Catalog) -> paimon.Table:

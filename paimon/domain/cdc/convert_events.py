@@ -102,7 +102,7 @@ def convert_events(events: pa.Table, event_format: EventFormat, routes: Routes, 
         for number in np.unique(numbers[numbers >= 0]).tolist():
             target = routes.tables[number]
             chosen = group.take(numbers == number)
-            made = build_rows(chosen, target, event_format.metadata, events, rejected)
+            made = build_rows(chosen, target, event_format, events, rejected)
             if made.rows.num_rows:
                 parts.setdefault(number, []).append(made)
     joined = {number: _join_groups(groups) for number, groups in parts.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from attrs import field, frozen
 
@@ -59,6 +59,21 @@ class EventFormat:
                 subject="metadata",
                 hint="add the values as columns of the frame",
             )
+
+    def list_omitted(self, omitted: Set[str]) -> frozenset[str]:
+        """Return the members of rows that are not columns: some, and metadata that are next to the columns.
+
+        Parameters
+        ----------
+        omitted : set of str
+            The members of plain objects that are not columns; empty for rows inside an event.
+
+        Returns
+        -------
+        frozenset of str
+            The names.
+        """
+        return frozenset({*omitted, *self.metadata.values()} if omitted else ())
 
     def check_columns(self, table_name: str, schema: TableSchema) -> None:
         """Check that a table has the columns for metadata.

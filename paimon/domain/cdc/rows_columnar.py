@@ -9,7 +9,7 @@ Invariant: an event is written as a whole or rejected as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from attrs import frozen
 
 from paimon.domain.cdc.changes import Changes, Flags, Integers, Operation, Rejections
 from paimon.domain.cdc.dead_letters import FRAME_PREFIX
-from paimon.domain.cdc.event_formats import TargetTable
+from paimon.domain.cdc.event_formats import EventFormat, TargetTable
 from paimon.domain.cdc.extended_json import unwrap_values
 from paimon.domain.cdc.json_index import NULL, OBJECT, JsonIndex, Members, Spans
 from paimon.domain.cdc.source_types import SourceType, SourceTypes
@@ -109,7 +109,7 @@ class _Images:
 
 
 def build_rows(
-    changes: Changes, target: TargetTable, metadata: Mapping[str, str], events: pa.Table, rejected: Rejections
+    changes: Changes, target: TargetTable, event_format: EventFormat, events: pa.Table, rejected: Rejections
 ) -> TableRows:
     """Convert changes to the rows that they write.
 
@@ -119,8 +119,8 @@ def build_rows(
         The changes of one table.
     target : TargetTable
         The table.
-    metadata : mapping of str to str
-        By column of the table: what its value is, see `EventFormat`.
+    event_format : EventFormat
+        Which columns of the table get metadata.
     events : pyarrow.Table
         The events.
     rejected : Rejections
@@ -135,8 +135,7 @@ def build_rows(
     fields = schema.fields_by_name
     columns: dict[str, pa.Array] = {}
     is_partial = np.zeros(len(images.events), bool)
-    # Plain objects have their metadata next to the columns.
-    omitted = set(metadata) | (set(metadata.values()) - set(fields) if changes.omitted else set())
+    omitted = event_format.metadata.keys() | (event_format.list_omitted(changes.omitted) - fields.keys())
     for name in images.names:
         if name in omitted:
             continue
@@ -150,7 +149,7 @@ def build_rows(
         is_partial |= lacks
         if not fields[name].type.nullable:
             is_partial |= images.is_before & np.asarray(columns[name].is_null())
-    for name, path in metadata.items():
+    for name, path in event_format.metadata.items():
         if path.startswith(FRAME_PREFIX):
             columns[name] = _take_frame_column(images, events, path.removeprefix(FRAME_PREFIX), fields[name])
         else:

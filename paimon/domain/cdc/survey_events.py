@@ -55,7 +55,7 @@ def survey_events(events: pa.Table, event_format: EventFormat) -> SourceColumns:
     for group in read_changes(events, event_format).groups:
         for source in pc.unique(group.sources).to_pylist():
             chosen = group.take(np.asarray(pc.equal(group.sources, source)))
-            found = merge_surveys(found, {source: _survey_columns(chosen)})
+            found = merge_surveys(found, {source: _survey_columns(chosen, event_format)})
     return found
 
 
@@ -93,12 +93,13 @@ def _merge_decimals(*kinds: DataType) -> DataType:
     return dt.DecimalType(precision, scale) if precision <= _MOST_DIGITS else dt.VarCharType()
 
 
-def _survey_columns(changes: Changes) -> dict[str, DataType]:
+def _survey_columns(changes: Changes, event_format: EventFormat) -> dict[str, DataType]:
     found: dict[str, DataType] = {}
+    omitted = event_format.list_omitted(changes.omitted)
     for rows in (changes.after, changes.before):
         members = changes.index.members(rows)
         for name in members.names:
-            kind = None if name in changes.omitted else _find_type(changes, name, members.find(name))
+            kind = None if name in omitted else _find_type(changes, name, members.find(name))
             if kind is not None:
                 found[name] = _merge_types(found.get(name, kind), kind)
     return found
