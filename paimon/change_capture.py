@@ -241,7 +241,7 @@ class CaptureTargets:
     @property
     def routes(self) -> Routes:
         """The tables as values, for `convert_events`."""
-        return Routes(tuple(TargetTable(t.name, t.table_schema) for t in self.tables), self.numbers)
+        return Routes(tuple(map(_describe_target, self.tables)), self.numbers)
 
     def add_columns(self, surveyed: SourceColumns) -> CaptureTargets:
         """Add the columns that the tables lack, and return the tables with them."""
@@ -252,6 +252,11 @@ class CaptureTargets:
                 wanted[number] = merge_surveys({"": wanted[number]}, {"": columns})[""]
         added = (_add_columns(t, columns) for t, columns in zip(self.tables, wanted, strict=True))
         return CaptureTargets(tuple(added), self.numbers)
+
+
+def _describe_target(table: Table) -> TargetTable:
+    is_insert_only = not table.table_schema.primary_keys and not table.definition.options.ignore_delete
+    return TargetTable(table.name, table.table_schema, is_insert_only)
 
 
 def _add_columns(table: Table, columns: Mapping[str, DataType]) -> Table:

@@ -206,6 +206,24 @@ def test_deletes_of_postgresql_have_only_their_key(catalog: paimon.Catalog) -> N
         paimon.cdc([unchanged], table, "debezium-json")
 
 
+@pytest.mark.parametrize("format_name", ["maxwell-json", "columns"])
+def test_a_table_without_a_key_accepts_inserts_only(catalog: paimon.Catalog, format_name: str) -> None:
+    table = catalog.create_table("shop.log", "id BIGINT, name STRING")
+    letters = create_dead_letters(catalog)
+    first, second = {"id": 1, "name": "a"}, {"id": 1, "name": "b"}
+    changes = [("c", None, first), ("u", first, second), ("d", second, None)]
+    events: Any = [maxwell(*change) for change in changes]
+    if format_name == "columns":
+        events = pa.Table.from_pylist([{"op": op, **(after or before or {})} for op, before, after in changes])
+    with pytest.raises(paimon.InvalidRequest, match=r"Event 1 cannot be read: Table 'shop\.log' has no primary key"):
+        paimon.cdc(events, table, format_name)
+    done = paimon.cdc(events, table, format_name, dead_letters=letters)
+    assert (done.rejected, table.scan().to_arrow().to_pylist()) == (2, [first])
+    log = table.with_options({"ignore-delete": "true"})
+    assert paimon.cdc(events, log, format_name).rejected == 0
+    assert table.scan().to_arrow().sort_by("name").to_pylist() == [first, first, second]
+
+
 def test_rows_with_an_operation_column(catalog: paimon.Catalog) -> None:
     table = catalog.create_table("shop.t", DDL, primary_keys=["id"], options={"bucket": 1})
     letters = create_dead_letters(catalog)

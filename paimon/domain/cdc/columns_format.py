@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.cdc.binlog_formats import find_plain_operations
-from paimon.domain.cdc.changes import IGNORED, Rejections
+from paimon.domain.cdc.changes import IGNORED, Operation, Rejections
 from paimon.domain.cdc.event_formats import TargetTable
 from paimon.domain.cdc.rows_columnar import KIND_COLUMN, conform_isolating
 from paimon.domain.errors import InvalidRequest, did_you_mean
@@ -50,6 +50,9 @@ def convert_columns(
     rejected, numbers = Rejections(), np.arange(events.num_rows)
     rejected.add(numbers[operations < 0], f"Column {operation_column!r} is not a known operation.")
     is_change = (operations >= 0) & (operations < IGNORED)
+    if target.is_insert_only:
+        rejected.add(numbers[is_change & (operations != Operation.INSERT)], target.refusal)
+        is_change &= operations == Operation.INSERT
     rows = events.drop_columns([operation_column]).filter(pa.array(is_change))
     made = conform_isolating(rows, numbers[is_change], target, rejected)
     kept = is_change & ~rejected.contains(numbers)

@@ -23,8 +23,8 @@ from paimon.domain.cdc.event_formats import COLUMNS_FORMAT, SKIPPED, EventFormat
 from paimon.domain.cdc.json_index import index_objects
 from paimon.domain.cdc.rows_columnar import TableRows, build_rows
 
-_BATCH_BYTES = 8 * 1024 * 1024
-"""Text that is read at once: the index of a text takes several times its size."""
+_BATCH_BYTES = 2 * 1024 * 1024
+"""Text that is read at once: the index of a text takes several times its size, and should fit a cache."""
 
 
 @frozen

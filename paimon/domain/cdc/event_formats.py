@@ -101,10 +101,18 @@ class TargetTable:
         Its name, for messages.
     schema : TableSchema
         Its columns and keys.
+    is_insert_only : bool
+        Whether it accepts no updates and deletes.
     """
 
     name: str
     schema: TableSchema
+    is_insert_only: bool = False
+
+    @property
+    def refusal(self) -> str:
+        """Why an update or a delete is not accepted."""
+        return f"Table {self.name!r} has no primary key, so it accepts inserts only: add a key, or set ignore-delete."
 
 
 @frozen

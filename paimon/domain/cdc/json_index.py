@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
-from attrs import frozen
+from attrs import field, frozen
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -30,6 +30,7 @@ _STEPS[[ord("{"), ord("[")]] = 1
 _STEPS[[ord("}"), ord("]")]] = -1
 _IS_MARK = _STEPS != 0
 _IS_MARK[[_COLON, _COMMA]] = True
+_SPECIAL_TABLE = bytes(byte == _QUOTE or bool(_IS_MARK[byte]) for byte in range(256))
 _IS_BLANK = np.zeros(256, bool)
 _IS_BLANK[[ord(c) for c in " \t\r\n"]] = True
 _UNUSED_NAME = "\x00"
@@ -113,20 +114,24 @@ class JsonIndex:
         The positions of the quotes that begin and end strings.
     marks : int64 array
         The positions of braces, brackets, colons and commas outside strings.
-    levels : int64 array
+    levels : int32 array
         For each mark the number of containers around it, its own included.
-    quotes_before : int64 array
+    quotes_before : int32 array
         For each mark the number of quotes before it.
     roots : Spans
         The objects.
+    has_escapes : bool
+        Whether the text has a backslash.
     """
 
     data: npt.NDArray[np.uint8]
     quotes: Integers
     marks: Integers
-    levels: Integers
-    quotes_before: Integers
+    levels: npt.NDArray[np.int32]
+    quotes_before: npt.NDArray[np.int32]
     roots: Spans
+    has_escapes: bool
+    _chosen_by_level: dict[int, Integers] = field(factory=dict, init=False)
 
     def kinds(self, spans: Spans) -> npt.NDArray[np.uint8]:
         """Return the kinds of values."""
@@ -141,16 +146,16 @@ class JsonIndex:
         """Return the members of objects; absent values, and values that are not objects, have none."""
         owners, starts, ends, closing = [], [], [], []
         for level, numbers in self._group_by_level(self.keep(objects, OBJECT)):
-            chosen = np.flatnonzero(self.levels == level)
+            chosen = self._find_level(level)
             marks = self.marks[chosen]
             inside, owner = _find_owners(marks, objects.take(numbers))
             colons = np.flatnonzero(inside & (self.data[marks] == _COLON))
             owners.append(numbers[owner[colons]])
             starts.append(marks[colons] + 1)
             ends.append(marks[colons + 1])
-            closing.append(self.quotes_before[chosen[colons]] - 1)
+            closing.append(self.quotes_before[chosen[colons]].astype(np.int64) - 1)
         closed = _join(closing)
-        names = self.texts(Spans(self.quotes[closed - 1], self.quotes[closed] + 1)).dictionary_encode()
+        names = self._read_strings(self.quotes[closed - 1] + 1, self.quotes[closed]).dictionary_encode()
         values = self._trim(Spans(_join(starts), _join(ends)))
         codes = np.asarray(names.indices).astype(np.int64)
         return Members(len(objects), names.dictionary.to_pylist(), codes, _join(owners), values)
@@ -159,7 +164,7 @@ class JsonIndex:
         """Return the elements of arrays, each with the position of its array, in their order."""
         owners, starts, ends = [], [], []
         for level, numbers in self._group_by_level(self.keep(arrays, ARRAY)):
-            marks = self.marks[self.levels == level]
+            marks = self.marks[self._find_level(level)]
             inside, owner = _find_owners(marks, arrays.take(numbers))
             first = np.flatnonzero(inside & (marks != arrays.ends[numbers][owner] - 1))
             owners.append(numbers[owner[first]])
@@ -173,15 +178,32 @@ class JsonIndex:
     def texts(self, spans: Spans) -> pa.StringArray:
         """Return strings without quotes and escapes, and other values as they are written; null for null and absent."""
         kinds = self.kinds(spans)
-        is_string = kinds == STRING
-        missing = kinds <= NULL
-        starts = np.where(missing, 0, spans.starts + is_string)
-        ends = np.where(missing, 0, spans.ends - is_string)
+        present = np.flatnonzero(kinds > NULL)
+        is_string = kinds[present] == STRING
+        starts, ends = spans.starts[present] + is_string, spans.ends[present] - is_string
+        made = self._read_strings(starts, ends, is_string)
+        if len(present) == len(spans):
+            return made
+        places = np.zeros(len(spans), np.int64)
+        places[present] = np.arange(len(present))
+        return made.take(pa.array(places, mask=kinds <= NULL))
+
+    def _read_strings(self, starts: Integers, ends: Integers, is_string: Flags | None = None) -> pa.StringArray:
+        """Return texts, without escapes where they are strings, as all are by default."""
         raw = _gather(self.data, starts, ends)
-        escaped = is_string & np.asarray(pc.match_substring(raw, "\\"))
-        if escaped.any():
-            raw = pc.replace_with_mask(raw, pa.array(escaped), _unescape(raw.filter(pa.array(escaped))))
-        return pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), raw)
+        if not self.has_escapes:
+            return raw
+        escaped = np.asarray(pc.match_substring(raw, "\\"))
+        escaped = escaped if is_string is None else escaped & is_string
+        if not escaped.any():
+            return raw
+        return pc.replace_with_mask(raw, pa.array(escaped), _unescape(raw.filter(pa.array(escaped))))
+
+    def _find_level(self, level: int) -> Integers:
+        """Return the positions of the marks of a level; several objects of an event have the same."""
+        if level not in self._chosen_by_level:
+            self._chosen_by_level[level] = np.flatnonzero(self.levels == level)
+        return self._chosen_by_level[level]
 
     def _group_by_level(self, spans: Spans) -> list[tuple[int, Integers]]:
         """Return the positions of containers by their level."""
@@ -216,8 +238,8 @@ def index_objects(texts: pa.Array) -> tuple[JsonIndex, Flags]:
     (JsonIndex, bool array)
         The index, with a root for each good text; and which texts are good.
     """
-    good = _find_objects(texts)
-    index = _build_index(_join_lines(texts.filter(pa.array(good))))
+    good, lines = _find_objects(texts)
+    index = _build_index(lines)
     bare = index.roots.starts[:0] if not len(index.roots) else _find_bare_words(index)
     if len(bare):  # NaN and Infinity, which the reader of Arrow accepts
         bad = np.unique(np.searchsorted(index.roots.starts, bare, "right") - 1)
@@ -231,33 +253,38 @@ def _find_bare_words(index: JsonIndex) -> Integers:
     return np.asarray(found[np.searchsorted(index.quotes, found) % 2 == 0])
 
 
-def _find_objects(texts: pa.Array) -> Flags:
-    """Return which texts are one JSON object each.
+def _find_objects(texts: pa.Array) -> tuple[Flags, pa.Buffer]:
+    """Return which texts are one JSON object each, and these as lines.
 
     Each line begins with ``{`` and ends with ``}``, so no object can reach over the end of a line: after a closed value
     the reader takes no ``{``. With as many objects as lines, each line is one object.
     """
     raw = texts.cast(pa.binary())
     good = np.asarray(pc.and_(pc.starts_with(raw, b"{"), pc.ends_with(raw, b"}")))
+    lines = _check_objects(raw if good.all() else raw.filter(pa.array(good)))
+    if lines is not None:
+        return good, lines
     pending = [np.flatnonzero(good)]
     while pending:
         numbers = pending.pop()
-        if not len(numbers) or _are_objects(raw.take(pa.array(numbers))):
+        if _check_objects(raw.take(pa.array(numbers))) is not None:
             continue
         if len(numbers) == 1:
             good[numbers] = False
             continue
         half = len(numbers) // 2
         pending += [numbers[:half], numbers[half:]]
-    return good
+    return good, _join_lines(raw.filter(pa.array(good)))
 
 
-def _are_objects(raw: pa.BinaryArray) -> bool:
+def _check_objects(raw: pa.BinaryArray) -> pa.Buffer | None:
+    """Return texts as lines; None if one is not a JSON object."""
     try:
         lines = _join_lines(raw.cast(pa.string()))
-        return bool(_read_lines(lines, pa.schema([(_UNUSED_NAME, pa.null())])).num_rows == len(raw))
+        found = _read_lines(lines, pa.schema([(_UNUSED_NAME, pa.null())])).num_rows if len(raw) else 0
     except (pa.ArrowInvalid, UnicodeDecodeError):
-        return False
+        return None
+    return lines if found == len(raw) else None
 
 
 def _read_lines(lines: pa.Buffer, schema: pa.Schema) -> pa.Table:
@@ -283,27 +310,31 @@ def _unescape(raw: pa.StringArray) -> pa.StringArray:
 
 def _build_index(lines: pa.Buffer) -> JsonIndex:
     data = np.append(np.frombuffer(lines, np.uint8), np.uint8(ord("\n")))
-    is_quote = data == _QUOTE
-    quotes = np.flatnonzero(is_quote)
-    if (data == _BACKSLASH).any():
-        escaped = _is_escaped(data, quotes)
-        is_quote[quotes[escaped]] = False
-        quotes = quotes[~escaped]
-    marks = np.flatnonzero(_IS_MARK[data])
-    before = np.cumsum(is_quote, dtype=np.int32)[marks].astype(np.int64)
-    outside = before % 2 == 0
-    marks, before = marks[outside], before[outside]
+    special = np.flatnonzero(np.frombuffer(data.tobytes().translate(_SPECIAL_TABLE), bool))
+    is_quote = data[special] == _QUOTE
+    backslashes = np.flatnonzero(data == _BACKSLASH)
+    if len(backslashes):
+        places = np.flatnonzero(is_quote)
+        special = np.delete(special, places[_is_escaped(backslashes, special[places])])
+        is_quote = data[special] == _QUOTE
+    before = np.cumsum(is_quote, dtype=np.int32)
+    outside = ~is_quote & (before & 1 == 0)
+    marks = special[outside]
     steps = _STEPS[data[marks]]
-    levels = np.cumsum(steps, dtype=np.int64) + (steps < 0)
+    levels = np.cumsum(steps, dtype=np.int32) + (steps < 0)
     edges = marks[(levels == 1) & (steps != 0)]
-    return JsonIndex(data, quotes, marks, levels, before, Spans(edges[0::2], edges[1::2] + 1))
+    roots = Spans(edges[0::2], edges[1::2] + 1)
+    return JsonIndex(data, special[is_quote], marks, levels, before[outside], roots, len(backslashes) > 0)
 
 
-def _is_escaped(data: npt.NDArray[np.uint8], quotes: Integers) -> Flags:
+def _is_escaped(backslashes: Integers, quotes: Integers) -> Flags:
     """Return which quotes follow an odd number of backslashes."""
-    others = np.flatnonzero(data != _BACKSLASH)
-    before = others[np.searchsorted(others, quotes) - 1]
-    return np.asarray((quotes - 1 - before) % 2 == 1)
+    numbers = np.arange(len(backslashes))
+    is_first = np.append(True, np.diff(backslashes) != 1)
+    first = np.maximum.accumulate(np.where(is_first, numbers, 0))
+    last = np.searchsorted(backslashes, quotes) - 1
+    follows = (last >= 0) & (backslashes[last] == quotes - 1)
+    return np.asarray(follows & ((last - first[last]) % 2 == 0))
 
 
 def _find_owners(marks: Integers, containers: Spans) -> tuple[Flags, Integers]:
@@ -317,12 +348,21 @@ def _find_owners(marks: Integers, containers: Spans) -> tuple[Flags, Integers]:
 
 
 def _gather(data: npt.NDArray[np.uint8], starts: Integers, ends: Integers) -> pa.StringArray:
-    lengths = ends - starts
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    places = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data[places])]
-    return pa.StringArray.from_buffers(len(starts), buffers[1], buffers[2])
+    """Return parts of a text, of which two are the same or do not overlap."""
+    if not len(starts):
+        return pa.array([], pa.string())
+    places: Integers | None = None
+    if np.any(starts[1:] < ends[:-1]):
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+        is_new = np.append(True, (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]))
+        places = np.empty(len(order), np.int64)
+        places[order] = np.cumsum(is_new) - 1
+        starts, ends = starts[is_new], ends[is_new]
+    # Every second value of an array over the whole text is a part; the others lie between the parts.
+    offsets = np.stack([starts, ends], axis=1).astype(np.int32).ravel()
+    whole = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+    return whole.take(pa.array((np.arange(len(starts)) if places is None else places) * 2))
 
 
 def _join(parts: list[Integers]) -> Integers:

@@ -154,6 +154,8 @@ def build_rows(
             columns[name] = _take_frame_column(images, events, path.removeprefix(FRAME_PREFIX), fields[name])
         else:
             columns[name] = _convert_metadata(images, path, fields[name], rejected)
+    if target.is_insert_only:
+        rejected.add(changes.events[changes.operations != Operation.INSERT], target.refusal)
     kinds, written = _find_kinds(images, [columns[k] for k in schema.primary_keys if k in columns], is_partial)
     columns = {name: values.filter(pa.array(written)) for name, values in columns.items()}
     return _finish_rows(columns, target, kinds[written], images.events[written], rejected)
