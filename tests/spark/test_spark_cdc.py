@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,17 @@ def to_frame(spark: SparkSession, partitions: list[list[str | None]]) -> DataFra
     return kafka.selectExpr("CAST(NULL AS BINARY) AS key", "value", "'orders' AS topic", "partition", "offset")
 
 
+@contextmanager
+def small_batches(spark: SparkSession) -> Iterator[None]:
+    """Send the events of a partition to its task in many batches, so that their rows are shuffled in many messages."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(name, "7")
+    try:
+        yield
+    finally:
+        spark.conf.unset(name)
+
+
 def rows_of(table: paimon.Table) -> list[Row]:
     return table.scan().to_arrow().sort_by("id").to_pylist()
 
@@ -63,11 +76,12 @@ def test_a_batch_of_events_goes_to_its_tables(spark: SparkSession, catalog: paim
     with pytest.raises(paimon.InvalidRequest, match=r"offset \d+ of partition [01] of topic 'orders' cannot be read"):
         paimon.spark.cdc(frame, tables, "debezium-json")
     assert orders.snapshots() == items.snapshots() == []
-    for _ in range(2):  # the second call is recognized
-        done = paimon.spark.cdc(
-            frame, tables, "debezium-json",
-            dead_letters=letters, merge_schema=True, commit_user="job", commit_identifier=0,
-        )  # fmt: skip
+    with small_batches(spark):
+        for _ in range(2):  # the second call is recognized
+            done = paimon.spark.cdc(
+                frame, tables, "debezium-json",
+                dead_letters=letters, merge_schema=True, commit_user="job", commit_identifier=0,
+            )  # fmt: skip
     assert isinstance(done, paimon.CdcResult)
     assert (done.events, done.rejected, done.ignored) == (60, 2, 1)
     assert rows_of(orders) == [order(1, "v50"), order(3)]

@@ -46,7 +46,7 @@ def test_recorded_events_give_the_source_tables(spark: SparkSession, tmp_path: P
         paths = [str(recording.path) for recording in recordings]
         if not is_stream:
             frame = to_events(spark.read.text(paths))
-            done = paimon.spark.cdc(frame, tables, name, dead_letters=letters, merge_schema=True)
+            done = paimon.spark.cdc(frame, tables, name, dead_letters=letters, merge_schema=True, tasks=1)
             assert isinstance(done, paimon.CdcResult)
             check_tables(catalog, recordings, done)
             continue
