@@ -125,7 +125,8 @@ def _load_files(spark: SparkSession, files: Sequence[NamedFile], schema: StructT
         reader = spark.read.schema(StructType(stored)).options(**_OPTIONS)
         frame = reader.parquet(*(f"file://{file.path}" for file in files))
     if names != tuple(schema.names):
-        return frame.select(*(_to_column(name, field) for name, field in zip(names, schema, strict=True)))
+        columns = zip(names, schema, strict=True)
+        return frame.select(*(_to_column(name, field).alias(field.name) for name, field in columns))
     changed = {field.name: _to_column(field.name, field) for field in schema if _is_floating(field)}
     return frame.withColumns(changed) if changed else frame  # each column object costs calls to the JVM
 
@@ -136,12 +137,13 @@ def _is_floating(field: StructField) -> bool:
 
 def _to_column(stored_name: str | None, field: StructField) -> Column:
     if stored_name is None:
-        return F.lit(None).cast(field.dataType).alias(field.name)
+        return F.lit(None).cast(field.dataType)
     column = F.col("`{}`".format(stored_name.replace("`", "``")))
-    if _is_floating(field):
-        # Statistics leave out NaN. This expression changes no value, and Spark compares no statistics with it.
-        column = F.nanvl(column, F.lit(float("nan")).cast(field.dataType))
-    return column.alias(field.name)
+    if not _is_floating(field):
+        return column
+    # Statistics leave out NaN. This expression changes no value, and Spark compares no statistics with it.
+    nan = F.lit(float("nan"))
+    return F.nanvl(column, nan.cast(field.dataType) if isinstance(field.dataType, FloatType) else nan)
 
 
 @contextmanager

@@ -14,13 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from paimon.domain.changelog.incremental_range import parse_incremental_options
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.key_lookup import is_key_lookup
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
+from paimon.spark.counted_frame import count_by_plan
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
 from paimon.spark.parquet_files import load_parquet_part
 from paimon.spark.selection import encode_predicate
 from paimon.spark.session import register
-from paimon.spark.types import to_spark_schema
+from paimon.spark.types import to_spark_frame, to_spark_schema
 from paimon.spark.warehouse import open_in_session
 from paimon.system_table import SystemScan, SystemTable
 from paimon.table import Table
@@ -40,7 +42,9 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
 
     Spark itself reads the Parquet files on local disks whose rows need no merge. Tasks of this library read all other
     files. Spark cannot prune columns of these, so name the columns that you need in `columns`. The snapshot is pinned
-    by this call, and all uses of the data frame read it.
+    by this call, and all uses of the data frame read it. If `where` names whole primary keys (``"id = 5"``), this call
+    reads their rows, and the data frame runs no task of this library. `count()` of a data frame without `where` runs
+    no job if no files must be merged to count the rows.
 
     Parameters
     ----------
@@ -74,7 +78,7 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     NotFound
         The table, the snapshot or the tag does not exist.
     CorruptTable
-        A file that Spark would read is missing or damaged.
+        A file that Spark or this call would read is missing or damaged.
     """
     register(spark)
     opened = open_in_session(spark, table, options) if isinstance(table, str) else _with_options(table, options or {})
@@ -84,11 +88,25 @@ def read(  # noqa: PLR0913, PLR0917  (a public signature)
     _check_columns(opened.name, needed or (), scan.arrow_schema.names)
     state = _to_state_options(opened, scan, travel)
     if where is None:
-        return _load(spark, opened, scan, state)
+        frame = _load(spark, opened, scan, state)
+        return count_by_plan(frame, scan) if PINNED in state and isinstance(scan, Scan) else frame
+    found = None
     if PINNED in state and isinstance(scan, Scan):
         scan, state = _restrict(scan, state, where, needed)
-    frame = _load(spark, opened, scan, state).where(where)
-    return frame if needed is None else frame.select(*needed)
+        found = _look_up(spark, opened, scan)
+    if found is None:
+        found = _load(spark, opened, scan, state)
+    selected = found.where(where)
+    return selected if needed is None else selected.select(*needed)
+
+
+def _look_up(spark: SparkSession, table: Table | SystemTable, scan: Scan) -> DataFrame | None:
+    """Return the rows of a few primary keys, read in this process: processes for tasks take longer to start."""
+    predicate = scan.read_plan.predicate
+    if predicate is None or not is_key_lookup(scan.pinned.table, predicate, scan.plan()):
+        return None
+    check_shared_storage(table)
+    return to_spark_frame(spark, scan.to_arrow())
 
 
 def _restrict(

@@ -1,4 +1,4 @@
-"""Convert Arrow schemas and batches to those that Spark requires.
+"""Convert Arrow schemas and batches to those that Spark requires, and Arrow data to data frames.
 
 Invariant: Spark requires the Arrow types that it derives from its own schema: timestamps in microseconds, 64-bit times
 and instants in UTC. Each column is cast to its type, and nothing else is changed.
@@ -7,6 +7,7 @@ and instants in UTC. Each column is cast to its type, and nothing else is change
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -51,3 +52,22 @@ def to_spark_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def to_spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return Arrow data as a data frame of Spark, which needs no process of Python to read them."""
+    schema = to_spark_schema(rows.schema)
+    if not rows.num_rows:  # Spark cannot make a frame of no batches
+        return make_empty_frame(spark, schema)
+    batch_schema = to_batch_schema(schema)
+    batches = [to_spark_batch(batch, batch_schema) for batch in rows.to_batches()]
+    return spark.createDataFrame(pa.Table.from_batches(batches, batch_schema), schema)
+
+
+def make_empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """Return a data frame without rows, which Spark reads without a task."""
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect
+        return spark.createDataFrame([], schema)
+    session, jvm = spark._jsparkSession, spark.sparkContext._jvm
+    assert jvm is not None
+    return DataFrame(session.createDataFrame(jvm.java.util.ArrayList(), session.parseDataType(schema.json())), spark)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from datetime import UTC, datetime, time
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -85,3 +88,67 @@ def test_a_condition_selects_the_files_of_the_plan(spark: SparkSession, catalog:
     assert frame.rdd.getNumPartitions() == 1
     assert paimon.spark.read(spark, table).rdd.getNumPartitions() == 3
     assert [tuple(row) for row in frame.collect()] == [("b",)]
+
+
+def runs_tasks_of_python(frame: DataFrame) -> bool:
+    return "BatchScan paimon" in frame._jdf.queryExecution().executedPlan().toString()
+
+
+def test_rows_of_whole_keys_are_read_without_tasks(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    columns = "id BIGINT NOT NULL, p STRING NOT NULL, at TIMESTAMP(9), zoned TIMESTAMP_LTZ(3), x DOUBLE, l ARRAY<TIME>"
+    table = catalog.create_table(
+        "db.t", columns, primary_keys=["id", "p"], partition_keys=["p"], options={"bucket": 2, "write-only": True}
+    )
+    row = {"at": datetime(2026, 1, 2, 3, 4, 5, 678901), "zoned": datetime(2026, 1, 2, tzinfo=UTC), "l": [time(3), None]}
+    for word in ("a", "b"):
+        table.write([{"id": i, "p": word, "x": math.nan, **row} for i in range(9)])
+        table.write([{"id": 4, "p": word, "x": None}, {"id": 5, "p": word, "x": 5.5, **row}])
+
+    def read(where: str, options: dict[str, str] | None = None) -> DataFrame:
+        return paimon.spark.read(spark, table, where=where, options=options)
+
+    in_tasks, alone = {"source.split.target-size": "1 b"}, "p = 'a' AND id IN (3, 4, 5, 77)"
+    here, there = read(alone), read(alone, in_tasks)
+    assert [runs_tasks_of_python(frame) for frame in (here, there)] == [False, True]
+    assert here.schema == there.schema == read("id = -1 AND p = 'a'").schema
+    others = [
+        read("p = 'b' AND id = 5 AND x > 5"),
+        read("p = 'b' AND id = 5 AND x > 6"),
+        read("id = 77 AND p = 'a'"),
+        paimon.spark.read(spark, table, ["x"], "id = 5 AND p = 'b'"),
+    ]
+    assert not any(map(runs_tasks_of_python, others))
+    table.write([{"id": i, "p": "a", "x": 0.0} for i in range(9)])  # no frame changes
+    assert sorted(map(str, here.collect())) == sorted(map(str, there.collect()))
+    assert [(found["id"], str(found["x"])) for found in here.orderBy("id").collect()] == [
+        (3, "nan"), (4, "None"), (5, "5.5")
+    ]  # fmt: skip
+    assert [[found["x"] for found in frame.collect()] for frame in others] == [[5.5], [], [], [5.5]]
+    assert all(map(runs_tasks_of_python, [read("id = 5"), read("p = 'b'"), read("id = 5 OR p = 'b'")]))
+
+
+def test_a_count_runs_a_job_only_where_files_are_merged(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = catalog.create_table(
+        "db.t", "id BIGINT NOT NULL", primary_keys=["id"], options={"bucket": 1, "write-only": True}
+    )
+    tracker = spark.sparkContext.statusTracker()
+
+    def count(group: str, frame: DataFrame) -> tuple[int, bool]:
+        spark.sparkContext.setJobGroup(group, group)
+        return frame.count(), bool(tracker.getJobIdsForGroup(group))
+
+    empty = paimon.spark.read(spark, table)
+    table.write([{"id": i} for i in range(6)])
+    one_run = paimon.spark.read(spark, table, ["id"])
+    cached = paimon.spark.read(spark, table).cache()
+    table.write([{"id": 5}, {"id": 6}])
+    merged = paimon.spark.read(spark, table)
+    try:
+        assert count("empty", empty) == (0, False)
+        assert count("one run", one_run) == (6, False)
+        assert count("a part", one_run.where("id > 2")) == (3, True)
+        assert count("cached", cached) == (6, True)
+        assert count("merged", merged) == (7, True)
+    finally:
+        spark.sparkContext.setJobGroup("", "")
+        cached.unpersist()

@@ -28,8 +28,8 @@ from paimon.operations.row_level.merge_source import describe_source
 from paimon.operations.write.writer import TableWriter
 from paimon.spark.row_level.merge_share import MergeShare
 from paimon.spark.row_level.merge_source import MergeJob
-from paimon.spark.sql.queries import to_spark_frame
 from paimon.spark.tasks.shuffle import send_rows
+from paimon.spark.types import to_spark_frame
 from paimon.table import Table
 
 pytestmark = pytest.mark.spark

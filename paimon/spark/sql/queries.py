@@ -24,7 +24,7 @@ from paimon.spark.row_level.numbered_changes import read_numbered_rows
 from paimon.spark.sql.analysis import analyze_query, mute_error_log, use_settings
 from paimon.spark.sql.query_errors import to_query_error
 from paimon.spark.sql.sql_dialect import is_constant
-from paimon.spark.types import to_batch_schema, to_spark_batch, to_spark_schema
+from paimon.spark.types import make_empty_frame, to_batch_schema, to_spark_batch, to_spark_frame, to_spark_schema
 from paimon.sql.plan.plan_query import ScanOrigin
 
 _ROWS = "rows"
@@ -109,7 +109,7 @@ class SparkQueries:
         return analyze_query(self.spark, sql, {own: self._make_empty_frame(s) for own, s in sources.items()})
 
     def _make_empty_frame(self, source: QuerySource) -> DataFrame:
-        return self.spark.createDataFrame([], to_spark_schema(source.schema))
+        return make_empty_frame(self.spark, to_spark_schema(source.schema))
 
     def _open_source(self, source: QuerySource) -> DataFrame:
         origin = source.origin
@@ -121,17 +121,6 @@ class SparkQueries:
         if isinstance(origin, NumberedRows):
             return read_numbered_rows(self.spark, origin)
         return to_spark_frame(self.spark, source.open().read_all())
-
-
-def to_spark_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Return Arrow data as a data frame of Spark."""
-    schema = to_spark_schema(rows.schema)
-    batch_schema = to_batch_schema(schema)
-    if not rows.num_rows:  # Spark cannot make a frame of no batches
-        return spark.createDataFrame([], schema)
-    batches = [to_spark_batch(batch, batch_schema) for batch in rows.to_batches()]
-    with use_settings(spark):
-        return spark.createDataFrame(pa.Table.from_batches(batches, batch_schema), schema)
 
 
 def to_result_schema(frame: DataFrame) -> pa.Schema:

@@ -16,8 +16,9 @@ from paimon import engines
 from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.spark.session import register
-from paimon.spark.sql.queries import SparkQueries, to_spark_frame
+from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.workers import SparkWorkers
+from paimon.spark.types import to_spark_frame
 from paimon.sql.parse.parse_script import ParsedStatement
 from paimon.sql.run.result import SqlResult
 from paimon.sql.run.run_statements import SqlSession, open_session
