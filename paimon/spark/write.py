@@ -12,7 +12,6 @@ from functools import partial
 import pyarrow as pa
 from attrs import evolve
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import IntegerType, StructField, StructType
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
@@ -20,18 +19,15 @@ from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.read_snapshot import check_unexpired
-from paimon.operations.table_context import TableContext
-from paimon.operations.write.route_dynamic import TaskRouter
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.options import check_shared_storage
 from paimon.spark.session import register
 from paimon.spark.tasks.message_tasks import WriteTask, run_message_tasks
-from paimon.spark.tasks.ordered_rows import route_in_order, write_in_order
+from paimon.spark.tasks.routed_rows import route_rows, write_routed_rows
 from paimon.spark.tasks.routing import (
     check_writers,
     choose_tasks,
     is_routed,
-    read_task_bucket_counts,
     with_task_options,
 )
 from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
@@ -39,9 +35,6 @@ from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import check_columns, write_rows
 from paimon.table import Table
 from paimon.table_write import WriteResult, commit_messages, retry_assignment
-
-ROUTE_COLUMN = "__paimon_route"
-"""Temporary column with the number of the task that a row goes to; it is never stored."""
 
 _MODES = ("append", "overwrite")
 
@@ -208,21 +201,6 @@ def prepare_for_tasks(builder: BatchWriteBuilder, tasks: int) -> BatchWriteBuild
     return evolve(builder, context=with_task_options(builder.context, tasks))
 
 
-def _add_route_column(frame: DataFrame, context: TableContext, partitions: int, overwrites: bool) -> DataFrame:
-    if not is_routed(context.table):
-        return frame
-    counts = read_task_bucket_counts(context)
-    schema = StructType([*frame.schema.fields, StructField(ROUTE_COLUMN, IntegerType(), False)])
-
-    def _add_routes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        router = TaskRouter(context, partitions, ignore_previous=overwrites, counts=counts)
-        for batch in batches:
-            routes = router.assign_task_ids(pa.Table.from_batches([batch]))
-            yield batch.append_column(ROUTE_COLUMN, routes)
-
-    return frame.mapInArrow(_add_routes, schema).repartitionById(partitions, ROUTE_COLUMN)
-
-
 def write_in_tasks(
     frame: DataFrame,
     builder: BatchWriteBuilder,
@@ -249,7 +227,7 @@ def write_in_tasks(
     ordered : bool
         Write the rows of each source task in their order.
     read : callable
-        Returns the rows of the frame's batches; another one than the default needs `ordered`.
+        Returns the rows of the frame's batches.
 
     Returns
     -------
@@ -261,11 +239,10 @@ def write_in_tasks(
     if builder.context.table.bucket_mode is BucketMode.CROSS_PARTITION:
         job = CrossPartitionWrite.start(builder, kind_column, count)
         return _write_across_partitions(job, frame, identifier, read)
-    if ordered and is_routed(builder.context.table):
-        sent = route_in_order(frame, builder, count, read)
-        return _run_tasks(sent, builder, partial(write_in_order, builder, kind_column), identifier)
-    routed = _add_route_column(frame, builder.context, count, builder.overwrites)
-    return _run_tasks(routed, builder, partial(_write_rows, builder, kind_column, read), identifier)
+    if not is_routed(builder.context.table):
+        return _run_tasks(frame, builder, partial(_write_rows, builder, kind_column, read), identifier)
+    sent = route_rows(frame, builder, count, read, ordered=ordered)
+    return _run_tasks(sent, builder, partial(write_routed_rows, builder, kind_column), identifier)
 
 
 def _write_across_partitions(
@@ -279,7 +256,7 @@ def _write_across_partitions(
 def _write_rows(
     builder: BatchWriteBuilder, kind_column: str | None, read: RowReader, batches: Iterator[pa.RecordBatch]
 ) -> bytes:
-    return write_rows(builder, map(_drop_route_column, read(batches)), kind_column)
+    return write_rows(builder, read(batches), kind_column)
 
 
 def _run_tasks(frame: DataFrame, builder: BatchWriteBuilder, write: WriteTask, identifier: int) -> list[CommitMessage]:
@@ -292,7 +269,3 @@ def _run_tasks(frame: DataFrame, builder: BatchWriteBuilder, write: WriteTask, i
         builder.new_commit().abort(messages, identifier)
         raise
     return messages
-
-
-def _drop_route_column(rows: pa.Table) -> pa.Table:
-    return rows.drop_columns([ROUTE_COLUMN]) if ROUTE_COLUMN in rows.schema.names else rows

@@ -20,6 +20,7 @@ from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCo
 from paimon.domain.commit.message_codec import decode
 from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import parse_source_options
+from paimon.spark.tasks.routed_rows import gather_rows
 from paimon.spark.tasks.routing import check_one_writer_per_bucket
 from paimon.spark.types import to_spark_schema
 from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
@@ -312,3 +313,11 @@ def test_an_overwrite_of_dynamic_buckets_starts_again(spark: SparkSession, catal
     assert {row["bucket"]: row["row_count"] for row in index if row["partition"] == "{a}"}.keys() == {0, 1}
     assert sum(row["row_count"] for row in index) == 10 + 50
     assert table.scan().count() == 60
+
+
+def test_small_batches_are_sent_together() -> None:
+    parts = [pa.table({"a": [n]}) for n in range(5)] + [pa.table({"b": [5]}), pa.table({"b": [6, 7]})]
+    assert [rows.to_pydict() for rows in gather_rows(parts, 16)] == [
+        {"a": [0, 1]}, {"a": [2, 3]}, {"a": [4]}, {"b": [5, 6, 7]}
+    ]  # fmt: skip
+    assert list(gather_rows([], 16)) == []

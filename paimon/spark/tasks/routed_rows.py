@@ -1,12 +1,12 @@
-"""Send rows to the tasks that write their buckets, in the order in which each source task returned them.
+"""Send rows to the tasks that write their buckets, on request in the order in which each source task returned them.
 
-Invariant: rows that one source task returns for a key are written in this order. A stream reads the changes of a key in
-one task, so the newest change wins.
+Invariant: ordered rows that one source task returns for a key are written in this order. A stream reads the changes of
+a key in one task, so the newest change wins. Spark shuffles Arrow data instead of rows, which it would convert twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +21,19 @@ from paimon.spark.tasks.routing import read_task_bucket_counts
 from paimon.spark.tasks.shuffle import (
     ROWS_SCHEMA,
     RowReader,
-    read_plain_rows,
     receive_rows,
     send_rows,
     shuffle_rows,
 )
 
+_SENT_BYTES = 16 * 1024 * 1024
+"""How many bytes are divided among the tasks at once: each part has fixed costs, and parts are held in memory."""
 
-def route_in_order(
-    frame: DataFrame, builder: BatchWriteBuilder, tasks: int, read: RowReader = read_plain_rows
+
+def route_rows(
+    frame: DataFrame, builder: BatchWriteBuilder, tasks: int, read: RowReader, *, ordered: bool
 ) -> DataFrame:
-    """Return the rows in the partitions of the tasks that write them, for `write_in_order`.
+    """Return the rows in the partitions of the tasks that write them, for `write_routed_rows`.
 
     Parameters
     ----------
@@ -43,6 +45,8 @@ def route_in_order(
         The number of writers.
     read : callable
         Returns the rows of the frame's batches.
+    ordered : bool
+        Keep the order of the rows of each source task.
 
     Returns
     -------
@@ -50,10 +54,11 @@ def route_in_order(
         Sent rows; see `paimon.spark.tasks.shuffle`.
     """
     send = _SendRows(builder, tasks, read_task_bucket_counts(builder.context), read)
-    return shuffle_rows(frame.mapInArrow(send, ROWS_SCHEMA), tasks)
+    sent = frame.mapInArrow(send, ROWS_SCHEMA)
+    return shuffle_rows(sent, tasks) if ordered else sent.repartitionById(tasks, sent["task"])
 
 
-def write_in_order(builder: BatchWriteBuilder, kind_column: str | None, batches: Iterator[pa.RecordBatch]) -> bytes:
+def write_routed_rows(builder: BatchWriteBuilder, kind_column: str | None, batches: Iterator[pa.RecordBatch]) -> bytes:
     """Write the rows that one task received.
 
     Parameters
@@ -91,5 +96,32 @@ class _SendRows:
         router = TaskRouter(
             self.builder.context, self.tasks, ignore_previous=self.builder.overwrites, counts=self.counts
         )
-        for position, rows in enumerate(self.read(batches)):
+        for position, rows in enumerate(gather_rows(self.read(batches), _SENT_BYTES)):
             yield from send_rows(rows, np.asarray(router.assign_task_ids(rows)), source, position)
+
+
+def gather_rows(parts: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
+    """Join adjacent parts of the same schema.
+
+    Parameters
+    ----------
+    parts : iterable of Table
+        The rows in their order.
+    size_bytes : int
+        A part with so many bytes gets no further rows.
+
+    Yields
+    ------
+    Table
+        The same rows in the same order.
+    """
+    gathered: list[pa.Table] = []
+    held_bytes = 0
+    for part in parts:
+        if gathered and (held_bytes >= size_bytes or not part.schema.equals(gathered[0].schema, check_metadata=True)):
+            yield pa.concat_tables(gathered)
+            gathered, held_bytes = [], 0
+        gathered.append(part)
+        held_bytes += part.nbytes
+    if gathered:
+        yield pa.concat_tables(gathered)
