@@ -152,3 +152,17 @@ def test_a_count_runs_a_job_only_where_files_are_merged(spark: SparkSession, cat
     finally:
         spark.sparkContext.setJobGroup("", "")
         cached.unpersist()
+
+
+def test_tasks_are_packed_by_the_size_of_splits(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    options = {"write-only": True, "source.split.open-file-cost": "1 b"}
+    table = catalog.create_table("db.t", "id BIGINT", options=options)
+    for number in range(6):
+        table.write({"id": [number]})
+    size = max(file.file_size for split in table.scan().plan().splits for file in split.files)
+
+    def count_tasks(target: int) -> int:
+        reader = spark.read.format("paimon").option("source.split.target-size", f"{target} b")
+        return int(reader.load(table.location).rdd.getNumPartitions())
+
+    assert [count_tasks(target) for target in (size, 2 * size, 6 * size)] == [6, 3, 1]
