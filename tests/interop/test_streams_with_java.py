@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
+from paimon.spark.source import PaimonDataSource
 
 pytestmark = pytest.mark.interop
 
@@ -103,6 +105,31 @@ def test_each_continues_where_the_other_stopped(java: JavaPaimon, tmp_path: Path
     assert follow_by_java(java, tmp_path, consumer) == []
     anew = {**consumer, "consumer.ignore-progress": "true", "scan.snapshot-id": str(latest)}
     assert follow_by_us(tmp_path, anew) == follow_by_java(java, tmp_path, anew)
+
+
+def read_by_spark_source(directory: Path, options: dict[str, str]) -> Any:
+    """Read what Spark reads in the first batch of a new stream, and record its progress as Spark does."""
+    source = PaimonDataSource({"path": str(directory), "row-kind-column": "_row_kind", **options})
+    reader = source.streamReader(source.schema())
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    parts = reader.partitions(start, end)
+    rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
+    reader.commit(end)
+    return canonical(rows)
+
+
+def test_streams_of_spark_and_java_continue_from_each_other(java: JavaPaimon, tmp_path: Path) -> None:
+    write_history(java, tmp_path, LIVES["input"])
+    consumer = {"consumer-id": "c"}
+    first = follow_by_java(java, tmp_path, {**consumer, "scan.snapshot-id": "1"}, record=True)
+    latest = json.loads(java.retention(tmp_path, "names"))["latest"]
+    assert first and open_table(tmp_path).consumers["c"] == latest + 1
+    open_table(tmp_path).write([{"k": 100, "v": "ours"}])
+    assert read_by_spark_source(tmp_path, consumer) == [{"_row_kind": "+I", "k": 100, "v": "ours"}]
+    assert json.loads(java.retention(tmp_path, "names"))["consumers"] == {"c": latest + 2}
+    java.write(tmp_path, [{"k": 101, "v": "Java's"}], identifier=9)
+    assert follow_by_java(java, tmp_path, consumer) == [[{"_row_kind": "+I", "k": 101, "v": "Java's"}]]
 
 
 def test_streams_read_long_lived_changelogs_as_java_does(java: JavaPaimon, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 import paimon
 import paimon.spark
 import paimon.spark.streams.checkpoint as checkpoint_module
-from paimon.domain.schema.changes import AddColumn
+from paimon.domain.schema.changes import AddColumn, RenameColumn
 from paimon.domain.types.data_types import IntType
 from paimon.spark.options import SourceOptions
 from paimon.spark.streams import stream_reader
@@ -201,6 +201,15 @@ def test_a_stream_continues_only_with_its_table(
     with pytest.raises(paimon.InvalidRequest, match="was dropped and created again"):
         run_function(inbox.frame(), again, checkpoint)
     assert again.snapshots() == [] and other.snapshots() == []
+    keyed = create_sums(catalog)
+    checkpoint_module.Checkpoint.of(f"{tmp_path}/keyed", keyed).bind(keyed, 0)
+    keyed.alter(RenameColumn("id", "key"))
+    renamed = inbox.frame().withColumnRenamed("id", "key")
+    with pytest.raises(paimon.InvalidRequest, match=r"primary key of table .* changed from \(id\) to \(key\)"):
+        run_function(renamed, catalog.table("db.sums"), tmp_path / "keyed")
+    with pytest.raises(paimon.InvalidRequest, match=r"\(no such column\) \| note int64"):
+        run_function(inbox.frame().selectExpr("*", "id AS note"), again, tmp_path / "wider")
+    assert keyed.snapshots() == again.snapshots() == []
 
 
 def test_streams_that_cannot_commit_once_are_refused(
