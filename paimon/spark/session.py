@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -21,8 +22,9 @@ from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest
 from paimon.engines import set_environment
 from paimon.spark.java import ensure_java
+from paimon.spark.remote import is_remote
 from paimon.spark.source import PaimonDataSource
-from paimon.spark.warehouse import get_warehouse, open_warehouse, set_warehouse
+from paimon.spark.warehouse import change_setting, get_warehouse, open_warehouse, set_warehouse
 
 _REQUIRED_SETTINGS = {
     "spark.sql.timeType.enabled": "true",  # columns of type TIME
@@ -33,6 +35,8 @@ _DEFAULT_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+_REMOTE_SESSIONS: WeakSet[SparkSession] = WeakSet()
+"""The sessions of Spark Connect with the source. Spark does not list it, and a pipeline's query cannot add it."""
 
 
 def get_session(spark: SparkSession | None) -> SparkSession:
@@ -60,15 +64,26 @@ def session(
     SparkSession
         The new session, or the active one of this process with these settings.
     """
+    prepare_environment()
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in (_DEFAULT_SETTINGS | dict(config or {})).items():
+        builder = builder.config(key, value)
+    return register(builder.getOrCreate())
+
+
+def prepare_environment() -> None:
+    """Let Spark find Java, a shell, and the Python of this process for its workers.
+
+    Raises
+    ------
+    NotFound
+        There is no Java runtime.
+    """
     ensure_java()
     _find_shell()
     # Workers would take any `python3` of the PATH, which may lack this package.
     if _PYTHON not in os.environ:
         set_environment(_PYTHON, sys.executable)
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in (_DEFAULT_SETTINGS | dict(config or {})).items():
-        builder = builder.config(key, value)
-    return register(builder.getOrCreate())
 
 
 def _find_shell() -> None:
@@ -119,7 +134,7 @@ def register(
         name = next(iter(options), "storage")
         raise InvalidRequest(f"Option {name!r} needs a warehouse.", subject=name, hint="pass warehouse='…'")
     for key, value in _REQUIRED_SETTINGS.items():
-        spark.conf.set(key, value)
+        change_setting(spark, key, value)
     given = None if warehouse is None else open_warehouse(warehouse, storage, options)
     chosen = get_warehouse(spark) if given is None else given
     if not _is_registered(spark) or chosen != get_warehouse(spark):
@@ -134,9 +149,11 @@ def _register_source(spark: SparkSession, defaults: Mapping[str, str]) -> None:
     source = type(PaimonDataSource.__name__, (PaimonDataSource,), {"defaults": defaults}) if defaults else None
     try:
         spark.dataSource.register(source or PaimonDataSource)
+        if is_remote(spark):
+            _REMOTE_SESSIONS.add(spark)
     except AnalysisException as error:
         is_known = (error.getCondition() or "").lower() == "data_source_already_exists"
-        if not is_known or not hasattr(spark, "_jsparkSession"):
+        if not is_known or is_remote(spark):
             raise
         # Spark looks the name up in the active session instead of this one, so the session gets the source itself.
         wrapped = _wrap_function(spark.sparkContext, source or PaimonDataSource)
@@ -148,13 +165,13 @@ def _register_source(spark: SparkSession, defaults: Mapping[str, str]) -> None:
 
 def _is_registered(spark: SparkSession) -> bool:
     """Return whether the session has the source; a second registration makes Spark warn."""
-    if not hasattr(spark, "_jsparkSession"):  # Spark Connect has no such information
-        return False
+    if is_remote(spark):
+        return spark in _REMOTE_SESSIONS
     return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(PaimonDataSource.name()))
 
 
 def _choose_python(spark: SparkSession) -> None:
-    if not hasattr(spark, "_jsparkSession"):
+    if is_remote(spark):
         return
     context = spark.sparkContext
     chosen = _PYTHON in os.environ or context.getConf().contains("spark.pyspark.python")

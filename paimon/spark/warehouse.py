@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from attrs import frozen
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from paimon import engines
@@ -25,6 +27,7 @@ from paimon.table import Table
 
 _SETTING = "spark.paimon.warehouse"
 """The setting of a session that contains its warehouse; without a value the session has none."""
+_REFUSED_IN_PIPELINES = "SESSION_MUTATION_IN_DECLARATIVE_PIPELINE"
 
 
 @frozen
@@ -88,15 +91,49 @@ def open_warehouse(given: object, storage: Mapping[str, object] | None, options:
     return Warehouse.of(catalog)
 
 
+_PIPELINE_WAREHOUSES: WeakKeyDictionary[SparkSession, Warehouse] = WeakKeyDictionary()
+"""The warehouses of sessions that load the definitions of a pipeline, and refuse to change their settings."""
+
+
 def get_warehouse(spark: SparkSession) -> Warehouse | None:
     """Return the warehouse of a session; None if it has none."""
+    if spark in _PIPELINE_WAREHOUSES:
+        return _PIPELINE_WAREHOUSES[spark]
     text = spark.conf.get(_SETTING, None)
     return None if not text else Warehouse(json.loads(text))
 
 
 def set_warehouse(spark: SparkSession, warehouse: Warehouse) -> None:
-    """Store the warehouse of a session in its settings."""
-    spark.conf.set(_SETTING, json.dumps(dict(warehouse.options)))
+    """Store the warehouse of a session in its settings, or in this process while it loads a pipeline."""
+    if not change_setting(spark, _SETTING, json.dumps(dict(warehouse.options))):
+        _PIPELINE_WAREHOUSES[spark] = warehouse
+
+
+def change_setting(spark: SparkSession, key: str, value: str) -> bool:
+    """Change a setting of a session.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    key, value : str
+        The setting.
+
+    Returns
+    -------
+    bool
+        Whether the setting has the value; False while Spark loads the definitions of a pipeline, which cannot change
+        settings.
+    """
+    if spark.conf.get(key, None) == value:
+        return True
+    try:
+        spark.conf.set(key, value)
+    except PySparkException as error:
+        if not (error.getCondition() or "").startswith(_REFUSED_IN_PIPELINES):
+            raise
+        return False
+    return True
 
 
 def open_in_session(spark: SparkSession, table: str, options: Mapping[str, Any] | None) -> Table | SystemTable:

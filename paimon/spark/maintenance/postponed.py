@@ -23,6 +23,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_postponed import PartitionWork, compact_buckets, read_postponed_rows
 from paimon.operations.write.route import Address, Routing, find_tasks
+from paimon.spark.remote import get_parallelism
 from paimon.spark.tasks.message_tasks import run_message_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows, start_tasks
 
@@ -54,7 +55,7 @@ class SparkPostponedCompaction:
         """
         if not partitions:
             return
-        parallelism = self._spark.sparkContext.defaultParallelism
+        parallelism = get_parallelism(self._spark)
         tasks = min(parallelism, sum(work.total_buckets for work in partitions))
         starts = [0, *accumulate(len(work.files) for work in partitions)][:-1]
         shares = _share_files(partitions, starts, -(-parallelism // len(partitions)))

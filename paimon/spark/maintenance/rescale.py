@@ -28,6 +28,7 @@ from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import assign_task_ids
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
+from paimon.spark.remote import get_parallelism
 from paimon.spark.session import get_session
 from paimon.spark.tasks.message_tasks import run_message_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, receive_rows, send_rows, shuffle_rows
@@ -111,7 +112,7 @@ class SparkRewrite:
         if not sources:
             return
         target = with_bucket_count(context, total_buckets)
-        tasks = min(self._spark.sparkContext.defaultParallelism, total_buckets * len(partitions))
+        tasks = min(get_parallelism(self._spark), total_buckets * len(partitions))
         routed = distribute_tasks(self._spark, sources).mapInArrow(_Read(context, target, tasks), ROWS_SCHEMA)
         yield from run_message_tasks(shuffle_rows(routed, tasks), _Write(target, commit_user))
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from paimon.domain.predicate.expression import Predicate
 from paimon.merge_builder import MergeBuilder
 from paimon.operations.row_level.merge_plan import MergeRequest
+from paimon.spark.remote import check_classic
 from paimon.spark.row_level.change_rows import SparkRowChanges
 from paimon.spark.row_level.merge import FrameSource
 from paimon.spark.session import get_session
@@ -53,11 +54,12 @@ def delete(
     Raises
     ------
     InvalidRequest, Unsupported, CommitConflict
-        As `Table.delete` raises them. Nothing was deleted.
+        As `Table.delete` raises them, or the session is one of Spark Connect. Nothing was deleted.
     StorageError
         A Spark task failed in all its attempts. Nothing was deleted.
     """
     running = get_session(spark)
+    _check_counting(running, "delete")
     opened = open_target(table, options, running)
     return delete_where(opened.context, where, properties, SparkRowChanges(running))
 
@@ -92,11 +94,12 @@ def update(
     Raises
     ------
     InvalidRequest, Unsupported, CommitConflict
-        As `Table.update` raises them. Nothing was updated.
+        As `Table.update` raises them, or the session is one of Spark Connect. Nothing was updated.
     StorageError
         A Spark task failed in all its attempts. Nothing was updated.
     """
     running = get_session(spark)
+    _check_counting(running, "update")
     opened = open_target(table, options, running)
     return update_where(opened.context, set, where, properties, SparkRowChanges(running))
 
@@ -141,12 +144,18 @@ def merge(
     Raises
     ------
     InvalidRequest, Unsupported
-        The table is a system table, or lies in the memory of this process.
+        The table is a system table, or lies in the memory of this process, or the session is one of Spark Connect.
     """
     check_tasks(tasks)
     running = frame.sparkSession if isinstance(frame, DataFrame) else get_session(None)
+    _check_counting(running, "merge")
     context = open_target(table, options, running).context
     if not callable(frame):
         FrameSource.of(context, frame)  # data of another kind is refused here
     open_source = partial(FrameSource.of, tasks=tasks)
     return MergeBuilder(context, frame, MergeRequest(on, target_alias, source_alias), open_source)
+
+
+def _check_counting(spark: SparkSession, name: str) -> None:
+    """Refuse Spark Connect: the numbers of changed rows come from accumulators, which it does not have."""
+    check_classic(spark, name, f"use a classic Spark session, or Table.{name} in this process")

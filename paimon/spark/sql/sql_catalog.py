@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon import engines
 from paimon.catalog import Catalog
-from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.errors import InvalidRequest
+from paimon.spark.remote import check_classic
 from paimon.spark.session import register
 from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.workers import SparkWorkers
@@ -48,8 +49,7 @@ def connect(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, **
     Unsupported
         The session is one of Spark Connect.
     """
-    if not hasattr(spark, "_jsparkSession"):
-        raise Unsupported("SQL statements through Spark Connect", hint="use a classic Spark session")
+    check_classic(spark, "SQL statements", "use a classic Spark session, or Catalog.sql in this process")
     if isinstance(warehouse, Catalog):
         if options:
             raise InvalidRequest("A catalog takes no options here.", subject="options", hint="give them to its connect")

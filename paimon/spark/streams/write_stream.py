@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from paimon.builders import BatchWriteBuilder
-from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
+from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.text_checks import check_mapping
 from paimon.operations.evolve import load_at_newest_schema
@@ -86,7 +86,7 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     InvalidRequest
         An argument does not fit, the checkpoint is not known, or it belongs to another table.
     Unsupported
-        The table cannot be written by Spark, or the session is one of Spark Connect.
+        The table cannot be written by Spark.
     """
     _check_arguments(frame, trigger, output_mode, tasks)
     location = checkpoint or _find_default_checkpoint(frame, query_name)
@@ -112,8 +112,6 @@ def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> N
 
 
 def _check_arguments(frame: DataFrame, trigger: Mapping[str, Any] | None, output_mode: str, tasks: int | None) -> None:
-    if not hasattr(frame.sparkSession, "_jsparkSession"):
-        raise Unsupported("write_stream through Spark Connect", hint="use a classic Spark session")
     if not frame.isStreaming:
         raise InvalidRequest(
             "The data frame is not a stream.", subject="frame", hint="write it with paimon.spark.write(df, table)"

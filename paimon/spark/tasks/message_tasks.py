@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode
 from paimon.engines import translate_spark_error
+from paimon.spark.remote import is_remote
 
 WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes]
 """Writes the rows of one task, and returns its encoded commit messages."""
@@ -42,18 +43,20 @@ def run_message_tasks(
     Yields
     ------
     CommitMessage
-        The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised.
+        The messages of all tasks; if Spark fails, those of successful tasks, and then the error is raised. Spark
+        Connect does not return the latter, so their files become orphan files.
 
     Raises
     ------
     InvalidRequest, Unsupported, StorageError
         A task failed in all its attempts.
     """
-    accumulator = collect_prepared(frame.sparkSession) if prepared is None else prepared
+    if prepared is None and not is_remote(frame.sparkSession):
+        prepared = collect_prepared(frame.sparkSession)
     try:
-        rows = frame.mapInArrow(_Task(write, accumulator), f"{_MESSAGES} BINARY NOT NULL").collect()
+        rows = frame.mapInArrow(_Task(write, prepared), f"{_MESSAGES} BINARY NOT NULL").collect()
     except PySparkException as error:
-        yield from chain.from_iterable(decode(data) for data in accumulator.value)
+        yield from chain.from_iterable(decode(data) for data in (() if prepared is None else prepared.value))
         raise translate_spark_error(error) from error
     yield from chain.from_iterable(decode(bytes(row[_MESSAGES])) for row in rows)
 
@@ -68,11 +71,12 @@ class _Task:
     """The function that each Spark task applies to its rows; the accumulator collects the messages of successes."""
 
     write: WriteTask
-    accumulator: Accumulator[tuple[bytes, ...]]
+    accumulator: Accumulator[tuple[bytes, ...]] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         data = self.write(batches)
-        self.accumulator.add((data,))
+        if self.accumulator is not None:
+            self.accumulator.add((data,))
         yield pa.record_batch([pa.array([data], pa.binary())], names=[_MESSAGES])
 
 

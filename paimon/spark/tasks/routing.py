@@ -22,6 +22,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.postponed import read_bucket_counts
 from paimon.operations.write.route_dynamic import TaskRouter
+from paimon.spark.remote import get_parallelism
 
 
 def choose_tasks(spark: SparkSession, table: TableDefinition, tasks: int | None = None) -> int:
@@ -43,7 +44,7 @@ def choose_tasks(spark: SparkSession, table: TableDefinition, tasks: int | None 
     """
     is_dynamic = table.bucket_mode in (BucketMode.DYNAMIC, BucketMode.CROSS_PARTITION)
     chosen = table.options.dynamic_bucket_assigner_parallelism if is_dynamic else None
-    return tasks or chosen or spark.sparkContext.defaultParallelism
+    return tasks or chosen or get_parallelism(spark)
 
 
 def list_task_options(table: TableDefinition, tasks: int) -> dict[str, str]:
