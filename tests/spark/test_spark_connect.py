@@ -1,4 +1,4 @@
-"""Spark Connect: what works through a server, and what is refused by name."""
+"""Spark Connect: what works through a server, what is refused by name, and declarative pipelines, which need one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkValueError
 from pyspark.sql import SparkSession
 
 import paimon
+from paimon.spark import pipelines
 
 pytestmark = pytest.mark.spark
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pipeline"
 CLIENT = """
 import json, sys
 import paimon, paimon.spark
@@ -38,12 +41,12 @@ frame = spark.createDataFrame([(1, 10), (2, 20), (3, 30)], "id BIGINT, amount BI
 found = {"written": paimon.spark.write(frame, "db.keyed").rows}
 found["read"] = [row.id for row in paimon.spark.read(spark, "db.keyed", where="amount > 10").collect()]
 stream = spark.readStream.schema(frame.schema).json(f"{lake}/incoming")
-for attempt in range(4):
+for attempt in range(12):
     try:
         query = paimon.spark.write_stream(stream, "db.copy", f"{lake}/checkpoint", trigger={"availableNow": True})
         break
     except SparkException as error:  # Spark gives a Python process ten seconds to start, which a busy machine exceeds
-        if "failed to connect back" not in str(error) or attempt == 3:
+        if "failed to connect back" not in str(error) or attempt == 11:
             raise
 query.awaitTermination()
 found["refused"] = [
@@ -98,3 +101,48 @@ def test_connect_reads_and_writes_and_refuses_by_name(server: str, catalog: paim
         strict=True,
     ):
         assert f"Not supported: {name} through Spark Connect. Use a classic Spark session, or {way}" in message
+
+
+def test_a_pipeline_writes_each_row_once(server: str, tmp_path: Path) -> None:
+    run_client(server, EXAMPLE / "create_tables.py", tmp_path)
+    catalog = paimon.connect(tmp_path / "lake")
+    large = catalog.table("shop.large_orders")
+    for ids, identifiers in (([2, 3], [0]), ([2, 3, 5], [0, 1])):
+        output = run_client(server, "-m", "paimon.spark.pipelines", "run", "--spec", tmp_path / "spark-pipeline.yml")
+        assert "Run is COMPLETED." in output
+        assert sorted(large.scan().to_arrow()["id"].to_pylist()) == ids
+        assert [s.commit_identifier for s in large.snapshots()] == identifiers
+        catalog.table("shop.orders").write({"id": [4, 5], "day": ["wed", "wed"], "amount": [1, 900]})
+
+
+def test_a_pipeline_ends_as_its_run_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.pipelines import cli
+
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
+    error: list[PySparkValueError] = []
+
+    def fail() -> None:
+        raise error[0]
+
+    monkeypatch.setattr(cli, "main", fail)
+    counters = "Plan observed(__python_accumulator__=[])"  # of PySpark 4.3, after the run completed
+    for condition, parameters in (
+        ("UNKNOWN_RESPONSE", {"response": "Plan observed(other=[])"}),
+        ("CANNOT_BE_NONE", {"arg_name": counters}),
+    ):
+        error[:] = [PySparkValueError(errorClass=condition, messageParameters=parameters)]
+        with pytest.raises(PySparkValueError):
+            pipelines.main()
+    error[:] = [PySparkValueError(errorClass="UNKNOWN_RESPONSE", messageParameters={"response": counters})]
+    assert pipelines.main() == 0
+
+
+def test_pipelines_of_an_older_pyspark_and_without_packages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
+    for missing, message in (("pyspark.pipelines", "PySpark 4.1 or newer"), ("grpc", "extra 'connect'")):
+        with monkeypatch.context() as patch:
+            for name in [n for n in sys.modules if n.startswith(("pyspark.pipelines", "pyspark.sql.connect", "grpc"))]:
+                patch.delitem(sys.modules, name)
+            patch.setitem(sys.modules, missing, None)
+            with pytest.raises(paimon.PaimonError, match=message):
+                pipelines.main()
