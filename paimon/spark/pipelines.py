@@ -17,7 +17,7 @@ from paimon.engines import set_environment
 from paimon.spark.session import prepare_environment
 
 _REMOTE, _LOCAL = "SPARK_REMOTE", "local[*]"
-_COUNTERS = "__python_accumulator__"
+_UNKNOWN, _COUNTERS = "[UNKNOWN_RESPONSE]", "__python_accumulator__"
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def main() -> int:
 
 def _reports_counters(error: PySparkException) -> bool:
     """Return whether a run completed, and PySpark 4.3 did not know the counters of Python workers at its end."""
-    return error.getCondition() == "UNKNOWN_RESPONSE" and _COUNTERS in str(error)
+    return _UNKNOWN in str(error) and _COUNTERS in str(error)
 
 
 if __name__ == "__main__":
