@@ -3,7 +3,7 @@
 The target has `--target` rows with a random int64 key, two numbers and a text. The source has `--source` rows: half of
 them match, half are new. Each measurement runs in a process of its own, and the result is checked by its counts.
 
-Run ``python benchmarks/merges.py --delta PYTHON``, where PYTHON has `deltalake` and `pyarrow`.
+Run ``python benchmarks/merges.py --delta PYTHON``, where PYTHON has `deltalake`, `pyarrow` and `numpy`.
 """
 
 from __future__ import annotations
