@@ -74,6 +74,7 @@ class ChangeStream:
         records = sorted((int(path.name), path) for path in (self.checkpoint / "commits").glob("[0-9]*"))
         for _, path in records[-1:]:
             path.unlink()
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop takes it for a record that is there
         return len(list_batches(table))
 
 

@@ -9,6 +9,8 @@ import sys
 from collections import defaultdict
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,9 @@ from rich.console import Console
 import paimon
 from paimon.domain.errors import CorruptTable
 from paimon.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
 
 COMMITS = 4
 
@@ -175,3 +180,14 @@ def test_the_folder_runs_as_a_program(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert refused.stderr.startswith("flights: Option --commits must be at least 2")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_query_loses_its_last_record_with_the_checksum(tmp_path: Path, table: Table) -> None:
+    changes = ChangeStream.create(tmp_path / "stream")
+    records = changes.checkpoint / "commits"
+    records.mkdir(parents=True)
+    for name in ("0", ".0.crc", "1", ".1.crc"):
+        (records / name).touch()
+    stopped = SimpleNamespace(isActive=False, stop=lambda: None)
+    changes.kill(cast("StreamingQuery", stopped), table, 1)
+    assert sorted(path.name for path in records.iterdir()) == [".0.crc", "0"]
