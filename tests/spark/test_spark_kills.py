@@ -1,4 +1,4 @@
-"""Kill the driver of a stream from table to table: after the last restart, each row is in the target once."""
+"""Kill processes of a stream from table to table: after the last restart, each row is in the target once."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ DRIVER = """
 import sys
 import paimon, paimon.spark
 
-lake, checkpoint, way = sys.argv[1:]
-spark = paimon.spark.session("local[2]", config={"spark.sql.shuffle.partitions": "2"})
+lake, checkpoint, way, master = sys.argv[1:]
+spark = paimon.spark.session(master, config={"spark.sql.shuffle.partitions": "2"})
 paimon.spark.register(spark, lake)
 changes = spark.readStream.format("paimon").option("maxFilesPerTrigger", 1).load("db.source")
 rows = changes.selectExpr("id % 10 AS id", "2 * amount AS amount")
@@ -33,58 +33,106 @@ else:
 query.awaitTermination()
 spark.stop()
 """
+CLUSTER = "local-cluster[2,1,1024]"
+KILLS = {  # what is killed, or lost, after a commit
+    "local[2]": ["python", "all processes", "commit record"],
+    CLUSTER: ["python", "all processes", "commit record", "executor", "executor", "executor"],
+}
 
 
-def start(script: Path, *arguments: object) -> subprocess.Popen[bytes]:
+def start(script: object, *arguments: object) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(script), *map(str, arguments)]
     return subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd=script.parent
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd=Path(str(script)).parent,
     )
 
 
-def kill_after_progress(driver: subprocess.Popen[bytes], table: paimon.Table, pause: float, whole: bool) -> None:
-    """Kill a driver some time after its next commit, with or without its Java process."""
-    before = len(table.snapshots())
-    while len(table.snapshots()) == before and driver.poll() is None:
+def find_executors(driver: subprocess.Popen[bytes]) -> list[int]:
+    """Find the executor processes of a driver by its session and the class that they run."""
+    shown = subprocess.run(["ps", "-eo", "pid,sess,args"], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in shown.splitlines()[1:]]
+    return [int(pid) for pid, session, text in rows if session == str(driver.pid) and "CoarseGrainedExecutor" in text]
+
+
+def wait_for_commit(driver: subprocess.Popen[bytes], snapshots: Path) -> None:
+    """Wait until a driver commits once more."""
+    before = len(list(snapshots.glob("snapshot-*")))
+    while len(list(snapshots.glob("snapshot-*"))) == before:
+        assert driver.poll() is None, f"The driver ended with {driver.poll()} before all kills"
         time.sleep(0.02)
-    time.sleep(pause)
-    if whole:
-        os.killpg(driver.pid, signal.SIGKILL)
-    else:
-        driver.kill()
+
+
+def end(driver: subprocess.Popen[bytes]) -> None:
+    os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
 
 
+def kill(driver: subprocess.Popen[bytes], what: str, checkpoint: Path) -> None:
+    """Kill a part of a running query; for a record, kill all and delete the last record of the checkpoint."""
+    if what == "executor":
+        for pid in find_executors(driver)[:1]:
+            os.kill(pid, signal.SIGKILL)
+    elif what == "python":
+        driver.kill()
+        driver.wait()
+    else:
+        end(driver)
+    if what == "commit record":
+        for record in sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))[-1:]:
+            record.unlink()
+            record.with_name(f".{record.name}.crc").unlink(missing_ok=True)
+
+
+def run_with_kills(command: tuple[object, ...], snapshots: Path, checkpoint: Path, kills: int, master: str) -> None:
+    """Run a query until it ends, and kill a drawn part of it some time after some of its commits."""
+    draw = random.Random(kills)
+    driver = start(*command)
+    for number in range(kills):
+        what = KILLS[master][number % 3] if kills < 3 else draw.choice(KILLS[master])
+        wait_for_commit(driver, snapshots)
+        time.sleep(draw.choice([0, draw.uniform(0, 1 if kills > 2 else 0.3)]))
+        kill(driver, what, checkpoint)
+        if driver.poll() is not None:
+            driver = start(*command)
+    assert driver.wait(timeout=1200) == 0
+
+
 @pytest.mark.parametrize(
-    ("way", "kills"),
+    ("way", "master", "kills"),
     [
-        ("function", 2),
-        ("source", 1),
-        pytest.param("function", 100, marks=pytest.mark.long),
-        pytest.param("source", 100, marks=pytest.mark.long),
+        ("function", "local[2]", 2),
+        ("source", "local[2]", 1),
+        *(
+            pytest.param(way, master, 50, marks=pytest.mark.long)
+            for way in ("function", "source")
+            for master in ("local[2]", CLUSTER)
+        ),
     ],
 )
-def test_a_stream_whose_driver_is_killed_writes_each_row_once(tmp_path: Path, way: str, kills: int) -> None:
+def test_a_stream_whose_processes_are_killed_writes_each_row_once(
+    tmp_path: Path, way: str, master: str, kills: int
+) -> None:
     catalog = paimon.connect(tmp_path / "lake")
     catalog.create_database("db")
     source = catalog.create_table("db.source", "id BIGINT, amount BIGINT", options={"source.split.target-size": "1 b"})
-    kept = {"snapshot.time-retained": "30 d"}
+    kept = {"snapshot.time-retained": "30 d", "snapshot.num-retained.max": "100000"}
     sums = {"merge-engine": "aggregation", "fields.amount.aggregate-function": "sum"}
     keyed = (
         {"primary_keys": ["id"], "options": {"bucket": 2, **sums, **kept}} if way == "function" else {"options": kept}
     )
     target = catalog.create_table("db.sums", "id BIGINT NOT NULL, amount BIGINT", **keyed)  # type: ignore[arg-type]
-    batches = 2 * kills + 1
+    batches = (5 if kills > 2 else 2) * kills + 1
     for number in range(batches):
         source.write({"id": [number, number + 1], "amount": [1, 1]})
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
-    arguments = (tmp_path / "lake", tmp_path / "checkpoint", way)
-    draw = random.Random(kills)
-    for number in range(kills):
-        kill_after_progress(start(script, *arguments), target, draw.uniform(0, 1), whole=number % 2 == 1)
-    last = start(script, *arguments)
-    assert last.wait(timeout=600) == 0
+    checkpoint = tmp_path / "checkpoint"
+    command = (script, tmp_path / "lake", checkpoint, way, master)
+    run_with_kills(command, Path(target.location) / "snapshot", checkpoint, kills, master)
     wanted: dict[int, int] = {}
     for number in range(batches):
         for key in (number % 10, (number + 1) % 10):
