@@ -27,6 +27,7 @@ from paimon.adapters.process_effects import (
     choose_memory_pool,
     release_free_memory,
 )
+from paimon.adapters.process_effects import freeze_objects as freeze_objects
 from paimon.adapters.process_effects import set_environment as set_environment
 from paimon.adapters.queries.on_demand import QueriesOnDemand
 from paimon.adapters.snapshots.locked_commit import LockedSnapshotCommit
@@ -457,5 +458,5 @@ def spark_executor(session: Any, encode: Callable[[Any], bytes], decode: Callabl
     """
     from paimon.adapters.executors.spark import SparkExecutor
 
-    executor: Executor = SparkExecutor(session, encode, decode)
+    executor: Executor = SparkExecutor(session, encode, decode, freeze_objects)
     return executor

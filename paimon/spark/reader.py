@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from paimon.domain.scan.engine_files import leave_out_files
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.engines import freeze_objects
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.scan import Scan
 from paimon.spark.options import Source
@@ -55,6 +56,7 @@ class PaimonReader(DataSourceReader):
         if not isinstance(scan, Scan):
             return [WholePartition()]
         splits = leave_out_files(scan.plan().splits, self._source.left_out)
+        freeze_objects()
         return [SplitPartition(scan.pinned.table, split, scan.read_plan) for split in splits]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -62,6 +64,7 @@ class PaimonReader(DataSourceReader):
         schema = to_batch_schema(self._schema)
         for batch in self._batches(partition):
             yield to_spark_batch(batch, schema)
+        freeze_objects()
 
     def _batches(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, SplitPartition):

@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.schema.rules.layout import POSTPONED
+from paimon.engines import freeze_objects
 from paimon.spark.options import (
     COMMIT_OPTIONS,
     STREAM_READ_OPTIONS,
@@ -44,6 +45,10 @@ class PaimonDataSource(DataSource):
     """Options of the warehouse of the session, which a subclass sets."""
     _schema_id: int | None = None
     """The schema whose columns a data frame has; None if its user chose the columns by `.schema(…)`."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        freeze_objects()
 
     @classmethod
     def name(cls) -> str:
@@ -82,7 +87,9 @@ class PaimonDataSource(DataSource):
     def reader(self, schema: StructType) -> PaimonReader:
         """Return a reader of the columns of a schema."""
         self._options.check_use("a batch read", (*WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
-        return PaimonReader(self._source, schema)
+        reader = PaimonReader(self._source, schema)
+        freeze_objects()
+        return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> PaimonWriter:
         """Return a writer of rows to an append table, or to postponed buckets.

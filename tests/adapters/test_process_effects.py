@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
+from types import ModuleType
 
 import pytest
 
 from paimon.adapters import process_effects
-from paimon.adapters.process_effects import SWITCH, SystemProcessEffects, set_environment
+from paimon.adapters.process_effects import SWITCH, SystemProcessEffects, freeze_objects, set_environment
 from paimon.ports.effects import NoProcessEffects, ProcessEffects
 
 EFFECTS: ProcessEffects = SystemProcessEffects()
@@ -135,3 +137,37 @@ def test_a_switch_during_a_pause_does_not_prevent_its_end(collector: None, monke
 def test_an_engine_has_no_effects_of_its_own(collector: None) -> None:
     with NoProcessEffects().pause_gc():
         assert gc.isenabled()
+
+
+def test_objects_are_frozen_once_for_the_modules_that_are_loaded(
+    collector: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark collects after each task, so a process exempts what its modules hold, and nothing that a task left."""
+    monkeypatch.setattr(process_effects._FrozenObjects, "modules", 0)
+    before = gc.get_freeze_count()
+    try:
+        freeze_objects()
+        frozen = gc.get_freeze_count()
+        assert frozen > before and frozen > 10_000
+        kept = [[] for _ in range(1000)]
+        freeze_objects()
+        assert gc.get_freeze_count() == frozen and len(kept) == 1000
+        monkeypatch.setitem(sys.modules, "one_more_module", ModuleType("one_more_module"))
+        freeze_objects()
+        assert gc.get_freeze_count() > frozen
+    finally:
+        gc.unfreeze()
+
+
+@pytest.mark.parametrize("reason", ["switch", "collector"])
+def test_objects_are_not_frozen_against_a_choice_of_the_user(
+    collector: None, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    monkeypatch.setattr(process_effects._FrozenObjects, "modules", 0)
+    before = gc.get_freeze_count()
+    if reason == "switch":
+        monkeypatch.setenv(SWITCH, "off")
+    else:
+        gc.disable()
+    freeze_objects()
+    assert gc.get_freeze_count() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 from collections.abc import Callable
@@ -110,6 +111,21 @@ class TestSparkExecutor(ExecutorContract):
 
     def make_executor(self) -> Executor:
         return spark_executor(self.spark, pickle.dumps, pickle.loads)
+
+
+def count_frozen(task: bytes) -> tuple[int, int]:
+    return len(task), gc.get_freeze_count()
+
+
+@pytest.mark.parametrize("size", [1, 400_000])
+def test_tasks_travel_with_the_function_or_as_rows(spark: SparkSession, size: int) -> None:
+    """The second job finds the modules of the first one frozen in the processes of Spark, which are used again."""
+    executor = spark_executor(spark, pickle.dumps, pickle.loads)
+    sizes = [size, 0, size + 1, 2]
+    for _ in range(2):
+        found = list(executor.map(count_frozen, [bytes(n) for n in sizes]))
+        assert [n for n, _ in found] == sizes
+    assert max(frozen for _, frozen in found) > 10_000
 
 
 def fail_task(task: int) -> int:

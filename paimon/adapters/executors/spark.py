@@ -10,18 +10,24 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
+from attrs import frozen
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from paimon.domain.errors import InvalidRequest, PaimonError, StorageError, Unsupported
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_SENT_WITH_FUNCTION = 512 * 1024
+"""How many bytes of tasks travel with the function of a job, of which each task gets all."""
 _POSITION, _DATA = "position", "data"
 _SCHEMA = f"{_POSITION} INT NOT NULL, {_DATA} BINARY NOT NULL"
 _TASK_ERROR = re.compile(
@@ -41,12 +47,21 @@ class SparkExecutor(Generic[R]):
         The session that runs the tasks.
     encode, decode : callable
         Convert a result to bytes, and back.
+    finish_task : callable, optional
+        Called in the process of a task at its end.
     """
 
-    def __init__(self, session: SparkSession, encode: Callable[[R], bytes], decode: Callable[[bytes], R]) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        encode: Callable[[R], bytes],
+        decode: Callable[[bytes], R],
+        finish_task: Callable[[], None] | None = None,
+    ) -> None:
         self._session = session
         self._encode = encode
         self._decode = decode
+        self._finish_task = finish_task
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """Yield the results in the order of the tasks.
@@ -60,8 +75,8 @@ class SparkExecutor(Generic[R]):
         if not tasks:
             return
         try:
-            frame = distribute_tasks(self._session, tasks)
-            rows = frame.mapInArrow(_TaskRunner(function, self._encode), _SCHEMA).collect()
+            distributed = distribute_tasks(self._session, tasks)
+            rows = distributed.mapInArrow(_TaskRunner(function, self._encode, self._finish_task), _SCHEMA).collect()
         except PySparkException as error:
             raise StorageError("Spark", f"a task failed: {_reason(error)}") from error
         for _, data in sorted((row[_POSITION], bytes(row[_DATA])) for row in rows):
@@ -71,33 +86,85 @@ class SparkExecutor(Generic[R]):
 class _TaskRunner(Generic[T, R]):
     """Runs the tasks of one partition on a Spark executor."""
 
-    def __init__(self, function: Callable[[T], R], encode: Callable[[R], bytes]) -> None:
+    def __init__(
+        self, function: Callable[[T], R], encode: Callable[[R], bytes], finish_task: Callable[[], None] | None
+    ) -> None:
         self._function = function
         self._encode = encode
+        self._finish_task = finish_task
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for position, task in read_tasks(batches):
             row = {_POSITION: position, _DATA: self._encode(self._function(cast(T, task)))}
             yield pa.RecordBatch.from_pylist([row], schema=_ARROW)
+        if self._finish_task is not None:
+            self._finish_task()
 
 
-def distribute_tasks(session: SparkSession, tasks: Sequence[object]) -> DataFrame:
-    """Create a data frame with one partition per task.
+@frozen(eq=False)
+class DistributedTasks:
+    """Tasks of a session, of which each becomes a Spark task. A function runs on them as on a data frame.
+
+    Invariant: a few small tasks travel with the function, so that Spark runs one stage without a shuffle.
+    """
+
+    sparkSession: SparkSession
+    _tasks: tuple[bytes, ...]
+
+    def mapInArrow(self, function: ArrowFunction, schema: StructType | str) -> DataFrame:
+        """Return the frame of the rows that a function makes of the tasks.
+
+        Parameters
+        ----------
+        function : callable
+            Reads its tasks with `read_tasks`, and yields batches of the schema.
+        schema : StructType or str
+            The columns of the rows.
+
+        Returns
+        -------
+        DataFrame
+            One partition for each task.
+        """
+        session, count = self.sparkSession, len(self._tasks)
+        if sum(map(len, self._tasks)) <= _SENT_WITH_FUNCTION:
+            return session.range(0, count, 1, count).mapInArrow(_WithTasks(self._tasks, function), schema)
+        frame = session.createDataFrame(list(enumerate(self._tasks)), _SCHEMA)
+        return frame.repartitionById(count, frame[_POSITION]).mapInArrow(function, schema)
+
+
+@frozen(eq=False)
+class _WithTasks:
+    """A function with its tasks: it gets those whose numbers are the rows of the frame."""
+
+    tasks: tuple[bytes, ...]
+    function: ArrowFunction
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return iter(self.function(map(self._select, batches)))
+
+    def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        numbers = batch.column(0)
+        data = pa.array([self.tasks[number] for number in numbers.to_pylist()], pa.binary())
+        return pa.RecordBatch.from_arrays([numbers.cast(pa.int32()), data], schema=_ARROW)
+
+
+def distribute_tasks(session: SparkSession, tasks: Sequence[object]) -> DistributedTasks:
+    """Pickle tasks, so that Spark runs each of them as a task.
 
     Parameters
     ----------
     session : SparkSession
         The session that runs the tasks.
     tasks : sequence of object
-        One or more tasks, which the driver pickles.
+        One or more tasks.
 
     Returns
     -------
-    DataFrame
-        The frame. A function that runs on it reads its tasks with `read_tasks`.
+    DistributedTasks
+        The tasks. A function that runs on them reads its tasks with `read_tasks`.
     """
-    frame = session.createDataFrame([(n, encode_task(task)) for n, task in enumerate(tasks)], _SCHEMA)
-    return frame.repartitionById(len(tasks), frame[_POSITION])
+    return DistributedTasks(session, tuple(map(encode_task, tasks)))
 
 
 def encode_task(task: object) -> bytes:
@@ -116,7 +183,7 @@ def read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, object]
     Parameters
     ----------
     batches : iterable of RecordBatch
-        Batches of the data frame.
+        Batches that a function gets which runs on distributed tasks.
 
     Yields
     ------

@@ -64,12 +64,12 @@ class SparkRowChanges:
         units = plan_units(with_hidden_rows(context), change.snapshot, change.predicate)
         if not units:
             return
-        frame = distribute_tasks(self._spark, units)
+        distributed = distribute_tasks(self._spark, units)
         if context.table.bucket_mode is BucketMode.FIXED:  # a task has a whole bucket, and no row leaves it
-            yield from run_message_tasks(frame, _ChangeBuckets(job), prepared)
+            yield from run_message_tasks(distributed, _ChangeBuckets(job), prepared)
             return
         write = KeyedWrite.start(context, change.commit_user, choose_tasks(self._spark, context.table))
-        yield from write.run(frame.mapInArrow(_SendChanges(job, write.sender), ROWS_SCHEMA), prepared)
+        yield from write.run(distributed.mapInArrow(_SendChanges(job, write.sender), ROWS_SCHEMA), prepared)
 
     def _change_append_rows(self, job: _Job, prepared: Accumulator[tuple[bytes, ...]]) -> Iterator[CommitMessage]:
         context, change = job.context, job.change
@@ -77,12 +77,12 @@ class SparkRowChanges:
         units = plan_units(context, change.snapshot, change.predicate, held)
         if not units:
             return
-        frame = distribute_tasks(self._spark, units)
+        distributed = distribute_tasks(self._spark, units)
         if not has_partial_units(context, held):
-            yield from run_message_tasks(frame, _ChangeFiles(job), prepared)
+            yield from run_message_tasks(distributed, _ChangeFiles(job), prepared)
             return
         tasks = min(self._spark.sparkContext.defaultParallelism, len({unit.key for unit in units}))
-        sent = frame.mapInArrow(_ChangeSplits(job, tasks, prepared), ROWS_SCHEMA)
+        sent = distributed.mapInArrow(_ChangeSplits(job, tasks, prepared), ROWS_SCHEMA)
         yield from run_message_tasks(shuffle_rows(sent, tasks), RemoveRows(context, held), prepared)
 
 

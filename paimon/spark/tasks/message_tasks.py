@@ -16,9 +16,10 @@ from pyspark import Accumulator, AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from paimon.adapters.executors.spark import DistributedTasks
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode
-from paimon.engines import translate_spark_error
+from paimon.engines import freeze_objects, translate_spark_error
 from paimon.spark.remote import is_remote
 
 WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes]
@@ -27,16 +28,16 @@ _MESSAGES = "messages"
 
 
 def run_message_tasks(
-    frame: DataFrame, write: WriteTask, prepared: Accumulator[tuple[bytes, ...]] | None = None
+    frame: DataFrame | DistributedTasks, write: WriteTask, prepared: Accumulator[tuple[bytes, ...]] | None = None
 ) -> Iterator[CommitMessage]:
     """Run one task for each partition of a frame.
 
     Parameters
     ----------
-    frame : DataFrame
-        The rows to write, in the partitions of the tasks.
+    frame : DataFrame or DistributedTasks
+        The rows to write, in the partitions of the tasks; or the tasks themselves.
     write : callable
-        Writes the rows of one partition, and returns the encoded messages.
+        Writes the rows of one partition, or runs one task, and returns the encoded messages.
     prepared : Accumulator, optional
         From `collect_prepared`: the messages that earlier stages of the job added to it.
 
@@ -78,6 +79,7 @@ class _Task:
         if self.accumulator is not None:
             self.accumulator.add((data,))
         yield pa.record_batch([pa.array([data], pa.binary())], names=[_MESSAGES])
+        freeze_objects()
 
 
 class MessageAccumulator(AccumulatorParam):

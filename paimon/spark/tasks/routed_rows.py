@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message_codec import encode
+from paimon.engines import freeze_objects
 from paimon.operations.write.route_dynamic import TaskRouter
 from paimon.spark.tasks.routing import read_task_bucket_counts
 from paimon.spark.tasks.shuffle import (
@@ -98,6 +99,7 @@ class _SendRows:
         )
         for position, rows in enumerate(gather_rows(self.read(batches), _SENT_BYTES)):
             yield from send_rows(rows, np.asarray(router.assign_task_ids(rows)), source, position)
+        freeze_objects()
 
 
 def gather_rows(parts: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
