@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from paimon.table import Table
 
 _MEMORY = "memory-budget"
+_FOOTER_BYTES = 16 * 1024 * 1024
+"""The bound of the footers of Parquet files that an engine keeps, some 400 files with 16 columns."""
 _THREADS = "threads"
 _METASTORE = "metastore"
 _METASTORES = ("filesystem", "jdbc")
@@ -301,7 +303,7 @@ def engine_for(
     files = _catalog_files(location, storage, options, allowed_roots)
     return Engine(
         files=files,
-        formats=FormatsOnDemand(_memory(options).bytes),
+        formats=FormatsOnDemand(_memory(options).bytes, LruCache(_FOOTER_BYTES)),
         records=RecordsOnDemand(),
         snapshots=PutIfAbsentSnapshotCommit(files) if "://" in location else LockedSnapshotCommit(files),
         clock=SystemClock(),

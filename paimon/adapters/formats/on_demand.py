@@ -13,28 +13,33 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.domain.manifest.record_columns import RecordColumns
+from paimon.ports.cache import ObjectCache
 from paimon.ports.formats import FormatIO, RecordIO
 
 
-def _load_parquet(memory_bytes: int) -> FormatIO:
+def _load_parquet(memory_bytes: int, footers: ObjectCache | None) -> FormatIO:
     from paimon.adapters.formats.parquet import ParquetFormat
 
-    return ParquetFormat(memory_bytes)
+    return ParquetFormat(memory_bytes, footers)
 
 
-def _load_orc(memory_bytes: int) -> FormatIO:
+def _load_orc(memory_bytes: int, footers: ObjectCache | None) -> FormatIO:
     from paimon.adapters.formats.orc import OrcFormat
 
     return OrcFormat(memory_bytes)
 
 
-def _load_avro(memory_bytes: int) -> FormatIO:
+def _load_avro(memory_bytes: int, footers: ObjectCache | None) -> FormatIO:
     from paimon.adapters.formats.avro import AvroFormat
 
     return AvroFormat()
 
 
-_LOADERS: Mapping[str, Callable[[int], FormatIO]] = {"parquet": _load_parquet, "orc": _load_orc, "avro": _load_avro}
+_LOADERS: Mapping[str, Callable[[int, ObjectCache | None], FormatIO]] = {
+    "parquet": _load_parquet,
+    "orc": _load_orc,
+    "avro": _load_avro,
+}
 
 
 @frozen(eq=False)
@@ -45,16 +50,19 @@ class FormatsOnDemand(Mapping[str, FormatIO]):
     ----------
     memory_bytes : int
         The memory budget that a format may use to read one file.
+    footers : ObjectCache, optional
+        Keeps footers of data files for later reads.
     """
 
     memory_bytes: int
+    footers: ObjectCache | None = None
     _loaded: dict[str, FormatIO] = field(factory=dict, init=False, repr=False)
 
     def __getitem__(self, format_name: str) -> FormatIO:
         found = self._loaded.get(format_name)
-        return (
-            self._loaded.setdefault(format_name, _LOADERS[format_name](self.memory_bytes)) if found is None else found
-        )
+        if found is None:
+            found = self._loaded.setdefault(format_name, _LOADERS[format_name](self.memory_bytes, self.footers))
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(_LOADERS)

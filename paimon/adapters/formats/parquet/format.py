@@ -10,6 +10,7 @@ from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES
 from paimon.adapters.formats.parquet.reading.reader import read_batches
 from paimon.adapters.formats.parquet.reading.shared_file import share_file
 from paimon.adapters.formats.parquet.writer import ParquetWriter
+from paimon.ports.cache import ObjectCache
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import FormatWriter, ReadRequest, ShareRequest, WriteRequest
 from paimon.ports.queries import SharedFile
@@ -22,10 +23,13 @@ class ParquetFormat:
     ----------
     most_bytes : int
         The memory budget: what the pages of a file, or a batch of its rows, may take (see `guards.parquet_batches`).
+    cache : ObjectCache, optional
+        Keeps footers of local files for later reads.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, cache: ObjectCache | None = None) -> None:
         self._most_bytes = max(most_bytes, MOST_BYTES)
+        self._cache = cache
 
     @property
     def identifier(self) -> str:
@@ -34,7 +38,7 @@ class ParquetFormat:
 
     def read(self, source: pa.NativeFile, request: ReadRequest) -> Iterator[pa.RecordBatch]:
         """Read the rows of a file."""
-        return read_batches(source, request, self._most_bytes)
+        return read_batches(source, request, self._most_bytes, self._cache)
 
     def share(self, source: pa.NativeFile, request: ShareRequest) -> SharedFile | None:
         """Return the bytes of a file for another decoder; see `paimon.ports.formats.FileSharing`."""

@@ -18,6 +18,12 @@ from attrs import frozen
 from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES, GroupRange, Leaf, count_fitting_rows
 from paimon.adapters.formats.guards.parquet_bytes import Stored
 from paimon.adapters.formats.nested import rebuild_leaves
+from paimon.adapters.formats.parquet.reading.known_files import (
+    KnownFile,
+    find_known_file,
+    identify_file,
+    remember_file,
+)
 from paimon.adapters.formats.parquet.reading.lookup_filter import find_lookup_filter, narrow_piece
 from paimon.adapters.formats.parquet.reading.row_groups import plan_group_ranges, split_into_steps
 from paimon.adapters.formats.parquet.reading.selection import find_wanted_leaves
@@ -25,6 +31,7 @@ from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import DataField, DataType
+from paimon.ports.cache import ObjectCache
 from paimon.ports.formats import ReadRequest
 
 _KNOWN = inspect.signature(pq.ParquetFile.__init__).parameters
@@ -40,11 +47,14 @@ class _File:
     """An open file."""
 
     parquet: pq.ParquetFile
+    known: KnownFile
     stored: Stored
     most_bytes: int
 
 
-def read_batches(source: pa.NativeFile, request: ReadRequest, most_bytes: int = MOST_BYTES) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    source: pa.NativeFile, request: ReadRequest, most_bytes: int = MOST_BYTES, cache: ObjectCache | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read the rows of a file as `paimon.ports.formats.FormatIO.read` describes.
 
     Parameters
@@ -55,6 +65,8 @@ def read_batches(source: pa.NativeFile, request: ReadRequest, most_bytes: int = 
         Columns, predicate and range of rows.
     most_bytes : int
         The limit for pages, and for batches, in bytes.
+    cache : ObjectCache, optional
+        Keeps what is learned of local files for later reads.
 
     Yields
     ------
@@ -69,9 +81,9 @@ def read_batches(source: pa.NativeFile, request: ReadRequest, most_bytes: int = 
         A column has a form that is not supported.
     """
     with corrupt_files(request.path):
-        file = _open_file(source, most_bytes)
+        file = _open_file(source, request.path, most_bytes, cache)
         lookup = find_lookup_filter(request)
-        for piece in plan_group_ranges(file.parquet.metadata, file.parquet.schema_arrow, request):
+        for piece in plan_group_ranges(file.known.footer, file.known.schema, request):
             if lookup is None:
                 yield from _read_rows(file, piece, request.fields, request.batch_rows)
                 continue
@@ -96,14 +108,23 @@ def corrupt_files(path: str) -> Iterator[None]:
         raise CorruptTable(path, f"cannot be read as Parquet: {reason[0]}") from error
 
 
-def _open_file(source: pa.NativeFile, most_bytes: int) -> _File:
+def _open_file(source: pa.NativeFile, path: str, most_bytes: int, cache: ObjectCache | None) -> _File:
     """Open a file. Remote files are prefetched; local ones have small buffers, because merges open many files."""
     stored = Stored(source)
-    buffer = _BUFFER_BYTES if isinstance(source, pa.OSFile) else 0
+    identity = identify_file(source)
+    known = find_known_file(cache, path, identity)
     file = pq.ParquetFile(
-        stored.source, pre_buffer=False, buffer_size=buffer, page_checksum_verification=True, **_EXTENSIONS
+        stored.source,
+        metadata=None if known is None else known.footer,
+        pre_buffer=False,
+        buffer_size=_BUFFER_BYTES if isinstance(source, pa.OSFile) else 0,
+        page_checksum_verification=True,
+        **_EXTENSIONS,
     )
-    return _File(file, stored, most_bytes)
+    if known is None:
+        known = KnownFile(identity, file.metadata, file.schema_arrow)
+        remember_file(cache, path, known)
+    return _File(file, known, stored, most_bytes)
 
 
 def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
@@ -117,7 +138,7 @@ def _read_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece in the canonical types."""
     schema = arrow_schema(fields)
-    leaves = find_wanted_leaves(file.parquet.schema_arrow, fields)
+    leaves = find_wanted_leaves(file.known.schema, fields)
     for batch in _read_piece(file, piece, leaves, batch_rows):
         yield _canonical(batch, fields, schema)
 
@@ -138,18 +159,27 @@ def _read_piece(file: _File, piece: GroupRange, leaves: Sequence[int], batch_row
 
 
 def _decode_piece(file: _File, piece: GroupRange, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    footer, schema = file.parquet.metadata, file.parquet.schema
+    footer = file.known.footer
     if leaves:
-        checked_leaves = [Leaf.of(schema, leaf) for leaf in leaves]
-        paths = [schema.column(leaf).path for leaf in leaves]
+        paths = [file.parquet.schema.column(leaf).path for leaf in leaves]
         threads = len(paths) > 1 and piece.count > _SHORT_BATCH  # threads cost more than they save for few rows
         for step in split_into_steps(piece, footer):
-            fitting = count_fitting_rows(footer, file.stored, step, checked_leaves, batch_rows, file.most_bytes)
+            fitting = _count_fitting_rows(file, step, leaves, batch_rows)
             yield from file.parquet.iter_batches(fitting, row_groups=step.groups, columns=paths, use_threads=threads)
         return
     rows = sum(footer.row_group(g).num_rows for g in piece.groups)
     for start in range(0, rows, batch_rows):  # no column of the file is wanted: rows are only counted
         yield _empty_columns(min(batch_rows, rows - start))
+
+
+def _count_fitting_rows(file: _File, step: GroupRange, leaves: Sequence[int], batch_rows: int) -> int:
+    """Return how many rows a batch may have, and check the pages of the step if that was not done before."""
+
+    def count() -> int:
+        checked = [Leaf.of(file.parquet.schema, leaf) for leaf in leaves]
+        return count_fitting_rows(file.known.footer, file.stored, step, checked, batch_rows, file.most_bytes)
+
+    return file.known.find_fitting_rows((step, tuple(leaves), batch_rows, file.most_bytes), count)
 
 
 def _empty_columns(rows: int) -> pa.RecordBatch:

@@ -40,7 +40,7 @@ def plan_group_ranges(footer: pq.FileMetaData, schema: pa.Schema, request: ReadR
         Row groups that are adjacent and may match.
     """
     begin, end = request.row_range or (0, footer.num_rows)
-    leaves = find_first_leaves(schema)
+    leaves = {} if request.predicate is None else find_first_leaves(schema)
     piece: GroupRange | None = None
     start = 0
     for group in range(footer.num_row_groups):

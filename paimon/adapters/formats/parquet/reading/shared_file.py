@@ -8,7 +8,6 @@ canonical one, so that both decoders return the same values.
 
 from __future__ import annotations
 
-import os
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from attrs import define, field, frozen
 from paimon.adapters.formats.guards.parquet_batches import Leaf, PageBudget, check_flat_chunk
 from paimon.adapters.formats.guards.parquet_bytes import Stored
 from paimon.adapters.formats.guards.parquet_pages import ChunkPages
+from paimon.adapters.formats.parquet.reading.known_files import Identity, identify_file
 from paimon.adapters.formats.parquet.reading.reader import corrupt_files
 from paimon.adapters.formats.parquet.reading.selection import find_first_leaves
 from paimon.domain.types.arrow import arrow_type
@@ -56,10 +56,10 @@ class PageChecks:
     Parameters
     ----------
     identity : tuple of int
-        Device, inode, size and times of the file. They change when the file is written.
+        What the file is recognized by.
     """
 
-    identity: tuple[int, ...]
+    identity: Identity
     _pages: dict[tuple[int, int, int], ChunkPages] = field(factory=dict, init=False)
 
     def find(self, chunk: _Chunk) -> ChunkPages | None:
@@ -188,10 +188,9 @@ def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) ->
 
 def _continue_checks(source: pa.NativeFile, earlier: object | None) -> PageChecks | None:
     """Return the earlier checks if the file is the same as then, or new ones; None if it cannot be recognized."""
-    if not isinstance(source, pa.OSFile | pa.MemoryMappedFile):
+    identity = identify_file(source)
+    if identity is None:
         return None
-    found = os.fstat(source.fileno())
-    identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     if isinstance(earlier, PageChecks) and earlier.identity == identity:
         return earlier
     return PageChecks(identity)

@@ -1,0 +1,122 @@
+"""What is known of Parquet files that were read before: their footers, and how many rows fit into a batch.
+
+Invariant: knowledge of a file is used only while the file keeps its inode, size and times. Nothing is known of files
+that have none: those in memory and on object stores.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import define, field
+
+from paimon.ports.cache import ObjectCache
+
+Identity: TypeAlias = tuple[int, ...]
+"""Device, inode, size and times of a file. They change when the file is written."""
+
+_VIEW = "footer of Parquet"
+_FILE_BYTES = 8_000
+_CHUNK_BYTES = 2_200
+"""The memory of a file, and of each column in each row group, measured with pyarrow 26."""
+_MOST_BATCHES = 16
+"""For how many different reads of a file the rows of a batch are kept."""
+
+
+@define(eq=False)
+class KnownFile:
+    """A file that was opened before. All methods are thread-safe.
+
+    Parameters
+    ----------
+    identity : tuple of int, optional
+        What the file is recognized by; None if it cannot be recognized.
+    footer : pyarrow.parquet.FileMetaData
+        The footer.
+    schema : pyarrow.Schema
+        The Arrow schema of the file.
+    """
+
+    identity: Identity | None
+    footer: pq.FileMetaData
+    schema: pa.Schema
+    _fitting: dict[Hashable, int] = field(factory=dict, init=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of the value."""
+        return _FILE_BYTES + _CHUNK_BYTES * int(self.footer.num_columns * max(1, self.footer.num_row_groups))
+
+    def find_fitting_rows(self, read: Hashable, count: Callable[[], int]) -> int:
+        """Return how many rows of a batch fit into memory.
+
+        Parameters
+        ----------
+        read : hashable
+            Everything that the number depends on.
+        count : callable
+            Checks the pages and counts the rows. It runs once for each read that is remembered.
+
+        Returns
+        -------
+        int
+            At least one.
+        """
+        if self.identity is None:
+            return count()
+        found = self._fitting.get(read)
+        if found is None:
+            found = count()
+            if len(self._fitting) >= _MOST_BATCHES:
+                self._fitting.clear()
+            self._fitting[read] = found
+        return found
+
+
+def identify_file(source: pa.NativeFile) -> Identity | None:
+    """Return what a local file is recognized by; None for other files."""
+    if not isinstance(source, pa.OSFile | pa.MemoryMappedFile):
+        return None
+    found = os.fstat(source.fileno())
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def find_known_file(cache: ObjectCache | None, path: str, identity: Identity | None) -> KnownFile | None:
+    """Return what is known of a file.
+
+    Parameters
+    ----------
+    cache : ObjectCache, optional
+        The known files.
+    path : str
+        The path of the file.
+    identity : tuple of int, optional
+        What it is recognized by now.
+
+    Returns
+    -------
+    KnownFile or None
+        None if the file is unknown, or was written since.
+    """
+    found = None if cache is None or identity is None else cache.get(path, _VIEW)
+    return found if isinstance(found, KnownFile) and found.identity == identity else None
+
+
+def remember_file(cache: ObjectCache | None, path: str, file: KnownFile) -> None:
+    """Keep what is known of a file, if it can be recognized.
+
+    Parameters
+    ----------
+    cache : ObjectCache, optional
+        The known files.
+    path : str
+        The path of the file.
+    file : KnownFile
+        What is known.
+    """
+    if cache is not None and file.identity is not None:
+        cache.put(path, file, file.size_bytes, _VIEW)
