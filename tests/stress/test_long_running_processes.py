@@ -62,27 +62,32 @@ measure = {"allocated": allocated, "resident": resident}[sys.argv[3]]
 commits = int(sys.argv[4])
 table = create_table_with_commits(Path(sys.argv[1]), 10)
 assert table.scan().count() == 10
-cache = table.engine.cache
-cache.clear()
+caches = (table.engine.cache, table.engine.formats.footers)  # metadata, and footers of data files
+
+def clear():
+    for cache in caches:
+        cache.clear()
+
+clear()
 table.write({"k": [0], "v": [0]})  # what is loaded on first use is loaded before the measurement
-cache.clear()
+clear()
 gc.collect()
 start = measure()
 left = []
 for _ in range(int(sys.argv[5])):
     for number in range(commits):
         table.write({"k": [number % 10], "v": [number]})
-    counted, grown = cache.size_bytes, measure() - start
-    cache.clear()
+    counted, grown = sum(cache.size_bytes for cache in caches), measure() - start
+    clear()
     gc.collect()
-    cache.clear()  # returns what the collector freed
+    clear()  # returns what the collector freed
     left.append(measure() - start)
 print(counted, grown, *left)
 """
 
 
 def measure_cache(folder: Path, what: str, commits: int, rounds: int) -> list[int]:
-    """Return the bytes that the cache counts, the growth of memory, and what each cleared cache left."""
+    """Return the bytes that the caches count, the growth of memory, and what each round left after they were cleared."""
     command = [sys.executable, "-c", MEASURE, str(folder), str(Path(__file__).parent), what, str(commits), str(rounds)]
     by_malloc = {"PYTHONMALLOC": "malloc", "ARROW_DEFAULT_MEMORY_POOL": "system"} if what == "allocated" else {}
     return [int(word) for word in subprocess.check_output(command, env=os.environ | by_malloc).split()]
