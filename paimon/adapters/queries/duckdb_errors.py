@@ -51,9 +51,9 @@ def to_paimon_error(error: Exception) -> PaimonError:
 
 
 def _find_hint(name: str, text: str) -> str | None:
-    """Return a hint with the nearest of the names that DuckDB lists, or of the types."""
+    """Return a hint with the nearest of the names that DuckDB lists, or of the types, of which it lists distant ones."""
     near = _SIMILAR.search(text)
     known = _QUOTED.findall(near[1]) if near else []
-    if not known and "Type with name" in text:
-        return did_you_mean(name.upper(), _TYPES)
+    if "Type with name" in text:
+        return did_you_mean(name.upper(), [*_TYPES, *known])
     return did_you_mean(name, known) if known else None
