@@ -411,6 +411,8 @@ class CatalogFactory:
 
 def add_peer_words(message: str) -> str:
     """Return a message about a column with the words of pypaimon added, which programs may look for."""
+    if changed := re.search(r"Option '([^']+)' cannot change|table of (type) 'format-table'", message):
+        return f"{message} (Change '{changed[1] or changed[2]}' is not supported yet.)"
     if "cannot become NOT NULL" in message:
         return f"{message} (nullable to non nullable)"
     if "cannot become" in message:

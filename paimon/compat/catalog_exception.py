@@ -171,3 +171,23 @@ def catalog_errors(identifier: Identifier | None = None) -> Iterator[None]:
         if error.kind in _EXISTING:
             raise _EXISTING[error.kind](error.name) from error
         raise
+
+
+@contextmanager
+def state_errors() -> Iterator[None]:
+    """Raise the error about a missing snapshot or tag that options name as the ValueError of pypaimon.
+
+    Yields
+    ------
+    None
+        Other errors pass unchanged.
+
+    Raises
+    ------
+    ValueError
+        There is no such state.
+    """
+    try:
+        yield
+    except NotFound as error:
+        raise ValueError(f"{error.kind.capitalize()} '{error.name}' doesn't exist.") from error

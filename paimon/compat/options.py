@@ -92,6 +92,10 @@ def _find_option(name: str, owner: str) -> ConfigOption:
     return _config_option(option)
 
 
+_TARGET_FILE_SIZES = {True: 128 << 20, False: 256 << 20}
+"""The default size of data files of tables with and without a primary key, in bytes."""
+
+
 class Options:
     """A map of options, read by `ConfigOption`.
 
@@ -188,11 +192,26 @@ class CoreOptions(metaclass=_Constants):
             raise ValueError(f"Weights of external paths must be positive numbers, not {invalid[0]!r}")
         return [int(part) for part in weights]
 
-    def __getattr__(self, name: str) -> Callable[[], Any]:
+    def target_file_size(self, has_primary_key: bool | None = None, default: Any = None) -> Any:
+        """Return the size of data files in bytes.
+
+        Parameters
+        ----------
+        has_primary_key : bool, optional
+            Whether the table has one: its files are half as large by default. None for the default of the option.
+        default : int, optional
+            The value where the option is not set.
+        """
+        option = _find_option("target_file_size", "CoreOptions")
+        if default is None and has_primary_key is not None:
+            default = _TARGET_FILE_SIZES[has_primary_key]
+        return self.options.get(option, default)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name, name=name, obj=self)
         option = _find_option(name, "CoreOptions")
-        return lambda: self.options.get(option)
+        return lambda default=None: self.options.get(option, default)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CoreOptions) and self.options.data == other.options.data

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from paimon.compat.catalog_exception import state_errors
 from paimon.compat.data_types import DataField
 from paimon.compat.explain import ExplainResult, explain_plan
 from paimon.compat.predicate import Predicate, PredicateBuilder
@@ -79,8 +80,15 @@ class ReadBuilder(PeerClass):
         return TableScan(self.table, self._filter(), self._limit, self._partition_filter)
 
     def new_read(self) -> TableRead:
-        """Return the object that reads splits."""
-        return TableRead(self.table, self._filter(), self._columns, limit=self._limit)
+        """Return the object that reads splits.
+
+        Raises
+        ------
+        ValueError
+            The options of the table name a state that does not exist.
+        """
+        with state_errors():
+            return TableRead(self.table, self._filter(), self._columns, limit=self._limit)
 
     def new_predicate_builder(self) -> PredicateBuilder:
         """Return the builder of predicates on the columns that are read."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import paimon
+from paimon.compat.catalog_exception import state_errors
 from paimon.compat.predicate import Predicate, to_paimon_predicate
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.splits import Plan, from_paimon_splits
@@ -52,10 +52,8 @@ class TableScan(PeerClass):
         ValueError
             The options of the table name a state that does not exist.
         """
-        try:
+        with state_errors():
             planned = self._scan.plan().planned
-        except paimon.NotFound as error:
-            raise ValueError(f"{error.kind.capitalize()} '{error.name}' doesn't exist.") from error
         snapshot = None if planned.snapshot is None else planned.snapshot.id
         return Plan(from_paimon_splits(planned.splits, self.table.inner.table_schema), snapshot)
 

@@ -242,3 +242,28 @@ def test_properties_of_databases_are_stored_by_a_jdbc_catalog(tmp_path: Path) ->
     with pytest.raises(paimon.Unsupported, match=r"use metastore=jdbc"):
         files.create_database("shop", False, {"owner": "ann"})
     assert files.list_databases() == []
+
+
+def test_a_state_that_does_not_exist_is_a_value_error(tmp_path: Path) -> None:
+    from paimon.compat.catalog import CatalogFactory
+    from paimon.compat.schema import Schema
+
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.create_database("shop")
+    catalog.create_table("shop.stock", Schema.from_pyarrow_schema(pa.schema([("id", pa.int64())])))
+    builder = catalog.get_table("shop.stock").copy({"scan.tag-name": "none"}).new_read_builder()
+    for start in (builder.new_read, builder.new_scan().plan):
+        with pytest.raises(ValueError, match="Tag 'none' doesn't exist"):
+            start()
+
+
+def test_an_option_that_cannot_change_is_named_in_the_words_of_pypaimon(tmp_path: Path) -> None:
+    from paimon.compat.catalog import CatalogFactory
+    from paimon.compat.schema import Schema
+    from paimon.compat.schema_change import SchemaChange
+
+    catalog = CatalogFactory.create({"warehouse": str(tmp_path)})
+    catalog.create_database("shop")
+    catalog.create_table("shop.stock", Schema.from_pyarrow_schema(pa.schema([("id", pa.int64())])))
+    with pytest.raises(RuntimeError, match=r"Change 'type' is not supported yet\."):
+        catalog.alter_table("shop.stock", [SchemaChange.set_option("type", "format-table")])

@@ -33,7 +33,7 @@ NOT_RATED = ("system/", "cli_", "row_to_string_test.py")
 LEAST_RATE = 0.95
 LONGEST = {"2.1.0": 72, "1.4.2": 31}
 """The length of each list, which may only become smaller."""
-LEAST_PASSED = {"2.1.0": 467, "1.4.2": 170}
+LEAST_PASSED = {"2.1.0": 472, "1.4.2": 170}
 
 
 def read_exceptions(version: str) -> dict[str, tuple[str, str]]:

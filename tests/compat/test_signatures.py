@@ -65,6 +65,8 @@ def test_options_are_read_by_their_names() -> None:
     assert (options.bucket(), options.scan_tag_name(), options.deletion_vectors_enabled()) == (4, "t", True)
     assert CoreOptions.TARGET_FILE_SIZE.key() == "target-file-size"
     assert options.target_file_size() == CoreOptions.TARGET_FILE_SIZE.default_value()
+    assert (options.target_file_size(True), options.target_file_size(False)) == (128 << 20, 256 << 20)
+    assert options.merge_engine("first-row") == "first-row"
     with pytest.raises(AttributeError, match="CoreOptions has no option 'buckets'"):
         options.buckets()
 
