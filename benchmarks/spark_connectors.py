@@ -4,7 +4,8 @@
 
 PYTHON has PySpark 3.5, for example ``pip install pyspark==3.5.7 'numpy<2' 'pandas<2.3' setuptools``. Ten commits of
 300,000 rows over a million keys go into four buckets, in a local session with two cores. Both connectors run each step
-one after the other, so that other work on the machine delays both. Their results must be equal.
+one after the other, so that other work on the machine delays both. Their results must be equal. Python may write
+bytecode, as installed packages have it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env={**os.environ, **environment, "PYSPARK_PYTHON": python},
+            env={**os.environ, **environment, "PYSPARK_PYTHON": python, "PYTHONDONTWRITEBYTECODE": ""},
         )
         while (line := self._receive()) != "ready":
             print(f"{kind}: {line}", file=sys.stderr)

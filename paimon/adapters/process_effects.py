@@ -23,6 +23,7 @@ _OFF = frozenset({"off", "0", "false", "no"})
 
 _ALLOCATOR_SETTINGS = "JE_ARROW_MALLOC_CONF"
 """Arrow's jemalloc reads this variable once, when Arrow is loaded."""
+_HUGE_PAGES = "thp:always"
 _POOL_CHOICE = "ARROW_DEFAULT_MEMORY_POOL"
 _ARROWS_OWN_POOL = "mimalloc"
 _PREFERRED_POOL = "jemalloc"
@@ -56,7 +57,26 @@ def request_huge_pages() -> None:
     Nothing changes if Arrow is already loaded, uses another pool, or the system has no huge pages.
     """
     if "pyarrow" not in sys.modules and _ALLOCATOR_SETTINGS not in os.environ:
-        set_environment(_ALLOCATOR_SETTINGS, "thp:always")
+        set_environment(_ALLOCATOR_SETTINGS, _HUGE_PAGES)
+
+
+def load_arrow_without_threads() -> bool:
+    """Load Arrow without the thread of its jemalloc, so that this process may fork.
+
+    Returns
+    -------
+    bool
+        Whether Arrow is loaded and the process has one thread. False, without a change, if effects are disabled, if
+        Arrow was loaded before, if the user chose settings of jemalloc, or if the system does not list threads.
+    """
+    threads = "/proc/self/task"
+    settings = os.environ.get(_ALLOCATOR_SETTINGS, _HUGE_PAGES)
+    if not is_enabled() or "pyarrow" in sys.modules or settings != _HUGE_PAGES or not os.path.isdir(threads):
+        return False
+    os.environ[_ALLOCATOR_SETTINGS] = f"{_HUGE_PAGES},background_thread:false"
+    import pyarrow.parquet  # noqa: F401
+
+    return len(os.listdir(threads)) == 1
 
 
 def choose_memory_pool() -> None:

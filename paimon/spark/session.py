@@ -35,6 +35,9 @@ _DEFAULT_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+_LOCAL_SETTINGS = {
+    "spark.python.daemon.module": "paimon.spark_daemon",  # executors elsewhere may get this library after their start
+}
 _REMOTE_SESSIONS: WeakSet[SparkSession] = WeakSet()
 """The sessions of Spark Connect with the source. Spark does not list it, and a pipeline's query cannot add it."""
 
@@ -66,7 +69,8 @@ def session(
     """
     prepare_environment()
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in (_DEFAULT_SETTINGS | dict(config or {})).items():
+    local = _LOCAL_SETTINGS if master.startswith("local") else {}
+    for key, value in (_DEFAULT_SETTINGS | local | dict(config or {})).items():
         builder = builder.config(key, value)
     return register(builder.getOrCreate())
 
