@@ -15,10 +15,13 @@ PROCEDURES: Mapping[str, Procedure] = {procedure.name: procedure for procedure i
 """The procedures of tables by name."""
 TABLE = Parameter("table", TEXT, "the table, as database.table", required=True)
 """The first parameter of each procedure of a table."""
+_PROCEDURE = Parameter("procedure", TEXT, "the name of a procedure")
 HELP, REPAIR = "help", "repair"
 """The procedures without a table: the list of procedures, and the registration of a table whose files exist."""
-_OTHERS = {HELP: "list the procedures", REPAIR: "register a table whose files exist in the catalog"}
-_OTHER_PARAMETERS = {HELP: "[procedure text]", REPAIR: "table text"}
+_OTHERS: Mapping[str, tuple[str, tuple[Parameter, ...]]] = {
+    HELP: ("list the procedures", (_PROCEDURE,)),
+    REPAIR: ("register a table whose files exist in the catalog", (TABLE,)),
+}
 
 
 def find_procedure(name: str) -> Procedure:
@@ -63,8 +66,24 @@ def call_procedure(
     InvalidRequest
         An argument is not valid.
     """
+    if name.lower().removeprefix("sys.") == HELP:
+        return call_help(positional, named)
     procedure = find_procedure(name)
     return procedure.run(table, bind_arguments(procedure.name, procedure.parameters, positional, named))
+
+
+def call_help(positional: Sequence[object], named: Mapping[str, object]) -> pa.Table:
+    """List all procedures, or the parameters of the one that is named.
+
+    Raises
+    ------
+    NotFound
+        There is no such procedure.
+    InvalidRequest
+        An argument is not valid.
+    """
+    bound = bind_arguments(HELP, (_PROCEDURE,), positional, named)
+    return describe_parameters(bound[_PROCEDURE.name]) if bound else list_procedures()
 
 
 def split_table_argument(
@@ -100,10 +119,11 @@ def list_procedures(names: Iterable[str] | None = None) -> pa.Table:
 
 def _describe(name: str) -> dict[str, str]:
     if name in _OTHERS:
-        return {"procedure": f"sys.{name}", "parameters": _OTHER_PARAMETERS[name], "effect": _OTHERS[name]}
-    procedure = PROCEDURES[name]
-    texts = [f"{p.name} {p.type}" if p.required else f"[{p.name} {p.type}]" for p in (TABLE, *procedure.parameters)]
-    return {"procedure": f"sys.{name}", "parameters": ", ".join(texts), "effect": procedure.help}
+        effect, parameters = _OTHERS[name]
+    else:
+        effect, parameters = PROCEDURES[name].help, (TABLE, *PROCEDURES[name].parameters)
+    texts = [f"{p.name} {p.type}" if p.required else f"[{p.name} {p.type}]" for p in parameters]
+    return {"procedure": f"sys.{name}", "parameters": ", ".join(texts), "effect": effect}
 
 
 def describe_parameters(name: str) -> pa.Table:
@@ -114,11 +134,9 @@ def describe_parameters(name: str) -> pa.Table:
     NotFound
         There is no such procedure.
     """
-    procedure = find_procedure(name)
-    rows = [
-        {"parameter": p.name, "type": p.type, "required": p.required, "meaning": p.help}
-        for p in (TABLE, *procedure.parameters)
-    ]
+    bare = name.lower().removeprefix("sys.")
+    parameters = _OTHERS[bare][1] if bare in _OTHERS else (TABLE, *find_procedure(name).parameters)
+    rows = [{"parameter": p.name, "type": p.type, "required": p.required, "meaning": p.help} for p in parameters]
     schema = pa.schema(
         [("parameter", pa.string()), ("type", pa.string()), ("required", pa.bool_()), ("meaning", pa.string())]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from paimon.domain.errors import Unsupported
 from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_tables import read_partition, read_table_name
@@ -48,7 +49,9 @@ def _update(reader: StatementReader) -> Statement:
     name = read_table_name(reader)
     alias = read_alias(reader, "SET")
     reader.expect("SET")
-    assignments = read_assignments(reader, (alias,) if alias else name.parts, ("WHERE",))
+    assignments = read_assignments(reader, (alias,) if alias else name.parts, ("WHERE", "FROM"))
+    if reader.read_if_next("FROM"):
+        raise Unsupported("UPDATE … FROM", hint="write MERGE INTO … USING …, or a subquery")
     return Update(name, assignments, _read_where(reader), alias)
 
 
@@ -138,16 +141,16 @@ def read_expression(reader: StatementReader, ends: tuple[str, ...]) -> str:
     InvalidRequest
         There is no expression.
     """
-    start, depth, cases, end = reader.current.start, 0, 0, reader.current.start
+    start, depth, cases, end, before = reader.current.start, 0, 0, reader.current.start, ""
     while reader.current.kind != "end":
         token = reader.current
         text = token.text.upper() if token.kind in ("word", "symbol") else ""
-        if not depth and not cases and text in ends:
+        if not depth and not cases and text in ends and (before, text) != ("DISTINCT", "FROM"):
             break
         depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
         cases = max(cases + (text == "CASE") - (text == "END"), 0)
         reader.advance()
-        end = reader.current.start
+        end, before = reader.current.start, text
     found = reader.text[start:end].strip()
     if not found:
         raise reader.error(f"expected an expression, not {reader.describe_next()}")

@@ -93,7 +93,7 @@ def _refuse(reader: StatementReader) -> Statement:
     first = reader.current
     if first.kind != "word":
         raise reader.error(f"expected a statement, not {reader.describe_next()}", hint=_list_statements())
-    words = [t.text.upper() for t in reader.tokens[reader.position : reader.position + 2] if t.kind == "word"]
+    words = _next_words(reader, 2)
     known = {words[0] for words in _READERS} | set(QUERY_WORDS)
     if words[0] in known:
         raise _refuse_second_word(reader, words)
@@ -104,10 +104,17 @@ def _refuse(reader: StatementReader) -> Statement:
     raise reader.error(f"expected a statement, not {first.text!r}", hint=hint)
 
 
+def _next_words(reader: StatementReader, count: int) -> list[str]:
+    return [t.text.upper() for t in reader.tokens[reader.position : reader.position + count] if t.kind == "word"]
+
+
 def _refuse_second_word(reader: StatementReader, words: list[str]) -> PaimonError:
     """Return the error for a statement whose first word is known."""
-    longer = sorted({" ".join(w) for w in _READERS if w[0] == words[0]})
+    same = [w for w in _READERS if w[:2] == tuple(words)]
+    longer = sorted({" ".join(w) for w in same or _READERS if w[0] == words[0]})
     seconds = sorted({w[1] for w in _READERS if w[0] == words[0] and len(w) > 1})
+    if same:
+        raise Unsupported(f"statement {' '.join(_next_words(reader, 3))}", hint=f"did you mean {' or '.join(longer)}?")
     near = (did_you_mean(words[1], seconds) if len(words) > 1 else None) or ""
     hint = f"statements with {words[0]}: {', '.join(longer)}"
     if near.startswith("did"):
@@ -125,6 +132,8 @@ def _list_statements() -> str:
 
 
 def _explain(reader: StatementReader) -> Statement:
+    if reader.read_if_next("ANALYZE"):
+        raise Unsupported("EXPLAIN ANALYZE", hint="EXPLAIN shows the plan without running the statement")
     reader.read_if_next("PLAN", "FOR")
     return Explain(parse_statement(reader))
 

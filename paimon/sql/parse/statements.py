@@ -285,6 +285,11 @@ class MergeWhen:
     condition: str | None = None
     values: Mapping[str, str] | None = None
 
+    def describe(self) -> str:
+        """Return the clause as SQL, without its columns and values."""
+        condition = f" AND {self.condition}" if self.condition else ""
+        return f"WHEN {self.rows}{condition} THEN {self.action}"
+
 
 @frozen
 class Merge:

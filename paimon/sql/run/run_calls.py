@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from paimon.procedures.arguments import TEXT, Parameter, bind_arguments
+from paimon.procedures.arguments import bind_arguments
 from paimon.procedures.registry import (
     HELP,
     REPAIR,
     TABLE,
+    call_help,
     call_procedure,
-    describe_parameters,
     find_procedure,
-    list_procedures,
     split_table_argument,
 )
 from paimon.sql.parse.statements import Call, TableName
 from paimon.sql.session import Session
-
-_PROCEDURE = Parameter("procedure", TEXT, "the name of a procedure")
 
 
 def run_call(session: Session, statement: Call) -> pa.Table:
@@ -44,8 +41,7 @@ def run_call(session: Session, statement: Call) -> pa.Table:
         An argument is not valid.
     """
     if statement.procedure == HELP:
-        bound = bind_arguments(HELP, (_PROCEDURE,), statement.positional, statement.named)
-        return describe_parameters(bound["procedure"]) if bound else list_procedures()
+        return call_help(statement.positional, statement.named)
     if statement.procedure == REPAIR:
         bound = bind_arguments(REPAIR, (TABLE,), statement.positional, statement.named)
         place = session.locate(tuple(bound["table"].split(".")))

@@ -37,7 +37,9 @@ def _create_catalog(run: StatementRun, statement: CreateCatalog) -> SqlResult:
     if kind != "paimon":
         raise Unsupported(f"catalog type {kind!r}", hint="write 'type' = 'paimon'")
     if "warehouse" not in options:
-        raise InvalidRequest("CREATE CATALOG needs the option 'warehouse'.", subject="warehouse", hint="give its path")
+        near = (did_you_mean("warehouse", options) or "").removeprefix("did you mean ").rstrip("?")
+        hint = f"{near} is unknown" if near in map(repr, options) else "give its path"
+        raise InvalidRequest("CREATE CATALOG needs the option 'warehouse'.", subject="warehouse", hint=hint)
     if session.connect is None:
         raise Unsupported("CREATE CATALOG in this catalog", hint="open the catalog with paimon.connect")
     storage = {k.removeprefix(_STORAGE): options.pop(k) for k in list(options) if k.startswith(_STORAGE)}
@@ -91,6 +93,8 @@ def _create_database(run: StatementRun, statement: CreateDatabase) -> SqlResult:
 def _drop_database(run: StatementRun, statement: DropDatabase) -> SqlResult:
     catalog, name = run.session.locate_database(statement.parts)
     known = catalog.databases()
+    if statement.missing_ok and name not in known:
+        return report(run, f"There is no database {name!r}.")
     tables = catalog.tables(name) if name in known else []
     if tables and not statement.cascade:
         message = f"Database {name!r} is not empty (number of tables: {len(tables)})."
@@ -101,9 +105,11 @@ def _drop_database(run: StatementRun, statement: DropDatabase) -> SqlResult:
 
 def _drop_view(run: StatementRun, statement: DropView) -> SqlResult:
     views, key = run.session.views, statement.name.lower()
-    if key not in views and not statement.missing_ok:
+    if key not in views:
+        if statement.missing_ok:
+            return report(run, f"There is no view {statement.name!r}.")
         raise NotFound("view", statement.name, hint=did_you_mean(statement.name, views))
-    views.pop(key, None)
+    del views[key]
     return report(run, f"View {statement.name!r} is dropped.")
 
 

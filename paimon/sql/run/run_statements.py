@@ -13,7 +13,7 @@ from attrs import fields, frozen
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.ports.queries import QueryEngine
 from paimon.sql.parse.parse_script import ParsedStatement, parse_script
-from paimon.sql.parse.statements import CreateView, Delete, Explain, Query, Statement, TableName, Update
+from paimon.sql.parse.statements import CreateView, Delete, Explain, MergeWhen, Query, Statement, TableName, Update
 from paimon.sql.plan.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
 from paimon.sql.run.query_changes import build_change_query
 from paimon.sql.run.result import SqlResult
@@ -238,10 +238,18 @@ def _describe_parts(statement: Statement) -> list[str]:
         return []
     parts = {column.name: getattr(statement, column.name) for column in fields(type(statement))}
     return [
-        f"{name}: {part.text if isinstance(part, TableName) else part}"
+        f"{name}: {_describe_part(part)}"
         for name, part in parts.items()
         if part is not None and part is not False and part not in ((), {}) and not isinstance(part, Query)
     ]
+
+
+def _describe_part(part: object) -> str:
+    if isinstance(part, TableName):
+        return part.text
+    if isinstance(part, tuple):
+        return ", ".join(map(_describe_part, part))
+    return part.describe() if isinstance(part, MergeWhen) else str(part)
 
 
 _RUNNERS: Mapping[type, Any] = {
