@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import paimon
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.type_text import format_field
+from paimon.procedures.registry import PROCEDURES
 from paimon.sql.parse.lexer import blank_comments, split_statements, tokenize
 from paimon.sql.parse.parse_script import list_statement_words, parse_script
 from paimon.sql.plan.plan_query import PlannedQuery, plan_query
@@ -107,6 +108,7 @@ def test_procedures_run_on_a_table(catalog: paimon.Catalog) -> None:
     assert table.call("sys.create_tag", "one", time_retained="1 d").to_pylist() == [{"tag": "one", "snapshot": 1}]
     assert "one" in table.tags
     assert table.call("expire_snapshots", retain_max=1)["expired"].to_pylist() == [0]
+    assert table.call("sys.help").num_rows == len(PROCEDURES) + 2 and table.call("help", "compact").num_rows > 3
     with pytest.raises(paimon.NotFound, match="Did you mean 'create_tag'"):
         table.call("sys.create_tags", "two")
     with pytest.raises(paimon.InvalidRequest, match="of type integer"):
