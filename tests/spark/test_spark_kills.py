@@ -87,12 +87,13 @@ def kill(driver: subprocess.Popen[bytes], what: str, checkpoint: Path) -> None:
             record.with_name(f".{record.name}.crc").unlink(missing_ok=True)
 
 
-def run_with_kills(command: tuple[object, ...], snapshots: Path, checkpoint: Path, kills: int, master: str) -> None:
+def run_with_kills(command: tuple[object, ...], snapshots: Path, checkpoint: Path, kills: int) -> None:
     """Run a query until it ends, and kill a drawn part of it some time after some of its commits."""
-    draw = random.Random(kills)
+    *_, way, master = map(str, command)
+    draw = random.Random(f"{way} {master} {kills}")  # each case has its own sequence
     driver = start(*command)
     for number in range(kills):
-        what = KILLS[master][number % 3] if kills < 3 else draw.choice(KILLS[master])
+        what = KILLS[master][(number + kills) % 3] if kills < 3 else draw.choice(KILLS[master])
         wait_for_commit(driver, snapshots)
         time.sleep(draw.choice([0, draw.uniform(0, 1 if kills > 2 else 0.3)]))
         kill(driver, what, checkpoint)
@@ -132,7 +133,7 @@ def test_a_stream_whose_processes_are_killed_writes_each_row_once(
     script.write_text(DRIVER)
     checkpoint = tmp_path / "checkpoint"
     command = (script, tmp_path / "lake", checkpoint, way, master)
-    run_with_kills(command, Path(target.location) / "snapshot", checkpoint, kills, master)
+    run_with_kills(command, Path(target.location) / "snapshot", checkpoint, kills)
     wanted: dict[int, int] = {}
     for number in range(batches):
         for key in (number % 10, (number + 1) % 10):
