@@ -18,6 +18,7 @@ from paimon.domain.options.known_options import OPTIONS
 from paimon.domain.options.option import Kind, Option
 from paimon.domain.options.parse import parse_bool, parse_double, parse_int, parse_long, parse_memory
 from paimon.domain.options.setting import option_text
+from paimon.domain.options.table_options import TableOptions
 
 _PARSERS: Mapping[Kind, Callable[[str, str], Any]] = {
     Kind.BOOL: parse_bool,
@@ -90,10 +91,6 @@ def _find_option(name: str, owner: str) -> ConfigOption:
         hint = did_you_mean(name.lower(), list(_BY_WORDS)) or "docs/reference/options.md lists the table options"
         raise AttributeError(f"{owner} has no option {name!r}: {hint}", name=name)
     return _config_option(option)
-
-
-_TARGET_FILE_SIZES = {True: 128 << 20, False: 256 << 20}
-"""The default size of data files of tables with and without a primary key, in bytes."""
 
 
 class Options:
@@ -204,7 +201,7 @@ class CoreOptions(metaclass=_Constants):
         """
         option = _find_option("target_file_size", "CoreOptions")
         if default is None and has_primary_key is not None:
-            default = _TARGET_FILE_SIZES[has_primary_key]
+            default = TableOptions({}).target_file_size_bytes(has_primary_key)
         return self.options.get(option, default)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -151,7 +151,7 @@ def test_objects_are_frozen_once_for_the_modules_that_are_loaded(
         assert frozen > before and frozen > 10_000
         kept = [[] for _ in range(1000)]
         freeze_objects()
-        assert gc.get_freeze_count() < frozen + len(kept) == frozen + 1000  # other threads may free frozen objects
+        assert gc.get_freeze_count() <= frozen and len(kept) == 1000  # other threads may free frozen objects
         monkeypatch.setitem(sys.modules, "one_more_module", ModuleType("one_more_module"))
         freeze_objects()
         assert gc.get_freeze_count() > frozen + len(kept) // 2

@@ -56,8 +56,6 @@ def describe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.spark
 def test_tasks_of_a_local_session_run_in_forks_of_the_daemon(spark: SparkSession) -> None:
-    if spark.conf.get("spark.python.daemon.module", None) is None:
-        pytest.skip("the session of the tests is not local")
     (row,) = spark.range(1).coalesce(1).mapInArrow(describe, "path STRING, daemon STRING").collect()
     assert row["daemon"] == "paimon.spark_daemon"
     assert Path(row["path"]).exists()  # a folder, not a zip file

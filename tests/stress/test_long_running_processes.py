@@ -87,7 +87,7 @@ print(counted, grown, *left)
 
 
 def measure_cache(folder: Path, what: str, commits: int, rounds: int) -> list[int]:
-    """Return the bytes that the caches count, the growth of memory, and what each round left after their end."""
+    """Return the bytes that the caches count, the growth of memory, and what each round left."""
     command = [sys.executable, "-c", MEASURE, str(folder), str(Path(__file__).parent), what, str(commits), str(rounds)]
     by_malloc = {"PYTHONMALLOC": "malloc", "ARROW_DEFAULT_MEMORY_POOL": "system"} if what == "allocated" else {}
     return [int(word) for word in subprocess.check_output(command, env=os.environ | by_malloc).split()]

@@ -51,7 +51,7 @@ def to_paimon_error(error: Exception) -> PaimonError:
 
 
 def _find_hint(name: str, text: str) -> str | None:
-    """Return a hint with the nearest of the names that DuckDB lists, or of the types, as its own may be far."""
+    """Return a hint with the nearest of the names that DuckDB suggests; for a type, the usual types are added."""
     near = _SIMILAR.search(text)
     known = _QUOTED.findall(near[1]) if near else []
     if "Type with name" in text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, Unsupported, did_you_mean
@@ -37,8 +38,8 @@ def _create_catalog(run: StatementRun, statement: CreateCatalog) -> SqlResult:
     if kind != "paimon":
         raise Unsupported(f"catalog type {kind!r}", hint="write 'type' = 'paimon'")
     if "warehouse" not in options:
-        near = (did_you_mean("warehouse", options) or "").removeprefix("did you mean ").rstrip("?")
-        hint = f"{near} is unknown" if near in map(repr, options) else "give its path"
+        near = get_close_matches("warehouse", options, n=1)
+        hint = f"{near[0]!r} is unknown" if near else "give its path"
         raise InvalidRequest("CREATE CATALOG needs the option 'warehouse'.", subject="warehouse", hint=hint)
     if session.connect is None:
         raise Unsupported("CREATE CATALOG in this catalog", hint="open the catalog with paimon.connect")
