@@ -17,6 +17,7 @@ from paimon.domain.manifest.record_columns import RecordColumns
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types.data_types import DataField
+from paimon.ports.executor import Executor
 from paimon.ports.files import OutputFile
 from paimon.ports.queries import SharedFile
 
@@ -81,6 +82,8 @@ class WriteRequest:
         a key. Formats that do not need it ignore it.
     options : mapping of str to str
         Options of the format with their prefix, such as ``"parquet.page.size"``.
+    executor : Executor, optional
+        Where the format can, its tasks encode columns at the same time. The bytes of the file do not depend on it.
     """
 
     path: str
@@ -90,6 +93,7 @@ class WriteRequest:
     block_bytes: int | None = None
     block_rows: int | None = None
     options: Mapping[str, str] = field(factory=dict)
+    executor: Executor | None = None
 
 
 def _stats(values: Iterable[ColumnStats]) -> tuple[ColumnStats, ...]:

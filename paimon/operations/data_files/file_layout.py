@@ -20,6 +20,7 @@ from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.stats.file_stats import StatsRules
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, to_key_field
+from paimon.ports.executor import Executor
 from paimon.ports.formats import WriteRequest
 
 _SORTED_BLOCK_ROWS = 32_768
@@ -68,6 +69,8 @@ class FileLayout:
         The file size at which the next file begins.
     target_rows : int, optional
         The number of rows at which the next file begins.
+    is_concurrent : bool
+        Whether the executor encodes columns at the same time, where the format can.
     """
 
     fields: tuple[DataField, ...]
@@ -87,6 +90,7 @@ class FileLayout:
     suffix: str
     target_bytes: int
     target_rows: int | None
+    is_concurrent: bool = False
 
     @classmethod
     def of(cls, table: TableDefinition, level: int = 0, source: FileSource = FileSource.APPEND) -> FileLayout:
@@ -165,8 +169,8 @@ class FileLayout:
         """
         return pa.table([table[f.name.removeprefix(KEY_PREFIX)] for f in self.fields], [f.name for f in self.fields])
 
-    def to_write_request(self, path: str) -> WriteRequest:
-        """Return the write request for the file at a path."""
+    def to_write_request(self, path: str, executor: Executor) -> WriteRequest:
+        """Return the write request for the file at a path; only concurrent layouts use the executor."""
         return WriteRequest(
             path=path,
             fields=self.fields,
@@ -175,6 +179,7 @@ class FileLayout:
             block_bytes=self.block_bytes,
             block_rows=_SORTED_BLOCK_ROWS if self.key_fields else None,
             options=self.format_options,
+            executor=executor if self.is_concurrent else None,
         )
 
 

@@ -140,7 +140,7 @@ class _OpenFile:
         self._sink: OutputFile = engine.files.create(path)
         with undo_on_failure(self._sink.abort):
             self._writer: FormatWriter = engine.format(layout.format_name).writer(
-                self._sink, layout.to_write_request(path)
+                self._sink, layout.to_write_request(path, engine.executor)
             )
         self._rows = 0
         self._deletes = 0

@@ -49,7 +49,7 @@ def write_append_changes(context: TableContext, change: SelectedChange) -> Writt
     """Write the files and deletion vectors that change the selected rows."""
     found = find_rows(context, change.snapshot, change.predicate)
     held = read_bucket_vectors(context, change.snapshot)
-    writer = open_append_writer(context, change.commit_user)
+    writer = open_append_writer(context, change.commit_user, concurrent=True)
     messages: list[CommitMessage] = []
 
     def undo() -> None:
@@ -66,10 +66,26 @@ def write_append_changes(context: TableContext, change: SelectedChange) -> Writt
         return WrittenChanges([*messages, *writer.prepare_commit()], sum(matches.count for matches in found))
 
 
-def open_append_writer(context: TableContext, commit_user: str) -> TableWriter:
-    """Return a writer without inline compaction, which could remove the files whose rows are changed."""
+def open_append_writer(context: TableContext, commit_user: str, concurrent: bool = False) -> TableWriter:
+    """Return a writer without inline compaction, which could remove the files whose rows are changed.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and an append table.
+    commit_user : str
+        The user of the commit to come.
+    concurrent : bool
+        Whether the executor encodes the columns of a file at the same time. Not for a writer in a task.
+
+    Returns
+    -------
+    TableWriter
+        The writer.
+    """
     options = context.options.with_values({"write-only": "true"})
-    return TableWriter(context.with_table(evolve(context.table, options=options)), commit_user)
+    target = context.with_table(evolve(context.table, options=options))
+    return TableWriter(target, commit_user, concurrent=concurrent)
 
 
 def write_new_rows(

@@ -7,6 +7,7 @@ source.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.row_level.keyed_rows import check_nulls, repeat_kind
 from paimon.operations.row_level.matches import FileMatch
 from paimon.operations.row_level.merge_match import Matching, RowChanges
-from paimon.operations.row_level.merge_target import read_file_vectors, read_live_rows
+from paimon.operations.row_level.merge_target import LiveRows, read_file_vectors, read_live_rows
 from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
 from paimon.operations.table_context import TableContext
 
@@ -149,20 +150,32 @@ def read_merged_rows(
     updates = any(clauses[int(n)].action is MergeAction.UPDATE for n in np.unique(file.changes.clauses))
     if not updates and (file.match.removes_all_rows or not whole_files):
         return
-    start = 0
-    for batch in read_data_file(Bucket.of(context, split), file.match.file, fields):
-        changes = file.changes.between(start, start + batch.num_rows)
-        unchanged = ~file.match.after.mask(start, batch.num_rows) & whole_files
-        start += batch.num_rows
-        rows = _replace_rows(context, matching, batch, changes, unchanged)
+    batches = _number_batches(read_data_file(Bucket.of(context, split), file.match.file, fields))
+    # One thread decodes the file, and others replace rows.
+    for rows in context.engine.executor.map(partial(_replace_rows, context, matching, file, whole_files), batches):
         if rows.num_rows:
             yield rows
 
 
+def _number_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield each batch of a file with the position of its first row."""
+    start = 0
+    for batch in batches:
+        yield start, batch
+        start += batch.num_rows
+
+
 def _replace_rows(
-    context: TableContext, matching: Matching, batch: pa.RecordBatch, changes: RowChanges, unchanged: Mask
+    context: TableContext,
+    matching: Matching,
+    file: FileChanges,
+    whole_files: bool,
+    numbered: tuple[int, pa.RecordBatch],
 ) -> pa.Table:
     """Return the unchanged rows of a batch together with the new versions of others, in the order of the batch."""
+    start, batch = numbered
+    changes = file.changes.between(start, start + batch.num_rows)
+    unchanged = ~file.match.after.mask(start, batch.num_rows) & whole_files
     changed, parts = [np.empty(0, np.int64)], []
     for clause, rows, sources in group_by_clause(matching.merge, changes):
         if clause.action is MergeAction.UPDATE:
@@ -217,8 +230,11 @@ def find_changes_in_split(context: TableContext, matching: Matching, split: Data
 def _find_in_file(
     context: TableContext, matching: Matching, bucket: Bucket, file: DataFileMeta, before: DeletionVector
 ) -> FileChanges:
-    parts = [
-        matching.find_changes(live.rows).at(live.positions)
-        for live in read_live_rows(context, matching.merge, bucket, file, before)
-    ]
+    rows = read_live_rows(context, matching.merge, bucket, file, before)
+    # One thread decodes the file, and others search the batches.
+    parts = list(context.engine.executor.map(partial(_find_in_rows, matching), rows))
     return FileChanges.of(file, before, RowChanges.of_parts(parts))
+
+
+def _find_in_rows(matching: Matching, live: LiveRows) -> RowChanges:
+    return matching.find_changes(live.rows).at(live.positions)

@@ -92,8 +92,7 @@ def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge
         The messages, and the numbers of rows.
     """
     context, snapshot = bound.context, bound.snapshot
-    open_writer = TableWriter if context.schema.primary_keys else open_append_writer
-    writer = open_writer(context, bound.commit_user)
+    writer = _open_writer(context, bound.commit_user)
     output = _Output(context, writer, is_divided=len(parts) > 1)
     with undo_on_failure(output.undo):
         for prepare in parts:
@@ -101,6 +100,12 @@ def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge
         if snapshot is not None:
             output.remove_rows(snapshot)
         return WrittenMerge([*output.messages, *output.writer.prepare_commit()], output.counts)
+
+
+def _open_writer(context: TableContext, commit_user: str) -> TableWriter:
+    if context.schema.primary_keys:
+        return TableWriter(context, commit_user)
+    return open_append_writer(context, commit_user, concurrent=True)
 
 
 def _write_part(

@@ -135,7 +135,9 @@ def change_numbered_rows(
         return RowChange(commit_written(context, request), written.rows)
 
 
-def write_numbered_changes(change: NumberedChange, changes: pa.RecordBatchReader) -> WrittenChanges:
+def write_numbered_changes(
+    change: NumberedChange, changes: pa.RecordBatchReader, concurrent: bool = False
+) -> WrittenChanges:
     """Write the files and the deletion vectors of a change.
 
     Parameters
@@ -145,6 +147,8 @@ def write_numbered_changes(change: NumberedChange, changes: pa.RecordBatchReader
     changes : pyarrow.RecordBatchReader
         The numbers of the rows to change, ascending and all different. The other columns are the new values. If they
         have a part of the changes, no other part has rows of the same files or deletion vectors.
+    concurrent : bool
+        Whether the executor encodes the columns of a file at the same time. Not in a task.
 
     Returns
     -------
@@ -156,7 +160,7 @@ def write_numbered_changes(change: NumberedChange, changes: pa.RecordBatchReader
     InvalidRequest
         A value does not fit its column.
     """
-    job = _Job.start(change, changes)
+    job = _Job.start(change, changes, concurrent)
     with undo_on_failure(job.undo):
         job.change_files()
         job.remove_rows()
@@ -216,10 +220,10 @@ class _Job:
     messages: list[CommitMessage] = field(factory=list)
 
     @classmethod
-    def start(cls, change: NumberedChange, changes: pa.RecordBatchReader) -> _Job:
+    def start(cls, change: NumberedChange, changes: pa.RecordBatchReader, concurrent: bool = False) -> _Job:
         """Open a writer for a change."""
         check_value_types(change.columns, changes.schema)
-        return cls(change, open_append_writer(change.context, change.commit_user), _Stream(changes))
+        return cls(change, open_append_writer(change.context, change.commit_user, concurrent), _Stream(changes))
 
     @property
     def context(self) -> TableContext:

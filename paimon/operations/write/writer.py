@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import pyarrow as pa
+from attrs import evolve
 
 from paimon.domain.bucket.postponed import depends_on_rows
 from paimon.domain.commit.message import CommitMessage, DataIncrement, KeyIndexBase
@@ -83,6 +84,8 @@ class TableWriter:
     level : int
         The level of the new files of a primary-key table. Above 0, the partitions must be replaced as a whole, and
         the rows must be flushed once only, because the files of a level do not overlap.
+    concurrent : bool
+        Whether the executor encodes the columns of append files at the same time. Not for a writer in a task.
 
     Raises
     ------
@@ -99,6 +102,7 @@ class TableWriter:
         replaced: Mapping[str, object] | None = None,
         streaming: bool = False,
         level: int = 0,
+        concurrent: bool = False,
     ) -> None:
         _check_writable(context.table)
         options = context.options
@@ -119,13 +123,16 @@ class TableWriter:
         self._replaced = replaced
         self._leaves_partitions = ignore_previous and replaced != {} and bool(context.schema.partition_keys)
         if context.table.bucket_mode is not BucketMode.POSTPONED:
-            self._use_table_buckets(context, commit_user, ignore_previous, level)
+            layout = evolve(FileLayout.of(context.table, level), is_concurrent=concurrent)
+            self._use_table_buckets(context, commit_user, ignore_previous, layout)
         elif options.postpone_batch_write_fixed_bucket and not streaming:
             self._use_partition_buckets(context, ignore_previous)
         else:
             self._use_postponed_buckets(context, commit_user)
 
-    def _use_table_buckets(self, context: TableContext, commit_user: str, ignore_previous: bool, level: int) -> None:
+    def _use_table_buckets(
+        self, context: TableContext, commit_user: str, ignore_previous: bool, layout: FileLayout
+    ) -> None:
         """Write to buckets whose number is that of the table, or to dynamic buckets."""
         options, total = context.options, context.options.bucket
         if context.table.bucket_mode is BucketMode.DYNAMIC:
@@ -143,7 +150,7 @@ class TableWriter:
         # Without buckets every writer starts at sequence number 0, because rows have no order there.
         ignores = ignore_previous or not has_buckets
         committed = None if ignores else CommittedFiles(context, compacts or self._key_index is not None)
-        self._buckets = Buckets(context, lambda _: total, committed, FileLayout.of(context.table, level))
+        self._buckets = Buckets(context, lambda _: total, committed, layout)
         self._compaction = InlineCompaction(context, self._buckets, committed, total) if compacts else None
         self._rows = (
             _create_merge_tree_writer(context, self._buckets, self._limit, ignore_previous)

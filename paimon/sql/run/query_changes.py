@@ -159,7 +159,7 @@ def write_found_rows(run: StatementRun, planned: PlannedQuery, change: NumberedC
     workers, engine = run.session.workers, query_engine(run.session)
     if workers is not None:
         return workers.change_rows(change, planned.sql, planned.sources)
-    return write_numbered_changes(change, engine.run(planned.sql, planned.sources))
+    return write_numbered_changes(change, engine.run(planned.sql, planned.sources), concurrent=True)
 
 
 def build_change_query(run: StatementRun, table: Table, statement: Update | Delete) -> tuple[Query, StatementRun]:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import paimon
 from paimon import merge_builder
-from paimon.adapters.executors.local import SerialExecutor
+from paimon.adapters.executors.local import SerialExecutor, ThreadExecutor
 from paimon.domain.assignment.merge_reference import merge_rows
 from paimon.domain.errors import CommitConflict, InvalidRequest, Unsupported
 from paimon.domain.predicate.build import col
@@ -31,6 +31,7 @@ from paimon.operations.row_level import merge as merge_module
 from paimon.operations.row_level import merge_match, merge_source, spilled_source
 from paimon.operations.row_level.merge_plan import bind_merge
 from paimon.ports.engine import MemoryBudget
+from paimon.ports.executor import Executor
 from paimon.table import Table
 
 Rows = list[dict[str, Any]]
@@ -630,3 +631,33 @@ def test_one_thread_or_many(tmp_path: Path) -> None:
     assert run(serial.merge([row(i) for i in range(10)], "id").when_matched_delete()) == (0, 0, 10)
     assert run(table.merge([row(i) for i in range(20)], "id").when_matched_delete()) == (0, 0, 10)
     assert table.scan().count() == 20
+
+
+def test_the_bytes_of_large_files_do_not_depend_on_threads(tmp_path: Path) -> None:
+    table = make(tmp_path, "append")
+    count = 650_000  # a row group of 650,000 rows is large enough to be encoded column by column
+    numbers = pa.array(range(count), pa.int64())
+    days = pa.array([n % 31 for n in range(count)], pa.int32())
+    texts = pa.array([f"text {n % 100}" for n in range(count)])
+    table.write(pa.table({"id": numbers, "day": days, "v": days, "s": texts}))
+    changes = [row(n * 7, v=-n) for n in range(1000)]
+    used: list[int] = []
+
+    class Recording(ThreadExecutor):
+        def map(self, function, tasks):
+            used.append(1)
+            return super().map(function, tasks)
+
+    def merge(executor: Executor) -> bytes:
+        """Merge, and return the bytes of the new file."""
+        own = table.with_engine(evolve(table.engine, executor=executor))
+        assert run(own.merge(changes, "id").when_matched_update({"v": "source.v"})) == (0, 1000, 0)
+        (split,) = table.scan().plan().splits
+        (path,) = split.file_paths
+        return Path(path).read_bytes()
+
+    first = merge(SerialExecutor())
+    table.maintain.rollback_to(1)
+    assert merge(Recording(2)) == first
+    # The splits, the batches of two reads, and the columns of the new file.
+    assert len(used) == 4

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from paimon.adapters.formats.parquet.dictionary import choose_dictionary_leaves
 from paimon.adapters.formats.parquet.footer import rewrite_tail
+from paimon.adapters.formats.parquet.row_groups import ConcurrentRowGroups, RowGroupWriter, SerialRowGroups
 from paimon.adapters.formats.parquet.schema import int96_leaves, list_leaf_types, make_write_schema, to_stored
 from paimon.adapters.formats.parquet.statistics import NAN, combine_stats, read_chunk_stats
 from paimon.domain.errors import InvalidRequest, Unsupported
@@ -39,6 +40,8 @@ _FOOTER_TEXT_LIMIT = 4096
 """pyarrow leaves longer bounds out of footers."""
 _SINK_BUFFER_BYTES = 256 * 1024
 """Pages and their headers are passed to the sink together, because each call goes from Arrow to Python."""
+_CONCURRENT_BYTES = 16 * 1024 * 1024
+"""The least size in memory of the first row group if its columns are encoded in several tasks."""
 
 
 class ParquetWriter:
@@ -62,7 +65,8 @@ class ParquetWriter:
         self._tail = _TailHoldingSink(sink)
         self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._tail, "w"), _SINK_BUFFER_BYTES)
         self._group_stats: list[list[ColumnStats | None]] = []
-        self._opened: pq.ParquetWriter | None = None
+        self._executor = request.executor
+        self._opened: RowGroupWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._pending_rows = 0
@@ -121,11 +125,14 @@ class ParquetWriter:
                 self._opened.close()
         self._sink.abort()
 
-    def _writer_for(self, first: pa.Table) -> pq.ParquetWriter:
+    def _writer_for(self, first: pa.Table) -> RowGroupWriter:
         """Return the open writer, whose encodings depend on the first rows."""
         if self._opened is None:
             choice = {"use_dictionary": choose_dictionary_leaves(first)} | self._options
-            self._opened = pq.ParquetWriter(self._buffered, self._schema, **choice)
+            if self._executor is None or first.num_columns < 2 or first.nbytes < _CONCURRENT_BYTES:
+                self._opened = SerialRowGroups(self._buffered, self._schema, choice)
+            else:
+                self._opened = ConcurrentRowGroups(self._buffered, self._schema, choice, self._executor)
         return self._opened
 
     def _write_full_groups(self) -> None:
@@ -151,7 +158,7 @@ class ParquetWriter:
         self._group_stats.append([_stats_beyond_footer(table.column(i), f.type) for i, f in enumerate(self._fields)])
         stored = pa.Table.from_arrays(columns, schema=self._schema)
         try:
-            self._writer_for(stored).write_table(stored, row_group_size=table.num_rows)
+            self._writer_for(stored).write(stored)
         except pa.ArrowInvalid as error:
             raise InvalidRequest(f"{self._path}: the rows cannot be written as Parquet: {error}") from error
         self._stored_share = (self._buffered.tell() - before) / max(1, table.nbytes)
