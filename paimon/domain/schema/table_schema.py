@@ -65,6 +65,11 @@ class TableSchema:
     unknown: Mapping[str, Any] = field(converter=_frozen_map, factory=dict)
 
     @cached_property
+    def text(self) -> str:
+        """All members as text, made once: what differs between two schemas differs in their texts."""
+        return repr(self)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(f.name for f in self.fields)

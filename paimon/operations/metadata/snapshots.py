@@ -2,7 +2,8 @@
 
 Invariant: a hint is only a starting point. A missing, stale or wrong hint makes the read slower and does not change the
 result. Files may disappear during a read (expiry deletes ascending ids, rollback descending ones), so a listed snapshot
-that is gone is no error. Snapshots are not cached, because ids are used again after a rollback.
+that is gone is no error. A snapshot is never taken from a cache without its file, because ids are used again after a
+rollback.
 
 Source: `SnapshotManager`, `HintFileUtils`, `TagManager`.
 """
@@ -22,6 +23,9 @@ _MAX_HINT_STEPS = 64
 _TRIES = 3
 _PREFIX = "snapshot-"
 _TAG_PREFIX = "tag-"
+_RECENT = "recent snapshot"
+_RECENT_BYTES = 4_000
+"""The memory of a decoded snapshot without its texts."""
 
 
 def load_snapshot(context: TableContext, snapshot_id: int) -> Snapshot:
@@ -96,6 +100,10 @@ def read_snapshot_file(engine: Engine, path: str, snapshot_id: int) -> Snapshot 
         data = engine.files.read(path, SNAPSHOT_FILE.max_bytes)
     except NotFound:
         return None
+    return _decode_snapshot(data, path, snapshot_id)
+
+
+def _decode_snapshot(data: bytes, path: str, snapshot_id: int) -> Snapshot:
     snapshot = snapshot_from_json(data, path)
     if snapshot.id != snapshot_id:
         raise CorruptTable(path, f"contains snapshot {snapshot.id}")
@@ -135,7 +143,7 @@ def latest_snapshot(context: TableContext) -> Snapshot | None:
     The search begins at the LATEST hint and follows ascending ids. Without a useful hint the snapshots are listed.
     """
     hint = read_hint(context.engine, context.paths.latest_hint)
-    found = None if hint is None else find_snapshot(context, hint)
+    found = None if hint is None else _find_recent_snapshot(context, hint)
     for _ in range(_MAX_HINT_STEPS if found is not None else 0):
         assert found is not None
         following = find_snapshot(context, found.id + 1)
@@ -143,6 +151,22 @@ def latest_snapshot(context: TableContext) -> Snapshot | None:
             return found
         found = following
     return _read_newest_listed(context)
+
+
+def _find_recent_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | None:
+    """Read a snapshot that is read again soon: its file is decoded once as long as it has the same bytes."""
+    path, cache = context.paths.snapshot(snapshot_id), context.engine.cache
+    try:
+        data = context.engine.files.read(path, SNAPSHOT_FILE.max_bytes)
+    except NotFound:
+        return None
+    cached = cache.get(context.paths.snapshots, _RECENT)
+    if isinstance(cached, tuple) and cached[0] == data and cached[1].id == snapshot_id:
+        snapshot: Snapshot = cached[1]
+        return snapshot
+    snapshot = _decode_snapshot(data, path, snapshot_id)
+    cache.put(context.paths.snapshots, (data, snapshot), _RECENT_BYTES + 4 * len(data), _RECENT)
+    return snapshot
 
 
 def _read_newest_listed(context: TableContext) -> Snapshot | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask, entry_columns
@@ -142,7 +142,7 @@ def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
     if request.snapshot is None or len(context.schema.fields) > _MOST_CACHED_COLUMNS:
         return plan_scan(context, request)
     path = context.paths.manifest(request.snapshot.delta_manifest_list)
-    view = f"plan of {(context.table, request)!r}"
+    view = _name_plan(context.table, request, request.snapshot)
     cached = context.engine.cache.get(path, view)
     if isinstance(cached, Plan):
         return cached
@@ -150,6 +150,12 @@ def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
     if plan.file_count <= _MOST_CACHED_FILES and len(view) <= _LONGEST_CACHED_VIEW:
         context.engine.cache.put(path, plan, 2 * len(view) + _CACHED_FILE_BYTES * (plan.file_count + 1), view)
     return plan
+
+
+def _name_plan(table: TableDefinition, request: ScanRequest, snapshot: Snapshot) -> str:
+    """Return a text that differs between plans with the same delta manifest list."""
+    named = table.table_name, table.paths, table.options, table.allowed_roots, snapshot.id, snapshot.schema_id
+    return f"plan of {named!r} {evolve(request, snapshot=None)!r} {table.schema.text}"
 
 
 def _plan_snapshot(context: TableContext, request: ScanRequest, snapshot: Snapshot) -> Plan:

@@ -12,8 +12,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import define, field
+from attrs import define, field, frozen
 
+from paimon.adapters.formats.parquet.reading.selection import find_wanted_leaves
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import DataField
 from paimon.ports.cache import ObjectCache
 
 Identity: TypeAlias = tuple[int, ...]
@@ -23,8 +26,27 @@ _VIEW = "footer of Parquet"
 _FILE_BYTES = 8_000
 _CHUNK_BYTES = 2_200
 """The memory of a file, and of each column in each row group, measured with pyarrow 26."""
-_MOST_BATCHES = 16
-"""For how many different reads of a file the rows of a batch are kept."""
+_MOST_BATCHES = 48
+"""For how many different reads of a file the rows of a batch are kept, and for how many the columns."""
+
+
+@frozen(eq=False)
+class SelectedColumns:
+    """The columns that a read needs.
+
+    Parameters
+    ----------
+    leaves : tuple of int
+        The positions of their leaf columns.
+    paths : tuple of str
+        The paths of these.
+    schema : pyarrow.Schema
+        The columns in their canonical types.
+    """
+
+    leaves: tuple[int, ...]
+    paths: tuple[str, ...]
+    schema: pa.Schema
 
 
 @define(eq=False)
@@ -45,11 +67,35 @@ class KnownFile:
     footer: pq.FileMetaData
     schema: pa.Schema
     _fitting: dict[Hashable, int] = field(factory=dict, init=False)
+    _selected: dict[tuple[DataField, ...], SelectedColumns] = field(factory=dict, init=False)
 
     @property
     def size_bytes(self) -> int:
         """The memory of the value."""
         return _FILE_BYTES + _CHUNK_BYTES * int(self.footer.num_columns * max(1, self.footer.num_row_groups))
+
+    def select_columns(self, fields: tuple[DataField, ...]) -> SelectedColumns:
+        """Return the columns that a read of some fields needs; they are found once for each read that is remembered.
+
+        Parameters
+        ----------
+        fields : tuple of DataField
+            The fields.
+
+        Returns
+        -------
+        SelectedColumns
+            The columns.
+        """
+        found = self._selected.get(fields)
+        if found is None:
+            leaves = tuple(find_wanted_leaves(self.schema, fields))
+            paths = tuple(self.footer.schema.column(leaf).path for leaf in leaves)
+            found = SelectedColumns(leaves, paths, arrow_schema(fields))
+            if len(self._selected) >= _MOST_BATCHES:
+                self._selected.clear()
+            self._selected[fields] = found
+        return found
 
     def find_fitting_rows(self, read: Hashable, count: Callable[[], int]) -> int:
         """Return how many rows of a batch fit into memory.

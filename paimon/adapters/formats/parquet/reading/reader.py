@@ -20,16 +20,16 @@ from paimon.adapters.formats.guards.parquet_bytes import Stored
 from paimon.adapters.formats.nested import rebuild_leaves
 from paimon.adapters.formats.parquet.reading.known_files import (
     KnownFile,
+    SelectedColumns,
     find_known_file,
     identify_file,
     remember_file,
 )
 from paimon.adapters.formats.parquet.reading.lookup_filter import find_lookup_filter, narrow_piece
 from paimon.adapters.formats.parquet.reading.row_groups import plan_group_ranges, split_into_steps
-from paimon.adapters.formats.parquet.reading.selection import find_wanted_leaves
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.types import data_types as dt
-from paimon.domain.types.arrow import arrow_schema, arrow_type
+from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.ports.cache import ObjectCache
 from paimon.ports.formats import ReadRequest
@@ -137,16 +137,15 @@ def _read_rows(
     file: _File, piece: GroupRange, fields: Sequence[DataField], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece in the canonical types."""
-    schema = arrow_schema(fields)
-    leaves = find_wanted_leaves(file.known.schema, fields)
-    for batch in _read_piece(file, piece, leaves, batch_rows):
-        yield _canonical(batch, fields, schema)
+    columns = file.known.select_columns(tuple(fields))
+    for batch in _read_piece(file, piece, columns, batch_rows):
+        yield _canonical(batch, fields, columns.schema)
 
 
-def _read_piece(file: _File, piece: GroupRange, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _read_piece(file: _File, piece: GroupRange, columns: SelectedColumns, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of consecutive row groups, cut to the range within them."""
     skip, left = piece.skip, piece.count
-    for batch in _decode_piece(file, piece, leaves, batch_rows):
+    for batch in _decode_piece(file, piece, columns, batch_rows):
         if skip >= batch.num_rows:
             skip -= batch.num_rows
             continue
@@ -158,13 +157,14 @@ def _read_piece(file: _File, piece: GroupRange, leaves: Sequence[int], batch_row
             return
 
 
-def _decode_piece(file: _File, piece: GroupRange, leaves: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    footer = file.known.footer
-    if leaves:
-        paths = [file.parquet.schema.column(leaf).path for leaf in leaves]
+def _decode_piece(
+    file: _File, piece: GroupRange, columns: SelectedColumns, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    footer, paths = file.known.footer, columns.paths
+    if paths:
         threads = len(paths) > 1 and piece.count > _SHORT_BATCH  # threads cost more than they save for few rows
         for step in split_into_steps(piece, footer):
-            fitting = _count_fitting_rows(file, step, leaves, batch_rows)
+            fitting = _count_fitting_rows(file, step, columns.leaves, batch_rows)
             yield from file.parquet.iter_batches(fitting, row_groups=step.groups, columns=paths, use_threads=threads)
         return
     rows = sum(footer.row_group(g).num_rows for g in piece.groups)
@@ -172,14 +172,14 @@ def _decode_piece(file: _File, piece: GroupRange, leaves: Sequence[int], batch_r
         yield _empty_columns(min(batch_rows, rows - start))
 
 
-def _count_fitting_rows(file: _File, step: GroupRange, leaves: Sequence[int], batch_rows: int) -> int:
+def _count_fitting_rows(file: _File, step: GroupRange, leaves: tuple[int, ...], batch_rows: int) -> int:
     """Return how many rows a batch may have, and check the pages of the step if that was not done before."""
 
     def count() -> int:
         checked = [Leaf.of(file.parquet.schema, leaf) for leaf in leaves]
         return count_fitting_rows(file.known.footer, file.stored, step, checked, batch_rows, file.most_bytes)
 
-    return file.known.find_fitting_rows((step, tuple(leaves), batch_rows, file.most_bytes), count)
+    return file.known.find_fitting_rows((step, leaves, batch_rows, file.most_bytes), count)
 
 
 def _empty_columns(rows: int) -> pa.RecordBatch:

@@ -8,9 +8,10 @@ canonical one, so that both decoders return the same values.
 
 from __future__ import annotations
 
+import os
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -37,6 +38,10 @@ _FOREIGN = b"org.apache.spark."
 _MOST_GROUPS = 10_000
 _CHECK_BYTES = 400
 """The memory of the check of one chunk."""
+_CHUNK_BYTES = 150
+"""The memory of one chunk of a request."""
+_MOST_REQUESTS = 32
+"""For how many different requests the chunks of a file are kept."""
 
 
 @frozen
@@ -51,16 +56,32 @@ class _Chunk:
 
 @define(eq=False)
 class PageChecks:
-    """The chunks of a file whose pages are checked, with the sizes of their pages. All methods are thread-safe.
+    """What is known of a file: the chunks of earlier requests, and the pages that are checked, with their sizes.
+
+    All methods are thread-safe.
 
     Parameters
     ----------
     identity : tuple of int
         What the file is recognized by.
+    size_bytes : int
+        The memory of the checks of all chunks, and of the known requests.
     """
 
     identity: Identity
+    size_bytes: int
     _pages: dict[tuple[int, int, int], ChunkPages] = field(factory=dict, init=False)
+    _requests: dict[Hashable, tuple[_Chunk, ...]] = field(factory=dict, init=False)
+
+    def find_chunks(self, request: Hashable) -> tuple[_Chunk, ...] | None:
+        """Return the chunks of a request that the file fulfils; None if it is not known."""
+        return self._requests.get(request)
+
+    def add_chunks(self, request: Hashable, chunks: tuple[_Chunk, ...]) -> None:
+        """Record the chunks of a request that the file fulfils."""
+        if len(self._requests) >= _MOST_REQUESTS:
+            self._requests.clear()
+        self._requests[request] = chunks
 
     def find(self, chunk: _Chunk) -> ChunkPages | None:
         """Return the pages of a chunk; None if it is not checked."""
@@ -83,14 +104,11 @@ class SharedParquetFile:
         Bytes of the file.
     checks : PageChecks, optional
         The checks of earlier readers of the same file, to which this one adds its own.
-    checks_bytes : int
-        The memory of the checks of all chunks.
     """
 
     path: str
     size: int
     checks: PageChecks | None
-    checks_bytes: int
     _stored: Stored
     _chunks: tuple[_Chunk, ...]
     _budgets: Mapping[int, PageBudget]
@@ -101,20 +119,37 @@ class SharedParquetFile:
     def __attrs_post_init__(self) -> None:
         self._starts = [chunk.start for chunk in self._chunks]
 
-    def read_at(self, size: int, start: int) -> bytes:
-        """Return bytes of the file; see `paimon.ports.queries.SharedFile`."""
-        whole = self._stored.whole
-        data = bytes(self._stored.read_at(size, start)) if whole is None else bytes(whole[start : start + size])
+    @property
+    def checks_bytes(self) -> int:
+        """The memory of the checks of all chunks."""
+        return 0 if self.checks is None else self.checks.size_bytes
+
+    def read_into(self, target: memoryview, start: int) -> int:
+        """Read bytes of the file; see `paimon.ports.queries.SharedFile`."""
+        count = self._fill(target, start)
         first = max(0, bisect_right(self._starts, start) - 1)
-        numbers = range(first, bisect_left(self._starts, start + size))
+        numbers = range(first, bisect_left(self._starts, start + count))
         unchecked = [n for n in numbers if n not in self._checked and self._chunks[n].end > start]
         if unchecked:
             with corrupt_files(self.path):
-                self._check(unchecked, start, data)
-        return data
+                self._check(unchecked, start, target[:count])
+        return count
 
-    def _check(self, numbers: Sequence[int], start: int, data: bytes) -> None:
-        """Check chunks in the bytes that are returned, or by reading those of which the bytes have a part only."""
+    def _fill(self, target: memoryview, start: int) -> int:
+        """Read bytes without a check. Memory that is used again saves four fifths of the time of a new object."""
+        whole, source = self._stored.whole, self._stored.source
+        if whole is not None:
+            data = whole[start : start + len(target)].cast("B")
+            target[: len(data)] = data
+            return len(data)
+        count = 0
+        with corrupt_files(self.path):
+            while count < len(target) and (read := os.preadv(source.fileno(), [target[count:]], start + count)):
+                count += read
+        return count
+
+    def _check(self, numbers: Sequence[int], start: int, data: memoryview) -> None:
+        """Check chunks in the bytes that were read, or by reading those of which the bytes have a part only."""
         for number in numbers:
             chunk = self._chunks[number]
             pages = None if self.checks is None else self.checks.find(chunk)
@@ -127,12 +162,12 @@ class SharedParquetFile:
             if self.checks is not None:
                 self.checks.add(chunk, pages)
 
-    def _read_pages(self, chunk: _Chunk, start: int, data: bytes) -> ChunkPages:
+    def _read_pages(self, chunk: _Chunk, start: int, data: memoryview) -> ChunkPages:
         """Check the pages of a chunk."""
         if self._stored.whole is not None:
             return check_flat_chunk(self._stored, chunk.start, chunk.end, chunk.rows)
         if not start <= chunk.start <= chunk.end <= start + len(data):
-            start, data = chunk.start, bytes(self._stored.read_at(chunk.end - chunk.start, chunk.start))
+            start, data = chunk.start, memoryview(self._stored.read_at(chunk.end - chunk.start, chunk.start))
         return check_flat_chunk(Stored(pa.BufferReader(data)), chunk.start - start, chunk.end - start, chunk.rows)
 
 
@@ -162,38 +197,50 @@ def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) ->
         return None
     with corrupt_files(request.path):
         stored = Stored(source)
-        file = pq.ParquetFile(source, pre_buffer=False)
-        footer = file.metadata
-        if footer.num_rows != request.row_count:
-            raise ValueError(f"it has {footer.num_rows} rows, but its manifest records {request.row_count}")
-        if any(key.startswith(_FOREIGN) for key in footer.metadata or ()):
-            return None
-        if footer.num_row_groups > _MOST_GROUPS or not _has_stored_types(file.schema_arrow, request.fields):
-            return None
-        starts = find_first_leaves(file.schema_arrow)
-        leaves = [(f.name, Leaf.of(file.schema, starts[f.name])) for f in request.fields]
-        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-        if not all(_is_shareable(group, leaves, request.constants) for group in groups):
-            return None
-        chunks = [_to_chunk(group, at, leaf) for at, group in enumerate(groups) for _, leaf in leaves]
-        chunks.sort(key=lambda chunk: chunk.start)
-        if any(chunk.end > following.start for chunk, following in pairwise(chunks)):
-            raise ValueError("two columns share bytes")
-        size = source.size()
-        budgets = {at: PageBudget(most_bytes) for at in range(len(groups))}
-        checks_bytes = _CHECK_BYTES * footer.num_columns * len(groups)
-        checks = _continue_checks(source, request.checks)
-    return SharedParquetFile(request.path, size, checks, checks_bytes, stored, tuple(chunks), budgets)
+        identity = identify_file(source)
+        checks = request.checks if isinstance(request.checks, PageChecks) else None
+        checks = None if checks is None or checks.identity != identity else checks
+        key = request.fields, request.row_count, tuple(request.constants.items())
+        chunks = None if checks is None else checks.find_chunks(key)
+        if chunks is None:
+            file = pq.ParquetFile(source, pre_buffer=False)
+            chunks = _find_chunks(file, request)
+            if chunks is None:
+                return None
+            if checks is None and identity is not None:
+                columns = file.metadata.num_columns * file.metadata.num_row_groups
+                checks = PageChecks(identity, _CHECK_BYTES * columns + _CHUNK_BYTES * columns * _MOST_REQUESTS)
+            if checks is not None:
+                checks.add_chunks(key, chunks)
+        budgets = {group: PageBudget(most_bytes) for group in {chunk.group for chunk in chunks}}
+    return SharedParquetFile(request.path, source.size(), checks, stored, chunks, budgets)
 
 
-def _continue_checks(source: pa.NativeFile, earlier: object | None) -> PageChecks | None:
-    """Return the earlier checks if the file is the same as then, or new ones; None if it cannot be recognized."""
-    identity = identify_file(source)
-    if identity is None:
+def _find_chunks(file: pq.ParquetFile, request: ShareRequest) -> tuple[_Chunk, ...] | None:
+    """Return the requested column chunks in the order of the file; None if another decoder may return other values.
+
+    Raises
+    ------
+    ValueError
+        The file has another number of rows, or its footer is damaged.
+    """
+    footer = file.metadata
+    if footer.num_rows != request.row_count:
+        raise ValueError(f"it has {footer.num_rows} rows, but its manifest records {request.row_count}")
+    if any(key.startswith(_FOREIGN) for key in footer.metadata or ()):
         return None
-    if isinstance(earlier, PageChecks) and earlier.identity == identity:
-        return earlier
-    return PageChecks(identity)
+    if footer.num_row_groups > _MOST_GROUPS or not _has_stored_types(file.schema_arrow, request.fields):
+        return None
+    starts = find_first_leaves(file.schema_arrow)
+    leaves = [(f.name, Leaf.of(file.schema, starts[f.name])) for f in request.fields]
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    if not all(_is_shareable(group, leaves, request.constants) for group in groups):
+        return None
+    chunks = [_to_chunk(group, at, leaf) for at, group in enumerate(groups) for _, leaf in leaves]
+    chunks.sort(key=lambda chunk: chunk.start)
+    if any(chunk.end > following.start for chunk, following in pairwise(chunks)):
+        raise ValueError("two columns share bytes")
+    return tuple(chunks)
 
 
 def _has_stored_types(schema: pa.Schema, fields: Sequence[DataField]) -> bool:
