@@ -1,8 +1,7 @@
 """Delete and update rows of primary-key tables: read the rows, and write them as deletes or as new versions.
 
 Invariant: all written rows are changed, also rows of level 0 that reads skip before a compaction (Java changes only the
-rows that it shows). The merge engine applies the changes, so there are no conflicts. Source:
-`DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
+rows that it shows). Source: `DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
 """
 
 from __future__ import annotations
