@@ -21,6 +21,7 @@ from paimon.domain.errors import (
     InvalidRequest,
     KeyIndexConflict,
     PaimonError,
+    ReadConflict,
     SnapshotExpired,
     Unsupported,
 )
@@ -153,7 +154,7 @@ def write_and_commit(
 def retry_assignment(write: Callable[[], _Result]) -> _Result:
     """Call a function that writes and commits, again while other writers make what it read outdated.
 
-    This is the hash index of its partitions, the places of keys, or a snapshot that expired.
+    This is the hash index of its partitions, the places of keys, a snapshot that expired, or rows that changed.
 
     Raises
     ------
@@ -163,7 +164,7 @@ def retry_assignment(write: Callable[[], _Result]) -> _Result:
     for _ in range(_ASSIGN_ATTEMPTS - 1):
         try:
             return write()
-        except (HashIndexConflict, KeyIndexConflict, SnapshotExpired):
+        except (HashIndexConflict, KeyIndexConflict, ReadConflict, SnapshotExpired):
             continue
     return write()
 
