@@ -80,7 +80,7 @@ def run_batches(frame: DataFrame, table: paimon.Table, checkpoint: Path) -> None
     """Write a stream with `write` in `foreachBatch`."""
 
     def commit(batch: DataFrame, number: int) -> None:
-        paimon.spark.write(batch, table, commit_user="job", commit_identifier=number)
+        paimon.spark.write(batch, table, commit_identifier=number)
 
     writer = frame.writeStream.foreachBatch(commit).option("checkpointLocation", str(checkpoint))
     writer.trigger(availableNow=True).start().awaitTermination()
