@@ -44,6 +44,9 @@ _TIME_TRAVEL_OPTIONS = {
     "versionasof": "scan.version",
     "timestampasof": "scan.timestamp",
 }
+_START_MODES = ("from-snapshot", "from-snapshot-full", "from-timestamp")
+"""Scan modes with which a stream starts in the past, and whose columns are the newest ones."""
+_CONSUMER_ID = "consumer-id"
 STORAGE, CATALOG = "storage", "catalog"
 TABLE_OPTIONS, _ALLOWED_ROOTS = "table-options", "allowed-roots"
 _KIND_COLUMN, _COMMIT_USER, _COMMIT_IDENTIFIER = "kind-column", "commit-user", "commit-identifier"
@@ -116,6 +119,17 @@ class SourceOptions:
     row_kind_column: str | None = None
     limits: BatchLimits = field(factory=BatchLimits)
     given: frozenset[str] = frozenset()
+
+    @property
+    def reads_stream(self) -> bool:
+        """Whether the options are for a stream read, of which Spark says nothing when it asks for the columns."""
+        has_start = self.table_options.get("scan.mode") in _START_MODES
+        return has_start or not self.given.isdisjoint({*map(str.lower, STREAM_READ_OPTIONS), _CONSUMER_ID})
+
+    @property
+    def travels_in_time(self) -> bool:
+        """Whether a batch read chooses a snapshot by one of the options that are for this alone."""
+        return not self.given.isdisjoint(_TIME_TRAVEL_OPTIONS)
 
     def check_use(self, use: str, refused: Sequence[str]) -> None:
         """Refuse options that have no effect in this use.

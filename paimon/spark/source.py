@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StringType, StructField, StructType
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.engines import freeze_objects
 from paimon.spark.options import (
@@ -75,7 +76,7 @@ class PaimonDataSource(DataSource):
         options, source = self._options, self._source
         if isinstance(source.opened, Table):
             self._schema_id = source.opened.table_schema.id
-        schema = to_spark_schema(source.scan().arrow_schema)
+        schema = to_spark_schema(_read_columns(options, source))
         if options.row_kind_column is None:
             return schema
         if options.row_kind_column in schema.names:
@@ -86,8 +87,11 @@ class PaimonDataSource(DataSource):
 
     def reader(self, schema: StructType) -> PaimonReader:
         """Return a reader of the columns of a schema."""
-        self._options.check_use("a batch read", (*WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
-        reader = PaimonReader(self._source, schema)
+        options, source = self._options, self._source
+        options.check_use("a batch read", (*WRITE_OPTIONS, *STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
+        if options.reads_stream:
+            _check_columns_exist(source, schema)
+        reader = PaimonReader(source, schema)
         freeze_objects()
         return reader
 
@@ -134,3 +138,30 @@ class PaimonDataSource(DataSource):
         writer = PaimonStreamWriter(table, options, overwrite)
         check_columns(writer.builder, schema, options.kind_column)
         return writer
+
+
+def _check_columns_exist(source: Source, schema: StructType) -> None:
+    """Refuse a batch read of a snapshot that lacks newer columns, which `_read_columns` chose."""
+    known = source.scan().arrow_schema.names
+    missing = [name for name in schema.fieldNames() if name not in known]
+    if missing:
+        raise InvalidRequest(
+            f"Option 'scan.mode' selects the newest columns, and the snapshot has no column {missing[0]!r}.",
+            subject="scan.mode",
+            hint="replace the options 'scan.*' by 'snapshot' or 'timestampAsOf', or choose columns by .schema(…)",
+        )
+
+
+def _read_columns(options: SourceOptions, source: Source) -> pa.Schema:
+    """Return the columns of a read: for a batch those of its snapshot, for a stream the newest ones."""
+    if not isinstance(source.opened, Table):
+        return source.scan().arrow_schema
+    if options.reads_stream:
+        return source.opened.arrow_schema
+    try:
+        return source.scan().arrow_schema
+    except NotFound:
+        if options.travels_in_time:
+            raise
+        # The start of a stream may have expired, which its checkpoint does not need. A batch read fails in its plan.
+        return source.opened.arrow_schema

@@ -22,6 +22,7 @@ from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.options import check_shared_storage
 from paimon.spark.session import register
+from paimon.spark.streams.checkpoint import choose_commit_user
 from paimon.spark.tasks.message_tasks import WriteTask, run_message_tasks
 from paimon.spark.tasks.routed_rows import route_rows, write_routed_rows
 from paimon.spark.tasks.routing import (
@@ -70,7 +71,8 @@ def write(  # noqa: PLR0913  (a public signature)
         Number of tasks; Spark's default parallelism by default. For dynamic buckets it is the number of assigners, by
         default `dynamic-bucket.assigner-parallelism`.
     commit_user, commit_identifier : str, int, optional
-        Name of the job, and number of the commit. With both given, repeated calls commit once.
+        Name of the job, and number of the commit. With both given, repeated calls commit once. In `foreachBatch` of a
+        classic session, the name is by default that of the stream, so that the number of the batch suffices.
     options : mapping of str to str, optional
         Dynamic table options.
     partition : mapping of str to object, optional
@@ -91,7 +93,8 @@ def write(  # noqa: PLR0913  (a public signature)
     """
     _check_arguments(mode, tasks, partition)
     opened = open_target(table, options, register(frame.sparkSession))
-    builder = make_builder(opened, mode, commit_user, partition)
+    user = choose_commit_user(frame.sparkSession, commit_user, commit_identifier)
+    builder = make_builder(opened, mode, user, partition)
     _check_overwrite(builder)
     check_columns(builder, frame.schema, kind_column)
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier

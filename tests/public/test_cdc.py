@@ -6,6 +6,7 @@ import base64
 import json
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,9 @@ def create_dead_letters(catalog: paimon.Catalog) -> paimon.Table:
 
 
 def test_events_that_cannot_be_read_are_set_aside_with_their_reason(catalog: paimon.Catalog) -> None:
-    table = catalog.create_table("shop.orders", DDL, primary_keys=["id"], options={"bucket": 1})
+    table = catalog.create_table("shop.orders", DDL + ", ratio FLOAT", primary_keys=["id"], options={"bucket": 1})
     letters = create_dead_letters(catalog)
-    good = debezium("c", None, {"id": 1, "name": "a", "amount": 5})
+    good = debezium("c", None, {"id": 1, "name": "a", "amount": 5, "ratio": "-Infinity"})
     bad = {
         "{broken": "The event is not a JSON object.",
         debezium("c", None, {"id": "x"}): "Value 'x' of column 'id' does not fit BIGINT NOT NULL.",
@@ -66,13 +67,14 @@ def test_events_that_cannot_be_read_are_set_aside_with_their_reason(catalog: pai
         debezium("t", None, None): "TRUNCATE is not applied to a table.",
         debezium("d", None, None): "The delete has no row before the change.",
         debezium("c", None, {"name": "a"}): "Column 'id' is NOT NULL, and the event has no value for it.",
+        debezium("c", None, {"id": 3, "ratio": 1e39}): "Value '1e+39' of column 'ratio' does not fit FLOAT.",
     }
     kafka = pa.table(
         {
             "value": pa.array([good, *bad, None], pa.binary()),
-            "topic": ["orders"] * 8,
-            "partition": pa.array([3] * 8, pa.int32()),
-            "offset": list(range(100, 108)),
+            "topic": ["orders"] * 9,
+            "partition": pa.array([3] * 9, pa.int32()),
+            "offset": list(range(100, 109)),
         }
     )
     with pytest.raises(paimon.InvalidRequest, match=r"offset 101 of partition 3 of topic 'orders' cannot be read: The"):
@@ -80,11 +82,11 @@ def test_events_that_cannot_be_read_are_set_aside_with_their_reason(catalog: pai
     assert table.snapshots() == []
     for _ in range(2):  # the second call is recognized
         done = paimon.cdc(kafka, table, "debezium-json", dead_letters=letters, commit_user="job", identifier=7)
-    assert (done.events, done.rejected, done.ignored) == (8, 6, 1)
-    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": "a", "amount": 5}]
+    assert (done.events, done.rejected, done.ignored) == (9, 7, 1)
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": "a", "amount": 5, "ratio": -inf}]
     found = letters.scan().to_arrow().sort_by("offset").to_pylist()
     assert [(row["value"].decode(), row["reason"]) for row in found] == list(bad.items())
-    assert [row["offset"] for row in found] == list(range(101, 107)) and found[0]["position"] == 1
+    assert [row["offset"] for row in found] == list(range(101, 108)) and found[0]["position"] == 1
 
 
 def test_several_tables_of_one_stream(catalog: paimon.Catalog) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import paimon.spark.streams.checkpoint as checkpoint_module
 from paimon.domain.schema.changes import AddColumn, RenameColumn
 from paimon.domain.types.data_types import IntType
 from paimon.spark.options import SourceOptions
+from paimon.spark.source import PaimonDataSource
 from paimon.spark.streams import stream_reader
 from paimon.table_write import commit_messages
 
@@ -78,7 +80,7 @@ def run_batches(frame: DataFrame, table: paimon.Table, checkpoint: Path) -> None
     """Write a stream with `write` in `foreachBatch`."""
 
     def commit(batch: DataFrame, number: int) -> None:
-        paimon.spark.write(batch, table, commit_user="job", commit_identifier=number)
+        paimon.spark.write(batch, table, commit_identifier=number)
 
     writer = frame.writeStream.foreachBatch(commit).option("checkpointLocation", str(checkpoint))
     writer.trigger(availableNow=True).start().awaitTermination()
@@ -314,6 +316,44 @@ def test_batches_are_limited_and_a_consumer_follows_committed_batches(
     paimon.spark.write_stream(newest, target, str(checkpoint), trigger=NOW).awaitTermination()
     found = target.scan().to_arrow().sort_by("id")
     assert found.to_pydict() == {"id": [0, 1, 2, 3, 9], "amount": [2, 1, 1, 1, 1]}
+
+
+def read_changes(options: Mapping[str, str], start: dict[str, Any] | None = None) -> tuple[dict[str, Any], list[Any]]:
+    """Read a batch as Spark does after a start, in this process; return its end and its rows."""
+    source = PaimonDataSource(dict(options))
+    reader = source.streamReader(source.schema())
+    begin = reader.initialOffset() if start is None else start
+    end = reader.latestOffset(begin, reader.getDefaultReadLimit())
+    batches = [batch for part in reader.partitions(begin, end) for batch in reader.read(part)]
+    return end, sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+
+
+def test_a_start_in_the_past_has_the_newest_columns_and_may_expire(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.t", DDL)
+    table.write({"id": [1], "amount": [1]})
+    table.alter(AddColumn("note", IntType()))
+    catalog.table("db.t").write({"id": [2], "amount": [2], "note": [2]})
+    at_first = {"path": table.location, "scan.snapshot-id": "1"}
+    options = {**at_first, "scan.mode": "from-snapshot"}
+    end, found = read_changes(options)
+    assert found == [(1, 1, None), (2, 2, 2)]
+    with pytest.raises(paimon.InvalidRequest, match=r"columns of table .* are others.*option 'scan\.mode'"):
+        read_changes(at_first)
+    catalog.table("db.t").write({"id": [3], "amount": [3], "note": [3]})
+    table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
+    for restarted in (options, at_first):  # the checkpoint is past the start
+        assert read_changes(restarted, end)[1] == [(3, 3, 3)]
+    for missing in (
+        lambda: read_changes(options),
+        lambda: PaimonDataSource({"path": table.location, "snapshot": "1"}).schema(),
+        lambda: PaimonDataSource(at_first).reader(PaimonDataSource(at_first).schema()).partitions(),
+    ):
+        with pytest.raises(paimon.NotFound, match="'1' does not exist"):
+            missing()
+    catalog.table("db.t").alter(AddColumn("size", IntType()))
+    batch = {**options, "scan.snapshot-id": "3"}
+    with pytest.raises(paimon.InvalidRequest, match=r"has no column 'size'.*'snapshot'"):
+        PaimonDataSource(batch).reader(PaimonDataSource(batch).schema())
 
 
 @pytest.mark.parametrize(

@@ -147,11 +147,18 @@ def _convert_scalars(values: _Scalars, source: SourceType, target: DataType) -> 
             wide = pa.decimal256(_WIDE_DIGITS, target.scale)
             return isolate(_match(texts, _NUMBER), lambda part: part.cast(wide).cast(kind), kind)
         case dt.FloatType() | dt.DoubleType():
-            words = pc.replace_substring_regex(texts, r"^\+", "")
-            return isolate(words, lambda part: part.cast(kind), kind)
+            return _convert_floats(texts, kind)
         case _ if isinstance(target, dt.INTEGER_TYPES):
             return _convert_integers(texts, kind)
     return pa.nulls(len(texts), kind)
+
+
+def _convert_floats(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
+    """Return floating-point numbers; null for a text of digits whose number is beyond the largest one."""
+    words = pc.replace_substring_regex(texts, r"^\+", "")
+    made = isolate(words, lambda part: part.cast(kind), kind)
+    overflows = pc.and_(pc.is_inf(made), pc.match_substring_regex(words, "[0-9]"))
+    return pc.if_else(pc.fill_null(overflows, False), pa.scalar(None, kind), made)
 
 
 def _convert_texts(values: _Scalars, source: SourceType) -> pa.StringArray:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
+import struct
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Context, Decimal, InvalidOperation
@@ -98,11 +100,20 @@ def _read_number(text: str, target: DataType) -> Any:
             raise Misfit
         return known[text.lower()]
     if isinstance(target, dt.FloatType | dt.DoubleType):
-        try:
-            return float(text)
-        except ValueError:
-            raise Misfit from None
+        return _read_float(text, target)
     return _fit_decimal(text, target) if isinstance(target, dt.DecimalType) else _read_integer(text, target)
+
+
+def _read_float(text: str, target: dt.FloatType | dt.DoubleType) -> float:
+    try:
+        value = float(text)
+        if isinstance(target, dt.FloatType):
+            struct.pack("f", value)
+    except (ValueError, OverflowError):
+        raise Misfit from None
+    if math.isinf(value) and any(character.isdigit() for character in text):
+        raise Misfit
+    return value
 
 
 def _fit_decimal(text: str, target: dt.DecimalType) -> Decimal:

@@ -42,6 +42,8 @@ class StreamPosition:
         The newest snapshot of which something was read; 0 at the start.
     last_identity : str
         Its delta manifest list, by which a snapshot is recognized; empty at the start.
+    created_millis : int
+        The time of the table's first schema, by which the table is recognized; 0 if it is not known.
     """
 
     snapshot_id: int
@@ -52,9 +54,10 @@ class StreamPosition:
     plan: str = ""
     last_id: int = 0
     last_identity: str = ""
+    created_millis: int = 0
 
     @classmethod
-    def starting(cls, next_id: int, state: Snapshot | None) -> StreamPosition:
+    def starting(cls, next_id: int, state: Snapshot | None, created_millis: int) -> StreamPosition:
         """Return the start of a stream.
 
         Parameters
@@ -63,6 +66,8 @@ class StreamPosition:
             The snapshot whose changes are read first.
         state : Snapshot, optional
             The state to read before these changes.
+        created_millis : int
+            The time of the table's first schema.
 
         Returns
         -------
@@ -70,12 +75,13 @@ class StreamPosition:
             A position before all splits.
         """
         first = next_id if state is None else state.id
-        return cls(first, 0, state is not None, first, state is not None)
+        return cls(first, 0, state is not None, first, state is not None, created_millis=created_millis)
 
     @property
     def start(self) -> StreamPosition:
         """The position at which the stream started."""
-        return StreamPosition(self.start_id, 0, self.start_is_state, self.start_id, self.start_is_state)
+        first, is_state = self.start_id, self.start_is_state
+        return StreamPosition(first, 0, is_state, first, is_state, created_millis=self.created_millis)
 
     @property
     def next_id(self) -> int:
@@ -120,6 +126,7 @@ class StreamPosition:
             "snapshot": self.snapshot_id, "splits": self.splits, "state": self.is_state,
             "startSnapshot": self.start_id, "startState": self.start_is_state,
             "plan": self.plan, "lastSnapshot": self.last_id, "lastIdentity": self.last_identity,
+            "tableCreated": self.created_millis,
         }  # fmt: skip
 
 
@@ -143,11 +150,38 @@ def decode_position(stored: Mapping[str, Any]) -> StreamPosition | None:
             stored["snapshot"], stored["splits"], stored["state"],
             stored["startSnapshot"], stored["startState"],
             stored["plan"], stored["lastSnapshot"], stored["lastIdentity"],
+            stored.get("tableCreated", 0),
         )  # fmt: skip
     except KeyError as error:
         raise InvalidRequest(
             f"The offset of the stream has no member {error}.", subject="checkpointLocation", hint=_HINT
         ) from error
+
+
+def check_table(position: StreamPosition, table_name: str, created_millis: int) -> None:
+    """Check that a position belongs to a table.
+
+    Parameters
+    ----------
+    position : StreamPosition
+        The position.
+    table_name : str
+        The table.
+    created_millis : int
+        The time of its first schema.
+
+    Raises
+    ------
+    InvalidRequest
+        The position belongs to another table, or to one that was dropped.
+    """
+    if position.created_millis not in (0, created_millis):
+        raise InvalidRequest(
+            f"The offset of the stream belongs to another table than {table_name!r}, or the table was dropped and "
+            "created again since.",
+            subject="checkpointLocation",
+            hint=_HINT,
+        )
 
 
 def identify_plan(splits: Iterable[DataSplit]) -> str:

@@ -7,7 +7,7 @@ from paimon.domain.commit.stream_target import StreamTarget
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.history import iterate_user_snapshots
 from paimon.operations.commit.lineage import is_detached
-from paimon.operations.metadata.schemas import load_schema, schema_ids
+from paimon.operations.metadata.schemas import load_first_schema
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, find_snapshot
 from paimon.operations.table_context import TableContext
 
@@ -51,5 +51,5 @@ def _read_oldest_snapshot(context: TableContext) -> Snapshot | None:
 
 def describe_stream_target(context: TableContext) -> StreamTarget:
     """Return what identifies a table as the target of a stream."""
-    first = load_schema(context.engine, context.paths, schema_ids(context.engine, context.paths)[0])
+    first = load_first_schema(context.engine, context.paths)
     return StreamTarget.of(context.table.location, context.table.branch, first, context.schema)

@@ -95,6 +95,20 @@ def load_schemas(context: TableContext, ids: Iterable[int]) -> dict[int, TableSc
     return {schema_id: load_schema(context.engine, context.paths, schema_id) for schema_id in sorted(set(ids))}
 
 
+def load_first_schema(engine: Engine, paths: TablePaths) -> TableSchema:
+    """Read the first schema of the branch. Its time differs after a table is dropped and created again.
+
+    Raises
+    ------
+    NotFound
+        There is no table.
+    """
+    ids = schema_ids(engine, paths)
+    if not ids:
+        raise NotFound("table", paths.root, hint="it was dropped: create it again, and start a new stream")
+    return load_schema(engine, paths, ids[0])
+
+
 def latest_schema(engine: Engine, paths: TablePaths) -> TableSchema | None:
     """Read the newest schema; None if there is no table, or if it is dropped during the read.
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from paimon.domain.changelog.stream_start import Start
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
-from paimon.domain.scan.stream_position import StreamPosition, check_plan, identify_plan
+from paimon.domain.scan.stream_position import StreamPosition, check_plan, check_table, identify_plan
 from paimon.domain.scan.stream_tasks import BatchLimits, BatchSize, FollowedSplit
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.domain.types.data_types import DataType
-from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.metadata.schemas import load_first_schema, load_schema
 from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot
 from paimon.operations.read.changes.history import find_snapshot_or_changelog
 from paimon.operations.stream.begin import find_progressed_start, protect_start
@@ -60,6 +60,7 @@ class StreamRanges:
         self._plans = SnapshotPlans(context, predicate)
         self._through: int | None = None
         self._protects = False
+        self._is_table_checked = False
         self._planned: tuple[tuple[int, bool], tuple[DataSplit, ...], str] | None = None
 
     def end_at_latest(self) -> None:
@@ -93,8 +94,7 @@ class StreamRanges:
         if start is None:
             return position
         self._protect(start)
-        if start.last_id:
-            self._plans.check_history((start.last_id, start.last_identity))
+        self._check_source(start)
         reached, used = start, BatchSize()
         while (snapshot := self._find_next(reached)) is not None:
             is_first = reached == start
@@ -141,6 +141,7 @@ class StreamRanges:
         if end is None:
             return found
         reached = end.start if start is None else start
+        self._check_source(end)
         while reached.is_before(end):
             snapshot = self._load_next(reached)
             splits, plan = self._plan(reached, snapshot)
@@ -165,7 +166,32 @@ class StreamRanges:
             return None
         protect_start(self._context, found, self._progress)
         self._protects = True
-        return StreamPosition.starting(found.next_id, found.state)
+        created_millis = load_first_schema(self._context.engine, self._context.paths).time_millis
+        return StreamPosition.starting(found.next_id, found.state, created_millis)
+
+    def _check_source(self, position: StreamPosition) -> None:
+        """Check that a position belongs to the table, and that what was read is still in its history."""
+        if not self._is_table_checked:
+            self._check_table(position)
+            self._is_table_checked = True
+        if position.last_id:
+            try:
+                self._plans.check_history((position.last_id, position.last_identity))
+            except NotFound:
+                self._check_table(position)
+                raise
+
+    def _check_next(self, position: StreamPosition) -> None:
+        """Check that the changes of a position exist or come next."""
+        try:
+            check_start(self._context, position.snapshot_id, latest_snapshot(self._context))
+        except NotFound:
+            self._check_table(position)
+            raise
+
+    def _check_table(self, position: StreamPosition) -> None:
+        created_millis = load_first_schema(self._context.engine, self._context.paths).time_millis
+        check_table(position, self._context.table.table_name, created_millis)
 
     def _protect(self, position: StreamPosition) -> None:
         """Protect what comes next after a restart, and keep the consumer alive while the stream waits."""
@@ -180,12 +206,13 @@ class StreamRanges:
     def _find_next(self, position: StreamPosition) -> Snapshot | None:
         """Return the snapshot of a position; None if it does not exist yet, or if the stream ends before it."""
         if self._through is not None and position.snapshot_id > self._through and not position.is_state:
+            self._check_next(position)
             return None
         if position.is_state:
             return self._load_next(position)
         found = find_snapshot_or_changelog(self._context, position.snapshot_id)
         if found is None:
-            check_start(self._context, position.snapshot_id, latest_snapshot(self._context))
+            self._check_next(position)
             return None
         is_held = self._plans.is_delayed(found) or self._plans.is_past_bound(found)
         return None if is_held or self._is_state_past_bound(position) else found
@@ -203,7 +230,7 @@ class StreamRanges:
             return load_snapshot(self._context, position.snapshot_id)
         found = find_snapshot_or_changelog(self._context, position.snapshot_id)
         if found is None:
-            check_start(self._context, position.snapshot_id, latest_snapshot(self._context))
+            self._check_next(position)
             return load_snapshot(self._context, position.snapshot_id)
         return found
 

@@ -83,7 +83,10 @@ class SnapshotPlans:
         """
         now = find_snapshot(self._context, last[0])
         if now is not None and now.delta_manifest_list != last[1]:
-            hint = "the table was rolled back or fast-forwarded since: start again at its latest state"
+            hint = (
+                "the table was rolled back, fast-forwarded or created again since: start again at its latest state, "
+                "with a new checkpoint if the stream has one"
+            )
             raise NotFound("the followed snapshot", str(last[0]), hint=hint)
 
     def explain_error(self, snapshot_id: int, error: PaimonError) -> PaimonError:

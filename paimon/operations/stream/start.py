@@ -88,7 +88,10 @@ def check_start(context: TableContext, next_id: int, latest: Snapshot | None) ->
     """
     last = 0 if latest is None else latest.id
     if next_id > last + 1:
-        hint = f"the latest is {last}; if the table was rolled back or created again, start at {last + 1} or before"
+        hint = (
+            f"the latest is {last}; if the table was rolled back or created again, start at {last + 1} or before, "
+            "with a new checkpoint if the stream has one"
+        )
         raise NotFound("snapshot", str(next_id), hint=hint)
     first = find_first_id(context) if last else 1
     if next_id < first:
@@ -100,8 +103,8 @@ def expired_start_error(next_id: int, first: int) -> NotFound:
     """Return the error for a reader whose next changes have expired."""
     hint = (
         f"its changes have expired, and the first available ones are those of {first}: start at {first} (reset the "
-        "consumer to it) or at the latest state; to keep changes for longer, use a consumer id or "
-        "'changelog.time-retained'"
+        "consumer to it) or at the latest state, with a new checkpoint if the stream has one; to keep changes "
+        "for longer, use a consumer id or 'changelog.time-retained'"
     )
     return NotFound("snapshot or changelog", str(next_id), hint=hint)
 

@@ -29,7 +29,7 @@ from paimon.domain.types.type_text import format_type, parse_type
 from paimon.engines import translate_spark_error
 from paimon.references import commit_user_of
 from paimon.spark.session import register
-from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
+from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink, choose_commit_user
 from paimon.spark.tasks.shuffle import decode_rows, encode_rows
 from paimon.spark.write import check_tasks, make_builder, open_target, write_in_tasks
 from paimon.table import Table
@@ -89,7 +89,7 @@ def cdc(  # noqa: PLR0913  (a public signature)
     merge_schema : bool
         As in `paimon.cdc`.
     commit_user, commit_identifier : str, int, optional
-        For a batch: with both given, each table gets the events once.
+        For a batch: with both given, each table gets the events once; see `write` for `foreachBatch`.
     trigger : mapping of str to object, optional
         For a stream: the arguments of `DataStreamWriter.trigger`.
     query_name : str, optional
@@ -121,7 +121,8 @@ def cdc(  # noqa: PLR0913  (a public signature)
     if not frame.isStreaming:
         _refuse_arguments({"checkpoint": checkpoint, "trigger": trigger, "query_name": query_name}, "a batch")
         identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
-        return capture.write(frame, _CallCommits(commit_user, identifier))
+        user = choose_commit_user(spark, commit_user, commit_identifier)
+        return capture.write(frame, _CallCommits(user, identifier))
     _refuse_arguments({"commit_user": commit_user, "commit_identifier": commit_identifier}, "a stream")
     if checkpoint is None:
         raise InvalidRequest(

@@ -14,6 +14,7 @@ import json
 from collections.abc import Sequence
 
 from attrs import evolve, frozen
+from pyspark.sql import SparkSession
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
@@ -25,11 +26,39 @@ from paimon.engines import engine_for, location_of
 from paimon.operations.commit.stream_batches import check_stream_batch, describe_stream_target
 from paimon.ports.files import FileIO
 from paimon.spark.options import find_recipe
+from paimon.spark.remote import is_remote
 from paimon.table import Table
 from paimon.table_write import WriteResult, commit_messages
 
 CHECKPOINT_OPTION = "checkpointLocation"
+_QUERY_PROPERTY = "sql.streaming.queryId"
 _RECORD = "paimon/table.json"
+
+
+def _name_user(query_id: str) -> str:
+    return f"spark-{query_id}"
+
+
+def choose_commit_user(spark: SparkSession, commit_user: str | None, commit_identifier: int | None) -> str | None:
+    """Return the commit user of a write.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session of the rows.
+    commit_user, commit_identifier : str, int, optional
+        What the caller gave.
+
+    Returns
+    -------
+    str or None
+        Inside `foreachBatch`, a call with an identifier and no user commits as the stream, so that a repeated batch is
+        recognized. None for a new user; Spark Connect does not say which query runs.
+    """
+    if commit_user is not None or commit_identifier is None or is_remote(spark):
+        return commit_user
+    query_id = spark.sparkContext.getLocalProperty(_QUERY_PROPERTY)
+    return None if query_id is None else _name_user(query_id)
 
 
 @frozen(eq=False)
@@ -89,7 +118,7 @@ class Checkpoint:
         """
         path = f"{self.location}/metadata"
         try:
-            return f"spark-{load_object(self.files.read(path), path).text('id')}"
+            return _name_user(load_object(self.files.read(path), path).text("id"))
         except NotFound as error:
             raise InvalidRequest(
                 f"Checkpoint {self.location!r} does not contain the id of a query.",

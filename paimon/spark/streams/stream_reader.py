@@ -162,7 +162,7 @@ class PaimonStreamReader(DataSourceStreamReader, _AvailableNow):
             raise InvalidRequest(
                 f"The columns of table {table.name!r} are others than at the start of the stream.",
                 subject="schema",
-                hint="choose the columns to read by .schema(…)",
+                hint="set the option 'scan.mode', which selects the newest columns, or choose columns by .schema(…)",
             )
         return table
 

@@ -199,8 +199,35 @@ def test_lost_history_is_an_error_with_a_way_out(catalog: paimon.Catalog) -> Non
     again = catalog.create_table("db.t", DDL)
     for number in range(5):
         again.write(rows(number, 2))
-    with pytest.raises(NotFound, match="rolled back"):
+    refusal = r"another table than 'db\.t', or the table was dropped.*new checkpoint"
+    with pytest.raises(InvalidRequest, match=refusal):
         open_ranges(again).advance(end, UNLIMITED)
+    with pytest.raises(InvalidRequest, match=refusal):
+        open_ranges(again).plan_range(None, end)
+
+
+@pytest.mark.parametrize("ends_at_latest", [False, True])
+def test_a_rolled_back_or_dropped_table_ends_the_stream(catalog: paimon.Catalog, ends_at_latest: bool) -> None:
+    """A stream that ends at the latest snapshot must not take an older table for one without new rows."""
+    table = catalog.create_table("db.t", DDL)
+    for number in range(4):
+        table.write(rows(number, 2))
+    end = stored(open_ranges(table).advance(None, UNLIMITED))
+    running, other = open_ranges(table), catalog.create_table("db.other", DDL)
+    assert running.advance(end, UNLIMITED) == end
+    restarted, of_other = open_ranges(table), open_ranges(other)
+    for ranges in (running, restarted, of_other) if ends_at_latest else ():
+        ranges.end_at_latest()
+    with pytest.raises(InvalidRequest, match=r"another table than 'db\.other'"):
+        of_other.advance(end, UNLIMITED)
+    table.maintain.rollback_to(2)
+    if ends_at_latest:
+        restarted.end_at_latest()
+    with pytest.raises(NotFound, match=r"Snapshot '5' does not exist.*The latest is 2.*rolled back.*new checkpoint"):
+        restarted.advance(end, UNLIMITED)
+    catalog.drop_table("db.t")
+    with pytest.raises(NotFound, match=r"Table .*/t' does not exist"):
+        running.advance(end, UNLIMITED)
 
 
 def test_other_splits_of_a_snapshot_that_is_read_in_part_are_refused(catalog: paimon.Catalog) -> None:
@@ -234,7 +261,8 @@ def test_a_consumer_protects_what_comes_next_and_moves_only_when_told(catalog: p
     assert [f.split.snapshot_id for f in restarted.plan_range(state_end, end)] == [2, 3, 4]
     restarted.record(end)
     assert dict(table.consumers) == {"me": 5}
-    assert open_ranges(table).advance(None, UNLIMITED) == StreamPosition(5, 0, False, 5, False)
+    created = table.table_schema.time_millis
+    assert open_ranges(table).advance(None, UNLIMITED) == StreamPosition(5, 0, False, 5, False, created_millis=created)
 
 
 def test_an_offset_of_another_source_is_refused() -> None:
