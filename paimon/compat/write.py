@@ -5,15 +5,17 @@ Source: `pypaimon.write`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paimon.compat.arrow_types import arrow_schema_of
+from paimon.compat.arrow_types import arrow_schema_of, to_plain_texts
 from paimon.compat.commit_message import (
     CommitCallback,
     CommitMessage,
+    commit_errors,
     from_paimon_messages,
     to_paimon_callback,
     to_paimon_messages,
@@ -31,7 +33,7 @@ _KIND = "__row_kind__"
 _ROWS_OF_BATCH = 8_192
 
 
-class WriteBuilder(PeerClass):
+class WriteBuilder(PeerClass, ABC):
     """Make the writers and the commits of one job.
 
     Parameters
@@ -43,6 +45,14 @@ class WriteBuilder(PeerClass):
     def __init__(self, table: FileStoreTable) -> None:
         self.table = table
         self.commit_user = table.inner.new_batch_write_builder().commit_user
+
+    @abstractmethod
+    def new_write(self) -> TableWrite:
+        """Return a writer."""
+
+    @abstractmethod
+    def new_commit(self) -> TableCommit:
+        """Return the object that commits."""
 
     def with_restore_snapshot(self, snapshot_id: int) -> WriteBuilder:
         """Refuse to assign rows to buckets by an earlier state.
@@ -236,7 +246,7 @@ class TableWrite(PeerClass):
 
     def _check_columns(self, given: pa.Schema) -> None:
         wanted = self._schema()
-        if given.names != wanted.names:
+        if given.names != wanted.names or not all(map(_is_writable, given.types, wanted.types)):
             raise ValueError(
                 f"Input schema isn't consistent with table schema and write cols. Input schema is: {given}"
                 f" Table schema is: {wanted} Write cols is: {self._columns}"
@@ -347,13 +357,15 @@ class TableCommit(PeerClass):
         if pending:
             if self.overwrite_partition is not None or identifier is not None:
                 refuse("updates in overwrites and under commit identifiers", "commit them with a new batch builder")
-            run_pending_changes(self._with_callbacks(self.table.inner), pending, prepared, properties)
+            with commit_errors():
+                run_pending_changes(self._with_callbacks(self.table.inner), pending, prepared, properties)
             return
         commit = self._builder().new_commit()
-        if identifier is None:
-            commit.commit(to_paimon_messages(prepared), properties)
-        else:
-            commit.inner.commit(to_paimon_messages(prepared), properties, identifier=identifier)
+        with commit_errors():
+            if identifier is None:
+                commit.commit(to_paimon_messages(prepared), properties)
+            else:
+                commit.inner.commit(to_paimon_messages(prepared), properties, identifier=identifier)
 
 
 class BatchTableCommit(TableCommit):
@@ -425,3 +437,10 @@ class StreamTableCommit(TableCommit):
         """
         if self._builder().new_commit().filter_committed([commit_identifier]):
             self._publish(commit_messages, snapshot_properties, commit_identifier)
+
+
+def _is_writable(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether pypaimon writes values of a type to a column: only texts and binary values may differ in form."""
+    if given == wanted or to_plain_texts(given) == to_plain_texts(wanted):
+        return True
+    return all(pa.types.is_binary(one) or pa.types.is_fixed_size_binary(one) for one in (given, wanted))
