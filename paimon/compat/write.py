@@ -22,7 +22,7 @@ from paimon.compat.commit_message import (
 )
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import RowKind, named_values
-from paimon.compat.update import PendingChange, TableUpdate, run_pending_changes
+from paimon.compat.update import BatchTableUpdate, PendingChange, StreamTableUpdate, TableUpdate, run_pending_changes
 
 if TYPE_CHECKING:
     import paimon
@@ -64,9 +64,9 @@ class WriteBuilder(PeerClass, ABC):
         """
         refuse("with_restore_snapshot", "write with a new writer, which reads the newest state")
 
+    @abstractmethod
     def new_update(self) -> TableUpdate:
-        """Return the object that updates and deletes rows."""
-        return TableUpdate(self.table, self.commit_user)
+        """Return the object that updates rows."""
 
 
 class BatchWriteBuilder(WriteBuilder):
@@ -91,6 +91,10 @@ class BatchWriteBuilder(WriteBuilder):
         """Return a writer."""
         return BatchTableWrite(self.table, self.commit_user, self.static_partition)
 
+    def new_update(self) -> BatchTableUpdate:
+        """Return the object that updates and deletes rows."""
+        return BatchTableUpdate(self.table, self.commit_user)
+
     def new_commit(self) -> BatchTableCommit:
         """Return the object that commits."""
         return BatchTableCommit(self.table, self.commit_user, self.static_partition)
@@ -107,15 +111,15 @@ class StreamWriteBuilder(WriteBuilder):
         """Return the object that commits with identifiers."""
         return StreamTableCommit(self.table, self.commit_user)
 
-    def new_update(self) -> TableUpdate:
-        """Refuse updates under commit identifiers: a commit that is repeated would change the rows again.
+    def new_update(self) -> StreamTableUpdate:
+        """Return the object that updates rows under commit identifiers, in tables with data evolution.
 
         Raises
         ------
         NotImplementedError
-            Always.
+            The table has no data evolution: a commit that is repeated would change the rows again.
         """
-        refuse("updates with commit identifiers", "call new_batch_write_builder().new_update()")
+        return StreamTableUpdate(self.table, self.commit_user)
 
 
 class TableWrite(PeerClass):

@@ -266,3 +266,56 @@ def test_instants_and_schemas_have_a_json_form(table: Any) -> None:
     assert read.fields == table.fields
     with pytest.raises(RuntimeError, match="not found"):
         TableSchema.from_path(table.file_io, f"{table.table_path}/schema/schema-9")
+
+
+def test_rows_of_data_evolution_tables_are_updated_by_their_ids(catalog: Any) -> None:
+    from pypaimon import Schema
+
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+    catalog.create_table("d.e", Schema.from_pyarrow_schema(COLUMNS, options=options), True)
+    table = catalog.get_table("d.e")
+    write(table, {"a": [1, 2], "p": ["x", "y"]})
+
+    def change(make: Any) -> list[tuple[Any, ...]]:
+        builder = table.new_batch_write_builder()
+        commit = builder.new_commit()
+        commit.commit(make(builder.new_update()))
+        reader = table.new_read_builder().with_projection(["_ROW_ID", "a", "p"])
+        rows = reader.new_read().to_arrow(reader.new_scan().plan().splits()).sort_by("_ROW_ID")
+        return [tuple(row.values())[1:] for row in rows.to_pylist()]
+
+    by_id = pa.table({"_ROW_ID": [1], "p": ["Y"]})
+    assert change(lambda u: u.with_update_type(["p"]).update_by_arrow_with_row_id(by_id)) == [(1, "x"), (2, "Y")]
+    batches = [pa.table({"_ROW_ID": [number], "a": [number + 10]}) for number in range(2)]
+    assert change(lambda u: u.update_by_arrow_batches_with_row_id(batches)) == [(10, "x"), (11, "Y")]
+    rows = pa.table({"a": [11, 12], "p": ["k", "new"]}, schema=COLUMNS)
+    assert change(lambda u: u.upsert_by_arrow_with_key(rows, ["a"])) == [(10, "x"), (11, "k"), (12, "new")]
+    assert change(lambda u: u.upsert_by_key([{"a": 10, "p": "r"}], ["a"]))[0] == (10, "r")
+    assert change(lambda u: u.update_by_predicate(u.new_predicate_builder().equal("a", 10), {"p": "q"}))[0] == (10, "q")
+
+    def double(matched: pa.Table) -> pa.Array:
+        return pa.array([f"{value * 2}" for value in matched["a"].to_pylist()])
+
+    assert change(lambda u: u.update_by_predicate(None, {"p": double}, ["a"])) == [(10, "20"), (11, "22"), (12, "24")]
+
+    def rewrite(update: Any) -> Any:
+        part = update.with_read_projection(["a"]).new_shard_updator(0, 1)
+        for batch in part.arrow_reader():
+            part.update_by_arrow_batch(pa.record_batch({"p": [f"s{value}" for value in batch["a"].to_pylist()]}))
+        return part.prepare_commit()
+
+    assert change(rewrite) == [(10, "s10"), (11, "s11"), (12, "s12")]
+    stream = table.new_stream_write_builder()
+    for _ in range(2):  # a commit that is repeated changes nothing
+        messages = stream.new_update().update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0], "a": [0]}), 1)
+        stream.new_commit().commit(messages, 1)
+    assert change(lambda u: []) == [(0, "s10"), (11, "s11"), (12, "s12")]
+    with pytest.raises(NotImplementedError, match="delete_by_row_id"):
+        table.new_batch_write_builder().new_update().delete_by_row_id([1])
+
+
+def test_rows_of_other_tables_have_no_ids_to_update_by(table: Any) -> None:
+    with pytest.raises(NotImplementedError, match="updates by row id"):
+        table.new_batch_write_builder().new_update().update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0]}))
+    with pytest.raises(NotImplementedError, match="commit identifiers"):
+        table.new_stream_write_builder().new_update()

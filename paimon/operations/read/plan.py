@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from paimon.domain.manifest.entries import ManifestFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Integers, Mask, entry_columns
@@ -46,6 +46,7 @@ from paimon.operations.metadata.manifests import (
     read_manifest_list,
 )
 from paimon.operations.metadata.schemas import load_schemas
+from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.table_context import TableContext
 
 _MOST_CACHED_FILES = 1_000
@@ -154,6 +155,9 @@ def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
 
 def _plan_snapshot(context: TableContext, request: ScanRequest, snapshot: Snapshot) -> Plan:
     rules = ReadRules.of(context.table, request.kind)
+    if rules.is_data_evolution and request.kind is not ScanKind.ALL:
+        before = find_snapshot(context, snapshot.id - 1) if snapshot.id > 1 else None
+        rules = evolve(rules, first_new_row_id=0 if before is None else before.next_row_id or 0)
     scan = _Request(context, request, snapshot, rules, [])
     entries = _live_entries(scan, _select_manifests(scan))
     entries, matching = _prune_by_stats(scan, entries)
