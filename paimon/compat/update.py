@@ -381,6 +381,28 @@ class StreamTableUpdate(TableUpdate):
         """
         refuse("deletes with commit identifiers", "call new_batch_write_builder().new_update()")
 
+    def delete_by_row_id(self, row_ids: Sequence[int], commit_identifier: int) -> list[Any]:
+        """Refuse to delete rows by their row ids.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("delete_by_row_id", "call new_batch_write_builder().new_update().delete_by_predicate")
+
+    def merge_into(
+        self, source: Any, *, on: Any, when_matched: Any = (), when_not_matched: Any = (), commit_identifier: int
+    ) -> list[Any]:
+        """Refuse clauses of a merge in the form of pypaimon.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("merge_into", "call Table.merge of the package paimon, with its clauses when_matched_update and others")
+
 
 class ShardTableUpdator(PeerClass):
     """Read a part of the rows and write columns of all of them; made by `TableUpdate.new_shard_updator`.
