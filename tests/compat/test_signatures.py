@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,11 @@ OTHER_CLASSES = {
     *(f"{kind}Type.from_dict" for kind in ("Atomic", "Array", "Vector", "Multiset", "Map", "Row")),  # annotated wider
 }
 """Methods whose annotation names another class; the class of the result is that of pypaimon, or a subclass of it."""
+OTHER_OPTIONS = re.compile(
+    "index|blob|btree|row_sidecar|rewrite_max|write_cols_opt|local_cache|manifest_sidecar|mosaic|native|parquet_|pk_"
+    "|primary_key_|query_auth|shredding|vector|video"
+)
+"""Options of what is not offered: global indexes, BLOB and vector files, caches, native readers, shredded columns."""
 OPTION_CLASS = "pypaimon.common.options.core_options.CoreOptions"
 PEER = "pypaimon==2.1.0"
 
@@ -138,6 +144,21 @@ def test_options_are_read_by_their_names() -> None:
     assert options.merge_engine("first-row") == "first-row"
     with pytest.raises(AttributeError, match="CoreOptions has no option 'buckets'"):
         options.buckets()
+
+
+def describe_value(value: object) -> str:
+    kind = type(value).__name__
+    return f"enum {kind}.{value.name}" if isinstance(value, Enum) else f"{kind} {value!r}"
+
+
+def test_methods_of_options_return_the_defaults_of_pypaimon() -> None:
+    options = CoreOptions(Options({}))
+    recorded = json.loads((HERE / "peer_core_options.json").read_text("utf8"))
+    found = {name: describe_value(getattr(options, name)()) for name in recorded if hasattr(options, name)}
+    different = {name for name, text in found.items() if text != recorded[name]}
+    assert different == {"postpone_batch_write_fixed_bucket", "blob_target_file_size", "vector_target_file_size"}
+    missing = [name for name in recorded if name not in found and not OTHER_OPTIONS.search(name)]
+    assert missing == []
 
 
 def test_an_attribute_that_is_not_offered_names_the_page(tmp_path: Path) -> None:
