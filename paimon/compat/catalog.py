@@ -198,7 +198,7 @@ class Catalog(VersionMethods):
         kind = schema.options.get("type", "table")
         if kind != "table":
             raise ValueError(f"Table Type: {kind} cannot be created; leave out the option 'type'.")
-        with catalog_errors(name):
+        with catalog_errors(name), settings.option_errors():
             self.inner.create_table(
                 name.get_full_name(),
                 [to_paimon_field(column) for column in schema.fields],
@@ -253,7 +253,7 @@ class Catalog(VersionMethods):
             raise
         try:
             wanted = check_fixed_options(changes, table.inner)
-            with catalog_errors():
+            with catalog_errors(), settings.option_errors():
                 table.inner.alter(
                     *(change.to_paimon() for change in wanted),
                     allow_unknown_options=settings.allows_unknown_options(),

@@ -226,7 +226,8 @@ class FileStoreTable(Table):
         """
         if options.get("bucket") is not None and int(options["bucket"]) != self.total_buckets:
             raise ValueError("Cannot change bucket number")
-        copied = self.inner.with_options(options, allow_unknown_options=settings.allows_unknown_options())
+        with settings.option_errors():
+            copied = self.inner.with_options(options, allow_unknown_options=settings.allows_unknown_options())
         return FileStoreTable(copied, self.identifier)
 
     def copy_without_time_travel(self, options: Mapping[str, Any]) -> FileStoreTable:
