@@ -33,6 +33,7 @@ from paimon.operations.write.source import to_arrow_tables
 from paimon.operations.write.writer import TableWriter
 from paimon.read_builder import BuilderDisplay
 from paimon.references import run_after_commit
+from paimon.row_updates import TableUpdate
 
 
 class TableWrite(BuilderDisplay):
@@ -284,6 +285,10 @@ class BatchWriteBuilder(BuilderDisplay):
             self.context, self.commit_user, ignore_previous=self.overwrites, replaced=self.replaced_partitions
         )
 
+    def new_update(self) -> TableUpdate:
+        """Return the object that updates rows by their ids, in a table with `data-evolution.enabled`."""
+        return TableUpdate(self.context, self.commit_user)
+
     def new_commit(self) -> TableCommit:
         """Return the object that commits the messages of all writers."""
         spec = self.replaced_partitions
@@ -321,6 +326,10 @@ class StreamWriteBuilder(BuilderDisplay):
     def new_write(self) -> TableWrite:
         """Return a writer for many commits."""
         return TableWrite(self.context, self.commit_user, streaming=True)
+
+    def new_update(self) -> TableUpdate:
+        """Return the object that updates rows by their ids; see `BatchWriteBuilder.new_update`."""
+        return TableUpdate(self.context, self.commit_user)
 
     def new_commit(self) -> StreamTableCommit:
         """Return the object that commits with ascending identifiers."""

@@ -12,7 +12,7 @@ from datetime import timedelta
 from attrs import field, frozen
 
 from paimon.domain.errors import InvalidRequest, NotFound
-from paimon.domain.options.parse import parse_duration_millis
+from paimon.domain.options.parse import parse_duration_millis, parse_duration_nanos
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, Tag
 from paimon.operations.expire.references import list_branch_names
 from paimon.operations.maintenance.after_commit import run_maintenance
@@ -112,7 +112,7 @@ class Tags(Mapping[str, Tag]):
         if since is not None or watermark is not None:
             millis = None if since is None else to_epoch_millis(self._context.engine, since)
             snapshot = tags.find_first_reaching(self._context, millis, watermark).id
-        return tags.create_tag(self._context, name, snapshot, _to_millis(time_retained), exist_ok)
+        return tags.create_tag(self._context, name, snapshot, _to_retained_millis(name, time_retained), exist_ok)
 
     def replace(self, name: str, snapshot: int | None = None, *, time_retained: Age | None = None) -> Tag:
         """Make a tag name another snapshot, with a new time to live.
@@ -136,7 +136,7 @@ class Tags(Mapping[str, Tag]):
         NotFound
             There is no such tag or snapshot.
         """
-        return tags.replace_tag(self._context, name, snapshot, _to_millis(time_retained))
+        return tags.replace_tag(self._context, name, snapshot, _to_retained_millis(name, time_retained))
 
     def rename(self, name: str, to: str) -> Tag:
         """Give a tag another name, and return the tag."""
@@ -269,8 +269,26 @@ class Consumers(Mapping[str, int]):
         return f"Consumers({self._context.table.table_name!r}: {listed or 'none'})"
 
 
-def _to_millis(age: Age | None) -> int | None:
-    return None if age is None else age_millis(age)
+def _to_retained_millis(name: str, age: Age | None) -> float | None:
+    """Return the time to live of a tag in milliseconds, to the microsecond.
+
+    Raises
+    ------
+    InvalidRequest
+        A text has fractions of a microsecond.
+    """
+    if isinstance(age, timedelta):
+        return age / timedelta(milliseconds=1)
+    if not isinstance(age, str):
+        return None if age is None else int(age)
+    micros, rest = divmod(parse_duration_nanos(age, "age"), 1_000)
+    if rest:
+        raise InvalidRequest(
+            f"Tag {name!r}: time to live {age!r} has fractions of a microsecond",
+            subject=name,
+            hint="give whole microseconds",
+        )
+    return micros / 1_000
 
 
 def run_after_commit(

@@ -25,7 +25,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.scans import select_scanned_buckets
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER
+from paimon.domain.types.system_columns import ROW_ID, ROW_KIND, SEQUENCE_NUMBER
 from paimon.notebook import NotebookDisplay, given_arguments, read_or_explain
 from paimon.operations.metadata.manifests import read_data_manifests
 from paimon.operations.read.changes.incremental import find_incremental_range, plan_incremental_read
@@ -113,16 +113,26 @@ class Scan(NotebookDisplay, Results):
     @property
     def fields(self) -> tuple[DataField, ...]:
         """The columns that can be selected."""
-        return list_readable_fields(self.pinned.table, self._view.row_kinds, self._view.binlog)
+        return list_readable_fields(self.pinned.table, self._view.row_kinds, self._view.binlog, self._reads_row_ids)
+
+    @property
+    def _reads_row_ids(self) -> bool:
+        """Whether the column `_ROW_ID` is named, which is not among all columns."""
+        named = set(self._columns or ())
+        return ROW_ID.name in (named if self._where is None else named | columns_of(condition_of(self._where)))
 
     @property
     def read_plan(self) -> ReadPlan:
         """What each task needs to read a split: columns, predicate, limit."""
         if self._read_plan is None:
-            columns = tuple(f.name for f in self.fields) if self._columns is None else tuple(self._columns)
+            columns = tuple(self._columns or ())
+            if self._columns is None:
+                columns = tuple(f.name for f in self.fields if f is not ROW_ID)
             predicate, view = self._bind_predicate(), self._view
             unmerged = self._between is not None and not self._between.difference
-            self._read_plan = ReadPlan(columns, predicate, self._limit, view.row_kinds, unmerged, view.binlog)
+            self._read_plan = ReadPlan(
+                columns, predicate, self._limit, view.row_kinds, unmerged, view.binlog, self._reads_row_ids
+            )
         return self._read_plan
 
     def _bind_predicate(self) -> Predicate | None:

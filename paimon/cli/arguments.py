@@ -80,10 +80,18 @@ def add_catalog(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_output(parser: argparse.ArgumentParser, *more: str) -> None:
-    """Add `--output`, with further formats after `table` and `json`."""
+def add_output(parser: argparse.ArgumentParser, *more: str, has_format: bool = False) -> None:
+    """Add `--output`, with further formats after `table` and `json`.
+
+    Its second name is that of pypaimon's terminal, `--format`, where a command has no files with a format.
+    """
+    names = ("-o", "--output") if has_format else ("-o", "--output", "--format")
     parser.add_argument(
-        "-o", "--output", choices=["table", "json", *more], default="table", help="output format (default: table)"
+        *names,
+        dest="output",
+        choices=["table", "json", *more],
+        default="table",
+        help="output format (default: table)",
     )
 
 

@@ -1,4 +1,4 @@
-"""The groups `paimon db` and `paimon table`: commands of databases and tables by the names of pypaimon's terminal.
+"""The groups `paimon db`, `paimon catalog` and `paimon table`: commands by the names of pypaimon's terminal.
 
 Invariant: a command of `paimon table` is one of the other commands under a second name, with the same arguments.
 """
@@ -6,6 +6,7 @@ Invariant: a command of `paimon table` is one of the other commands under a seco
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,13 +63,26 @@ def add_commands(commands: Commands) -> None:
     for module in (tables, table_names, rows, changes, history, rollback):
         module.add_commands(aliased)
     _add_databases(commands)
+    _add_catalog(commands)
+
+
+def _add_catalog(commands: Commands) -> None:
+    verbs = add_command_group(
+        commands, "catalog", "list the databases of a warehouse: list-dbs", "paimon catalog list-dbs --warehouse lake"
+    )
+    listing = add_command(
+        verbs, "list-dbs", "list the databases (paimon db list)", "paimon catalog list-dbs --warehouse lake"
+    )
+    add_warehouse(listing)
+    add_output(listing)
+    listing.set_defaults(run=_list)
 
 
 def _add_databases(commands: Commands) -> None:
     verbs = add_command_group(
         commands,
         "db",
-        "manage the databases of a warehouse: list, create, get, list-tables, drop",
+        "manage the databases of a warehouse: list, create, get, list-tables, alter, drop",
         "paimon db create shop --warehouse lake",
     )
     listing = add_command(verbs, "list", "list the databases of a warehouse", "paimon db list --warehouse lake")
@@ -79,6 +93,7 @@ def _add_databases(commands: Commands) -> None:
         ("create", "create a database", _create),
         ("get", "print the name and the number of tables of a database", _get),
         ("list-tables", "list the tables of a database", _list_tables),
+        ("alter", "change the properties of a database in a JDBC catalog", _alter),
         ("drop", "delete a database", _drop),
     ):
         parser = add_command(verbs, name, help_text, f"paimon db {name} shop --warehouse lake")
@@ -86,7 +101,11 @@ def _add_databases(commands: Commands) -> None:
         add_warehouse(parser)
         add_output(parser)
         parser.set_defaults(run=run)
+        if name == "alter":
+            parser.add_argument("-s", "--set", metavar="JSON", help='properties to set, such as \'{"owner": "ann"}\'')
+            parser.add_argument("-r", "--remove", nargs="+", default=[], metavar="KEY", help="properties to remove")
         if name == "create":
+            parser.add_argument("-p", "--properties", metavar="JSON", help="properties (JDBC catalogs)")
             parser.add_argument("-i", "--ignore-if-exists", action="store_true", help="succeed if it exists already")
         if name == "drop":
             parser.add_argument(
@@ -121,8 +140,37 @@ def _list_tables(arguments: argparse.Namespace) -> None:
 
 def _create(arguments: argparse.Namespace) -> None:
     catalog = open_catalog(arguments, _warehouse(arguments))
-    catalog.create_database(arguments.database, exist_ok=arguments.ignore_if_exists)
+    properties = _parse_properties(arguments.properties)
+    catalog.create_database(arguments.database, properties=properties, exist_ok=arguments.ignore_if_exists)
     print_records([{"database": arguments.database, "created": True}], arguments.output)
+
+
+def _alter(arguments: argparse.Namespace) -> None:
+    properties = _parse_properties(arguments.set) or {}
+    if not properties and not arguments.remove:
+        raise InvalidRequest("The command needs a change.", hint="pass --set JSON, or --remove KEY")
+    catalog = open_catalog(arguments, _warehouse(arguments))
+    catalog.alter_database(arguments.database, properties, remove=arguments.remove)
+    print_records([{"database": arguments.database, "changed": True}], arguments.output)
+
+
+def _parse_properties(text: str | None) -> dict[str, str] | None:
+    """Return the properties in a JSON object; None where none is given.
+
+    Raises
+    ------
+    InvalidRequest
+        The text is not a JSON object.
+    """
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidRequest(f"Properties {text!r} are not a JSON object.", hint='write \'{"owner": "ann"}\'')
+    return {str(key): str(value) for key, value in found.items()}
 
 
 def _drop(arguments: argparse.Namespace) -> None:

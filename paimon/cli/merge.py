@@ -64,7 +64,7 @@ def add_commands(commands: Commands) -> None:
         merge.add_argument(option, action=_AddClause, nargs=nargs, metavar=metavar, dest="clauses", help=help_text)
     merge.add_argument("--if", action=_AddCondition, metavar="CONDITION", dest="clauses", help="SQL condition")
     add_option(merge, "table option for this command only; can be repeated")
-    add_output(merge)
+    add_output(merge, has_format=True)
     merge.set_defaults(run=_merge, clauses=())
 
 

@@ -80,7 +80,7 @@ def add_commands(commands: Commands) -> None:
         help="replace the written partitions, or the whole table if it has no partitions",
     )
     add_option(write, "table option for this command only; can be repeated")
-    add_output(write)
+    add_output(write, has_format=True)
     write.set_defaults(run=_write)
 
 

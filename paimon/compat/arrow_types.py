@@ -131,3 +131,18 @@ def arrow_type_of(data_type: dt.DataType) -> pa.DataType:
         case dt.RowType():
             return pa.struct([_arrow_field_of(f.name, f.type) for f in data_type.fields])
     return arrow_type(data_type)
+
+
+def to_plain_texts(kind: pa.DataType) -> pa.DataType:
+    """Return an Arrow type with `string` in place of `large_string`, also in its children."""
+    if pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(to_plain_texts(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(to_plain_texts(kind.key_type), to_plain_texts(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(to_plain_texts(kind.value_type), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(to_plain_texts(kind.value_type))
+    return kind

@@ -6,6 +6,7 @@ Source: `pypaimon.catalog`.
 from __future__ import annotations
 
 import re
+import sqlite3
 import warnings
 from collections.abc import Mapping, Sequence
 from fnmatch import translate
@@ -26,7 +27,7 @@ from paimon.compat.identifier import Identifier, to_identifier
 from paimon.compat.property_change import PropertyChange
 from paimon.compat.refused import refuse
 from paimon.compat.schema import Schema, TableSchema, from_paimon_schema
-from paimon.compat.schema_change import SchemaChange
+from paimon.compat.schema_change import SchemaChange, check_fixed_options
 from paimon.compat.snapshot import from_paimon_snapshot
 from paimon.compat.system import SystemTable
 from paimon.compat.table import FileStoreTable
@@ -49,6 +50,7 @@ class Catalog(VersionMethods):
     DB_LOCATION_PROP = "location"
     COMMENT_PROP = "comment"
     OWNER_PROP = "owner"
+    _has_properties = False
 
     def __init__(self, inner: paimon.Catalog) -> None:
         self.inner = inner
@@ -74,7 +76,9 @@ class Catalog(VersionMethods):
             There is no such database.
         """
         with catalog_errors():
-            properties = self.inner.database_properties(name)
+            properties = dict(self.inner.database_properties(name))
+        if not self._has_properties:
+            properties.pop(self.DB_LOCATION_PROP, None)
         return Database(name, properties, properties.get(self.COMMENT_PROP))
 
     def create_database(
@@ -194,7 +198,7 @@ class Catalog(VersionMethods):
         kind = schema.options.get("type", "table")
         if kind != "table":
             raise ValueError(f"Table Type: {kind} cannot be created; leave out the option 'type'.")
-        with catalog_errors(name):
+        with catalog_errors(name), settings.option_errors():
             self.inner.create_table(
                 name.get_full_name(),
                 [to_paimon_field(column) for column in schema.fields],
@@ -248,9 +252,10 @@ class Catalog(VersionMethods):
                 return
             raise
         try:
-            with catalog_errors():
+            wanted = check_fixed_options(changes, table.inner)
+            with catalog_errors(), settings.option_errors():
                 table.inner.alter(
-                    *(change.to_paimon() for change in changes),
+                    *(change.to_paimon() for change in wanted),
                     allow_unknown_options=settings.allows_unknown_options(),
                 )
         except Exception as error:
@@ -376,7 +381,36 @@ class FileSystemCatalog(Catalog):
 
 
 class JdbcCatalog(Catalog):
-    """A catalog whose tables are rows of a database."""
+    """A catalog whose tables are rows of a database; after `close`, its methods raise an error.
+
+    Parameters
+    ----------
+    inner : paimon.Catalog
+        The catalog of this library.
+    """
+
+    _has_properties = True
+
+    def __init__(self, inner: paimon.Catalog) -> None:
+        self._opened: paimon.Catalog | None = inner
+        inner.databases()  # pypaimon makes the tables of the catalog here
+
+    @property
+    def inner(self) -> paimon.Catalog:  # type: ignore[override]
+        """The catalog of this library.
+
+        Raises
+        ------
+        sqlite3.ProgrammingError
+            The catalog is closed.
+        """
+        if self._opened is None:
+            raise sqlite3.ProgrammingError("The catalog is closed. Open another one with CatalogFactory.create.")
+        return self._opened
+
+    def close(self) -> None:
+        """End the use of this catalog."""
+        self._opened = None
 
 
 class CatalogFactory:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from paimon.compat import settings
 from paimon.compat.refused import refuse
-from paimon.domain.errors import did_you_mean
+from paimon.domain.errors import capitalize, did_you_mean
 
 _METASTORE = "metastore"
 _JDBC = ("uri", "catalog-key", "jdbc.user", "jdbc.password", "lock-acquire-timeout", "lock-check-max-sleep")
@@ -70,9 +71,10 @@ def to_connect_arguments(options: Mapping[str, Any]) -> tuple[str, dict[str, Any
             arguments[key] = value
         elif key.startswith(_PREFIXES):
             storage[_to_storage_name(key)] = value
-        else:
+        elif not settings.allows_unknown_options():
             hint = did_you_mean(key, ["warehouse", _METASTORE, *_JDBC, *_OWN, "s3.endpoint", "table-default.X"])
-            raise ValueError(f"Catalog option {key!r} is not known: pypaimon ignores it. {hint or 'Leave it out'}.")
+            near = f" {capitalize(hint)}" if hint and hint.startswith("did you mean") else ""
+            raise ValueError(f"Catalog option {key!r} is not known.{near} {settings.HOW_TO_ALLOW}.")
     return str(options["warehouse"]), arguments | ({"storage": storage} if storage else {})
 
 

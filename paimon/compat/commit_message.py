@@ -5,7 +5,8 @@ Source: `pypaimon.write.commit_message`, `pypaimon.write.commit_callback`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from attrs import define
@@ -13,6 +14,7 @@ from attrs import define
 import paimon
 from paimon.compat.snapshot import Snapshot, from_paimon_snapshot
 from paimon.domain.commit.message import CommitMessage as PaimonMessage
+from paimon.domain.errors import CommitConflict
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_array
 
@@ -136,3 +138,24 @@ def to_paimon_callback(callback: CommitCallback) -> Callable[[paimon.CommitEvent
         callback.call(CommitCallbackContext(snapshot, entries, event.identifier))
 
     return call
+
+
+@contextmanager
+def commit_errors() -> Iterator[None]:
+    """Raise the conflict of a commit as the RuntimeError of pypaimon.
+
+    Yields
+    ------
+    None
+        Other errors pass unchanged.
+
+    Raises
+    ------
+    RuntimeError
+        Another commit contradicts this one; nothing was published.
+    """
+    try:
+        yield
+    except CommitConflict as error:
+        words = " (Total buckets differ.)" if "buckets, but the commit adds" in str(error) else ""
+        raise RuntimeError(f"{error}{words}") from error

@@ -32,6 +32,13 @@ class PruningStat:
         """The number of objects that the step removed."""
         return None if self.before is None or self.after is None else self.before - self.after
 
+    def format(self) -> str:
+        """Return both numbers as a text."""
+        if self.before is None and self.after is None:
+            return "n/a"
+        before, after = ("?" if number is None else str(number) for number in (self.before, self.after))
+        return f"{before} -> {after}" + ("" if self.pruned is None else f"  (pruned {self.pruned})")
+
 
 @define
 class ExplainSplitInfo:

@@ -5,6 +5,9 @@ Source: `pypaimon.table.instant`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from attrs import define
 
 
@@ -15,11 +18,51 @@ class Instant:
     value: int | str
 
     @staticmethod
-    def snapshot(snapshot_id: int) -> Instant:
+    def snapshot(snapshot_id: int) -> SnapshotInstant:
         """Return the state of a snapshot."""
-        return Instant(snapshot_id)
+        return SnapshotInstant(snapshot_id)
 
     @staticmethod
-    def tag(tag_name: str) -> Instant:
+    def tag(tag_name: str) -> TagInstant:
         """Return the state of a tag."""
-        return Instant(tag_name)
+        return TagInstant(tag_name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the members of its JSON."""
+        if isinstance(self.value, int):
+            return {"type": "snapshot", "snapshotId": self.value}
+        return {"type": "tag", "tagName": self.value}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Instant:
+        """Return the state for the members of its JSON.
+
+        Raises
+        ------
+        ValueError
+            The member `type` is missing or not known.
+        """
+        kind = data.get("type")
+        if kind == "snapshot":
+            return SnapshotInstant(data["snapshotId"])
+        if kind == "tag":
+            return TagInstant(data["tagName"])
+        raise ValueError(f"Unknown instant type: {kind}")
+
+
+class SnapshotInstant(Instant):
+    """The state of a snapshot."""
+
+    @property
+    def snapshot_id(self) -> int | str:
+        """The id of the snapshot."""
+        return self.value
+
+
+class TagInstant(Instant):
+    """The state of a tag."""
+
+    @property
+    def tag_name(self) -> int | str:
+        """The name of the tag."""
+        return self.value

@@ -1,27 +1,22 @@
-"""Snapshots, tags, branches and consumers of a table by the names of pypaimon's managers.
+"""Snapshots, tags and branches of a table by the names of pypaimon's managers.
 
-Source: `pypaimon.snapshot.snapshot_manager`, `pypaimon.tag.tag_manager`, `pypaimon.branch`, `pypaimon.consumer`.
+Source: `pypaimon.snapshot.snapshot_manager`, `pypaimon.tag.tag_manager`, `pypaimon.branch`.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable
+from typing import Self
 
-from attrs import define
+from attrs import evolve
 
 import paimon
 from paimon.compat.catalog_exception import TagAlreadyExistException, TagNotExistException, catalog_errors
 from paimon.compat.file_io import FileIO
 from paimon.compat.refused import PeerClass
 from paimon.compat.snapshot import Snapshot, Tag, from_paimon_snapshot, from_paimon_tag
-from paimon.domain.json_text import dump_json, load_json
 
 _MAIN = "main"
-
-
-def _metadata_root(table: paimon.Table) -> str:
-    branch = table.options.get("branch", _MAIN)
-    return table.location if branch == _MAIN else f"{table.location}/branch/branch-{branch}"
 
 
 class TableManager(PeerClass):
@@ -35,6 +30,20 @@ class TableManager(PeerClass):
 
     def __init__(self, table: paimon.Table) -> None:
         self._table = table
+
+    @property
+    def file_io(self) -> FileIO:
+        """The storage of the table."""
+        return FileIO(self._table.engine.files)
+
+    @property
+    def _root(self) -> str:
+        """The directory of the metadata of the branch."""
+        return self._table.context.paths.metadata_root
+
+    def on_branch(self, branch: str | None) -> Self:
+        """Return the manager of another branch; None for the main one."""
+        return type(self)(evolve(self._table, context=self._table.context.at_branch(branch or _MAIN)))
 
 
 class SnapshotManager(TableManager):
@@ -57,7 +66,8 @@ class SnapshotManager(TableManager):
 
     def get_snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot of an id; None if there is none."""
-        return next((s for s in self.list_snapshots() if s.id == snapshot_id), None)
+        found = next((s for s in self._table.snapshots() if s.id == snapshot_id), None)
+        return None if found is None else from_paimon_snapshot(found)
 
     def get_snapshots_batch(self, snapshot_ids: list[int], max_workers: int = 4) -> dict[int, Snapshot | None]:
         """Return the snapshots by id; None for those that do not exist."""
@@ -74,7 +84,49 @@ class SnapshotManager(TableManager):
 
     def get_snapshot_path(self, snapshot_id: int) -> str:
         """Return the path of the file of a snapshot."""
-        return f"{_metadata_root(self._table)}/snapshot/snapshot-{snapshot_id}"
+        return f"{self._root}/snapshot/snapshot-{snapshot_id}"
+
+    def read_latest_file(self, max_retries: int = 5) -> str | None:
+        """Return the id of the latest snapshot as a text; None for a table without one."""
+        found = self._table.snapshot()
+        return None if found is None else str(found.id)
+
+    def copy_with_branch(self, branch_name: str) -> SnapshotManager:
+        """Return the snapshots of another branch."""
+        return self.on_branch(branch_name)
+
+    def find_next_scannable(
+        self,
+        start_id: int,
+        should_scan: Callable[[Snapshot], bool],
+        lookahead_size: int = 10,
+        max_workers: int = 4,
+    ) -> tuple[Snapshot | None, int, int]:
+        """Return the first of some following snapshots for which a function is true.
+
+        Parameters
+        ----------
+        start_id : int
+            The id of the first snapshot.
+        should_scan : callable
+            Returns whether a snapshot is wanted.
+        lookahead_size : int
+            How many snapshots are looked at.
+        max_workers : int
+            Accepted and not needed: the snapshots are read at once.
+
+        Returns
+        -------
+        tuple of (Snapshot or None, int, int)
+            The snapshot, the id after it, and how many were left out.
+        """
+        known = self.get_snapshots_batch(list(range(start_id, start_id + lookahead_size)), max_workers)
+        for skipped, (number, found) in enumerate(known.items()):
+            if found is None:
+                return None, number, skipped
+            if should_scan(found):
+                return found, number + 1, skipped
+        return None, start_id + lookahead_size, lookahead_size
 
 
 class TagManager(TableManager):
@@ -82,7 +134,7 @@ class TagManager(TableManager):
 
     def tag_directory(self) -> str:
         """Return the directory of the files of tags."""
-        return f"{_metadata_root(self._table)}/tag"
+        return f"{self._root}/tag"
 
     def tag_path(self, tag_name: str) -> str:
         """Return the path of the file of a tag."""
@@ -348,92 +400,3 @@ class BranchManager(TableManager):
     def _check_exists(self, branch_name: str) -> None:
         if branch_name not in self._table.branches:
             raise ValueError(f"Branch '{branch_name}' doesn't exist.")
-
-
-@define
-class Consumer:
-    """The progress of a stream reader.
-
-    Parameters
-    ----------
-    next_snapshot : int
-        The first snapshot that it has not read.
-    """
-
-    next_snapshot: int
-
-    def to_json(self) -> str:
-        """Return the content of the file of a consumer."""
-        return dump_json({"nextSnapshot": self.next_snapshot}).decode()
-
-    @staticmethod
-    def from_json(json_str: str) -> Consumer:
-        """Parse the content of the file of a consumer."""
-        return Consumer(int(load_json(json_str)["nextSnapshot"]))
-
-
-class ConsumerManager(TableManager):
-    """The consumers of a table."""
-
-    def consumer(self, consumer_id: str) -> Consumer | None:
-        """Return a consumer; None if there is none."""
-        found = self._table.consumers.get(consumer_id)
-        return None if found is None else Consumer(found)
-
-    def consumers(self) -> dict[str, int]:
-        """Return the next snapshot of each consumer."""
-        return dict(self._table.consumers)
-
-    def list_all_ids(self) -> list[str]:
-        """Return the names of the consumers."""
-        return list(self._table.consumers)
-
-    def min_next_snapshot(self) -> int | None:
-        """Return the first snapshot that a consumer has not read; None without consumers."""
-        return min(self._table.consumers.values(), default=None)
-
-    def reset_consumer(self, consumer_id: str, consumer: Consumer) -> None:
-        """Set the progress of a consumer."""
-        self._table.consumers.reset(consumer_id, consumer.next_snapshot)
-
-    def delete_consumer(self, consumer_id: str) -> None:
-        """Delete a consumer; nothing happens if there is none."""
-        if consumer_id in self._table.consumers:
-            self._table.consumers.delete(consumer_id)
-
-    def expire(self, expire_datetime: datetime) -> None:
-        """Delete the consumers without progress since a time."""
-        self._table.consumers.expire(expire_datetime)
-
-    def clear_consumers(self, including_pattern: str, excluding_pattern: str | None = None) -> None:
-        """Delete the consumers whose names match the first pattern and not the second."""
-        self._table.consumers.clear(including_pattern, excluding_pattern)
-
-
-class ChangelogManager(TableManager):
-    """The decoupled changelogs of a table."""
-
-    def changelog_directory(self) -> str:
-        """Return the directory of the files of changelogs."""
-        return f"{_metadata_root(self._table)}/changelog"
-
-    def long_lived_changelog_path(self, snapshot_id: int) -> str:
-        """Return the path of the file of a changelog."""
-        return f"{self.changelog_directory()}/changelog-{snapshot_id}"
-
-    def long_lived_changelog_exists(self, snapshot_id: int) -> bool:
-        """Return whether there is a changelog of this snapshot."""
-        return snapshot_id in self._list_ids()
-
-    def latest_long_lived_changelog_id(self) -> int | None:
-        """Return the last snapshot with a decoupled changelog; None without one."""
-        return max(self._list_ids(), default=None)
-
-    def earliest_long_lived_changelog_id(self) -> int | None:
-        """Return the first snapshot with a decoupled changelog; None without one."""
-        return min(self._list_ids(), default=None)
-
-    def _list_ids(self) -> list[int]:
-        names = FileIO(self._table.engine.files).list_names(self.changelog_directory())
-        numbers = [name.removeprefix("changelog-") for name in names if name.startswith("changelog-")]
-        return [int(number) for number in numbers if number.isdigit()]

@@ -1,32 +1,23 @@
-"""Options of catalogs and tables by the names of pypaimon's constants and methods.
-
-`CoreOptions.SCAN_TAG_NAME` and `CoreOptions(options).scan_tag_name()` are found in the options of this library, whose
-keys have the same words.
+"""Options of catalogs and tables by the names of pypaimon: keys, defaults, and maps of values.
 
 Source: `pypaimon.common.options`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from attrs import frozen
 
+from paimon.compat.option_values import parse_value
 from paimon.domain.errors import did_you_mean
 from paimon.domain.options.known_options import OPTIONS
 from paimon.domain.options.option import Kind, Option
-from paimon.domain.options.parse import parse_bool, parse_double, parse_int, parse_long, parse_memory
 from paimon.domain.options.setting import option_text
-from paimon.domain.options.table_options import TableOptions
 
-_PARSERS: Mapping[Kind, Callable[[str, str], Any]] = {
-    Kind.BOOL: parse_bool,
-    Kind.INT: parse_int,
-    Kind.LONG: parse_long,
-    Kind.DOUBLE: parse_double,
-    Kind.MEMORY: parse_memory,
-}
 _CATALOG_KEYS = {
     "METASTORE": ("metastore", "filesystem"),
     "WAREHOUSE": ("warehouse", None),
@@ -35,7 +26,36 @@ _CATALOG_KEYS = {
     "TOKEN_PROVIDER": ("token.provider", None),
     "PREFIX": ("prefix", None),
 }
+_CLASSES = {
+    Kind.BOOL: bool,
+    Kind.INT: int,
+    Kind.LONG: int,
+    Kind.DOUBLE: float,
+    Kind.MEMORY: int,
+    Kind.DURATION: timedelta,
+}
+_DEFAULTS: Mapping[str, Any] = {
+    "file.compression.per.level": {},
+    "file.format.per.level": {},
+    "postpone.target-size-per-bucket": 1 << 30,
+    "scan.manifest.parallelism": 16,
+    "target-file-row-num": sys.maxsize,
+}
+"""Defaults that pypaimon has as values, and this library as rules."""
 _OTHER_NAMES = {"file_compression_per_level": "file.compression.per.level"}
+
+
+@frozen
+class Description:
+    """What an option does.
+
+    Parameters
+    ----------
+    text : str
+        A few words.
+    """
+
+    text: str
 
 
 @frozen
@@ -50,11 +70,14 @@ class ConfigOption:
         The value where none is given.
     kind : Kind
         The form of the value.
+    text : str
+        What the option does.
     """
 
     name: str
     default: Any = None
     kind: Kind = Kind.TEXT
+    text: str = ""
 
     def key(self) -> str:
         """Return the key."""
@@ -68,15 +91,23 @@ class ConfigOption:
         """Return whether there is a default."""
         return self.default is not None
 
+    def get_clazz(self) -> type:
+        """Return the class of the values."""
+        return type(self.default) if self.default is not None else _CLASSES.get(self.kind, str)
 
-def _parse(option: ConfigOption, value: object) -> Any:
-    parse = _PARSERS.get(option.kind)
-    return parse(value, option.name) if parse is not None and isinstance(value, str) else value
+    def description(self) -> Description:
+        """Return what the option does."""
+        return Description(self.text)
+
+    def with_description(self, description: str | Description) -> ConfigOption:
+        """Return the option with another description."""
+        text = description.text if isinstance(description, Description) else description
+        return ConfigOption(self.name, self.default, self.kind, text)
 
 
 def _config_option(option: Option) -> ConfigOption:
-    made = ConfigOption(option.key, None, option.kind)
-    return ConfigOption(option.key, None if option.default is None else _parse(made, option.default), option.kind)
+    default = None if option.default is None else parse_value(option.key, option.kind, option.default)
+    return ConfigOption(option.key, _DEFAULTS.get(option.key, default), option.kind, option.doc)
 
 
 _BY_WORDS = {key.replace(".", "_").replace("-", "_"): option for key, option in OPTIONS.items()}
@@ -85,7 +116,21 @@ for _name, _key in _OTHER_NAMES.items():
         _BY_WORDS[_name] = OPTIONS[_key]
 
 
-def _find_option(name: str, owner: str) -> ConfigOption:
+def find_option(name: str, owner: str) -> ConfigOption:
+    """Return the option of a constant or method.
+
+    Parameters
+    ----------
+    name : str
+        Its name in pypaimon, such as ``SCAN_TAG_NAME``.
+    owner : str
+        The class, for errors.
+
+    Raises
+    ------
+    AttributeError
+        There is no such option.
+    """
     option = _BY_WORDS.get(name.lower())
     if option is None:
         hint = did_you_mean(name.lower(), list(_BY_WORDS)) or "docs/reference/options.md lists the table options"
@@ -117,7 +162,7 @@ class Options:
     def get(self, key: ConfigOption, default: Any = None) -> Any:
         """Return the value of an option; its default where none is given."""
         if key.name in self.data:
-            return _parse(key, self.data[key.name])
+            return parse_value(key.name, key.kind, self.data[key.name])
         return key.default if default is None else default
 
     def set(self, key: ConfigOption, value: object) -> None:
@@ -135,85 +180,6 @@ class Options:
     def copy(self) -> Options:
         """Return a copy."""
         return Options(self.data)
-
-
-class _Constants(type):
-    """`CoreOptions.BUCKET` is the key of the option `bucket`."""
-
-    def __getattr__(cls, name: str) -> ConfigOption:
-        if name.startswith("_") or not name.isupper():
-            raise AttributeError(f"CoreOptions has no attribute {name!r}", name=name)
-        return _find_option(name, "CoreOptions")
-
-
-class CoreOptions(metaclass=_Constants):
-    """The options of a table: ``table.options.bucket()`` returns the value of the option `bucket`.
-
-    Parameters
-    ----------
-    options : Options
-        The effective options.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-
-    @staticmethod
-    def from_dict(options: Mapping[str, Any]) -> CoreOptions:
-        """Return the options of a map."""
-        return CoreOptions(Options(options))
-
-    @staticmethod
-    def copy(options: CoreOptions) -> CoreOptions:
-        """Return a copy of options."""
-        return CoreOptions(options.options.copy())
-
-    def to_map(self) -> dict[str, Any]:
-        """Return the texts by key."""
-        return self.options.to_map()
-
-    def data_file_external_paths_weights(self, default: list[int] | None = None) -> list[int] | None:
-        """Return the weights of external paths; `default` if they are not set.
-
-        Raises
-        ------
-        ValueError
-            A weight is not a number above 0.
-        """
-        text = self.options.data.get("data-file.external-paths.weights")
-        if text is None:
-            return default
-        weights = [part.strip() for part in str(text).split(",")]
-        invalid = [part for part in weights if not part.isdecimal() or int(part) < 1]
-        if invalid:
-            raise ValueError(f"Weights of external paths must be positive numbers, not {invalid[0]!r}")
-        return [int(part) for part in weights]
-
-    def target_file_size(self, has_primary_key: bool | None = None, default: Any = None) -> Any:
-        """Return the size of data files in bytes.
-
-        Parameters
-        ----------
-        has_primary_key : bool, optional
-            Whether the table has one: its files are half as large by default. None for the default of the option.
-        default : int, optional
-            The value where the option is not set.
-        """
-        option = _find_option("target_file_size", "CoreOptions")
-        if default is None and has_primary_key is not None:
-            default = TableOptions({}).target_file_size_bytes(has_primary_key)
-        return self.options.get(option, default)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("_"):
-            raise AttributeError(name, name=name, obj=self)
-        option = _find_option(name, "CoreOptions")
-        return lambda default=None: self.options.get(option, default)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CoreOptions) and self.options.data == other.options.data
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class _CatalogConstants(type):

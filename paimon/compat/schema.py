@@ -14,6 +14,8 @@ from attrs import define, field
 
 from paimon.compat.arrow_types import PyarrowFieldParser
 from paimon.compat.data_types import DataField, from_paimon_field
+from paimon.compat.file_io import FileIO
+from paimon.domain.schema.schema_json import schema_from_json
 from paimon.domain.schema.table_schema import TableSchema as PaimonSchema
 
 
@@ -132,6 +134,39 @@ class TableSchema:
     options: dict[str, str] = field(factory=dict)
     comment: str | None = None
     time_millis: int = 0
+
+    @staticmethod
+    def from_schema(schema_id: int, schema: Schema) -> TableSchema:
+        """Return a declared schema with a number."""
+        numbers = [column.id for column in schema.fields]
+        return TableSchema(
+            id=schema_id,
+            fields=schema.fields,
+            highest_field_id=max(numbers, default=-1),
+            partition_keys=schema.partition_keys,
+            primary_keys=schema.primary_keys,
+            options=schema.options,
+            comment=schema.comment,
+        )
+
+    @staticmethod
+    def from_json(json_str: str) -> TableSchema:
+        """Parse the content of the file of a schema."""
+        return from_paimon_schema(schema_from_json(json_str.encode("utf8"), "schema"))
+
+    @staticmethod
+    def from_path(file_io: FileIO, schema_path: str) -> TableSchema:
+        """Read the file of a schema.
+
+        Raises
+        ------
+        RuntimeError
+            There is no such file.
+        """
+        try:
+            return TableSchema.from_json(file_io.read_file_utf8(schema_path))
+        except FileNotFoundError as error:
+            raise RuntimeError(f"Schema file not found: {schema_path}") from error
 
     @property
     def bucket_keys(self) -> list[str]:

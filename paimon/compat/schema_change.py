@@ -5,12 +5,15 @@ Source: `pypaimon.schema.schema_change`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 from attrs import define
 
 import paimon
+from paimon.compat.core_options import CoreOptions
 from paimon.compat.data_types import DataType, to_paimon_type
+from paimon.compat.option_values import split_names
 
 Names = str | list[str]
 
@@ -319,3 +322,38 @@ class UpdateColumnPosition(SchemaChange):
     def to_paimon(self) -> paimon.SchemaChange:
         """Return the change of this library."""
         return paimon.MoveColumn((self.move.field_name,), _position(self.move))
+
+
+def check_fixed_options(changes: Sequence[SchemaChange], table: paimon.Table) -> list[SchemaChange]:
+    """Refuse to change options that cannot change, as pypaimon does: also to remove one that is not set.
+
+    Parameters
+    ----------
+    changes : sequence of SchemaChange
+        The changes of the table.
+    table : paimon.Table
+        Before its first snapshot, most options may change.
+
+    Returns
+    -------
+    list of SchemaChange
+        The changes without those that repeat the kind and the keys of the table as options.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming the option.
+    """
+    repeated = {"type": ("table",), "primary-key": table.primary_keys, "partition": table.partition_keys}
+    fixed = CoreOptions.IMMUTABLE_OPTIONS - set(repeated) if table.snapshot() is not None else frozenset()
+    wanted = []
+    for change in changes:
+        removes = isinstance(change, RemoveOption) and change.key in fixed | set(repeated)
+        sets = isinstance(change, SetOption) and change.key in fixed and table.options.get(change.key) != change.value
+        if removes or sets:
+            key = change.key  # type: ignore[attr-defined]
+            raise paimon.InvalidRequest(f"Option '{key}' cannot change", subject=key)
+        given = split_names(str(change.value)) if isinstance(change, SetOption) and change.key in repeated else None
+        if given is None or given != list(repeated[change.key]):  # type: ignore[attr-defined]
+            wanted.append(change)
+    return wanted

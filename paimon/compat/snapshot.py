@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from paimon import Snapshot as PaimonSnapshot
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.snapshot.snapshot import Tag as PaimonTag
+from paimon.domain.snapshot.snapshot_json import snapshot_from_json
 
-__all__ = ["BATCH_COMMIT_IDENTIFIER", "Snapshot", "Tag", "from_paimon_snapshot", "from_paimon_tag"]
+if TYPE_CHECKING:
+    from paimon.compat.file_io import FileIO
+
+__all__ = ["BATCH_COMMIT_IDENTIFIER", "Changelog", "Snapshot", "Tag", "from_paimon_snapshot", "from_paimon_tag"]
 
 _SAME = tuple(name for name in attrs.fields_dict(PaimonSnapshot) if name not in ("commit_kind", "operation", "unknown"))
 
@@ -50,6 +54,40 @@ class Snapshot:
 
 
 _MEMBERS = tuple(member.name for member in fields(Snapshot))
+
+
+@dataclass(kw_only=True)
+class Changelog(Snapshot):
+    """A snapshot whose changelog outlives it."""
+
+    @staticmethod
+    def from_snapshot(snapshot: Snapshot) -> Changelog:
+        """Return the changelog of a snapshot."""
+        return Changelog(**{name: getattr(snapshot, name) for name in _MEMBERS})
+
+    @staticmethod
+    def from_json(json_str: str) -> Changelog:
+        """Parse the content of the file of a changelog."""
+        return Changelog(**_members(snapshot_from_json(json_str.encode("utf8"), "changelog")))
+
+    @staticmethod
+    def from_path(file_io: FileIO, path: str) -> Changelog:
+        """Read the file of a changelog.
+
+        Raises
+        ------
+        RuntimeError
+            There is no such file.
+        """
+        try:
+            return Changelog.try_from_path(file_io, path)
+        except FileNotFoundError as error:
+            raise RuntimeError(f"Failed to read changelog from path {path}") from error
+
+    @staticmethod
+    def try_from_path(file_io: FileIO, path: str) -> Changelog:
+        """Read the file of a changelog; a missing file is a FileNotFoundError."""
+        return Changelog.from_json(file_io.read_file_utf8(path))
 
 
 @dataclass(kw_only=True)

@@ -5,18 +5,21 @@ Source: `pypaimon.read.split`, `pypaimon.read.plan`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from attrs import define
+from attrs import define, evolve
 
-from paimon.compat.refused import PeerClass
+from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import GenericRow
 from paimon.compat.schema import from_paimon_fields
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_array
 from paimon.domain.scan.splits import DataSplit as PaimonSplit
 from paimon.domain.schema.table_schema import TableSchema
+
+T = TypeVar("T")
 
 
 class DataFile:
@@ -52,8 +55,28 @@ class DataFile:
         return f"DataFile({self.file_path!r})"
 
 
-class Split(PeerClass):
+class Split(PeerClass, ABC):
     """The base of all splits."""
+
+    @property
+    @abstractmethod
+    def files(self) -> list[Any]:
+        """The metadata of the data files."""
+
+    @property
+    @abstractmethod
+    def partition(self) -> GenericRow:
+        """The values of the partition columns."""
+
+    @property
+    @abstractmethod
+    def bucket(self) -> int:
+        """The number of the bucket."""
+
+    @property
+    @abstractmethod
+    def row_count(self) -> int:
+        """The rows that the files store."""
 
     def merged_row_count(self) -> int | None:
         """Return the number of rows that a read returns; None if it is not known before."""
@@ -127,6 +150,27 @@ class DataSplit(Split):
         """Return the number of rows that a read returns; None if it is not known before."""
         return self.inner.merged_row_count
 
+    def filter_file(self, func: Callable[[Any], bool]) -> DataSplit | None:
+        """Return the split of the files for which a function is true; None if there are none.
+
+        Raises
+        ------
+        NotImplementedError
+            The files are merged: without some of them, rows would be wrong.
+        """
+        chosen = [place for place, file in enumerate(self.files) if func(file)]
+        if not chosen:
+            return None
+        if len(chosen) < len(self.inner.files) and not self.raw_convertible:
+            refuse("filter_file of files that are merged", "plan with a filter on the rows")
+        inner = evolve(
+            self.inner,
+            files=select(self.inner.files, chosen),
+            deletion_files=select(self.inner.deletion_files, chosen),
+            row_ranges=select(self.inner.row_ranges, chosen),
+        )
+        return DataSplit(inner, self._partition, self.is_state)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DataSplit) and self.inner == other.inner
 
@@ -155,6 +199,11 @@ class Plan:
     def splits(self) -> list[Any]:
         """Return the splits."""
         return self.planned
+
+
+def select(values: Sequence[T], places: Sequence[int]) -> tuple[T, ...]:
+    """Return the values at some places; nothing of an empty sequence."""
+    return tuple(values[place] for place in places) if values else ()
 
 
 def from_paimon_splits(splits: Sequence[PaimonSplit], schema: TableSchema, is_state: bool = True) -> list[DataSplit]:

@@ -187,17 +187,25 @@ class AsyncStreamingTableScan(PeerClass):
         self._start = value
 
     async def stream(self) -> AsyncIterator[Plan]:
-        """Yield a plan for each snapshot, and wait for new ones; the event loop is free meanwhile."""
+        """Yield a plan for each snapshot, and wait for new ones; the event loop is free meanwhile.
+
+        A plan is recorded as processed when the next one is asked for.
+        """
         with self._open() as scan:
             async for plan in scan:
                 for shown in self._show(plan):
+                    following = scan.next_snapshot
                     yield shown
+                    scan.acknowledge(following)
 
     def stream_sync(self) -> Iterator[Plan]:
-        """Yield a plan for each snapshot, and wait for new ones."""
+        """Yield a plan for each snapshot, and wait for new ones; the record of progress is that of `stream`."""
         with self._open() as scan:
             for plan in scan:
-                yield from self._show(plan)
+                for shown in self._show(plan):
+                    following = scan.next_snapshot
+                    yield shown
+                    scan.acknowledge(following)
 
     def notify_checkpoint(self, next_snapshot_id: int) -> None:
         """Record that all snapshots before this one are processed."""
@@ -218,8 +226,18 @@ class AsyncStreamingTableScan(PeerClass):
         splits = from_paimon_splits(plan.splits(), self.table.inner.table_schema, plan.is_state)
         if self._bucket_filter is not None:
             splits = [split for split in splits if self._bucket_filter(split.bucket)]
-        if splits or plan.is_state:
+        if splits or plan.is_state or self._is_read(plan.snapshot_id):
             yield Plan(splits, plan.snapshot_id)
+
+    def _is_read(self, snapshot_id: int) -> bool:
+        """Return whether pypaimon plans a snapshot: filters may leave no splits of it, and it has a plan all the same.
+
+        Without a changelog, that is each snapshot that adds rows; with one, each that has a changelog.
+        """
+        found = self.table.snapshot_manager().get_snapshot_by_id(snapshot_id)
+        if self.table.options.changelog_producer() == "none":
+            return found is not None and found.commit_kind == "APPEND"
+        return found is not None and bool(found.changelog_manifest_list)
 
 
 class StreamRead(TableRead):

@@ -16,11 +16,32 @@ from paimon.compat.data_types import DataField, RowType
 from paimon.compat.identifier import Identifier
 from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
 from paimon.compat.refused import PeerClass, refuse
+from paimon.compat.rows import GenericRow
 from paimon.compat.splits import Plan, Split
 
 
 class SystemSplit(Split):
-    """The whole system table: it is read at once."""
+    """The whole system table: it is read at once, and has no data files of its own."""
+
+    @property
+    def files(self) -> list[Any]:
+        """No files."""
+        return []
+
+    @property
+    def partition(self) -> GenericRow:
+        """The row without values."""
+        return GenericRow([], [])
+
+    @property
+    def bucket(self) -> int:
+        """The bucket 0."""
+        return 0
+
+    @property
+    def row_count(self) -> int:
+        """No rows of data files."""
+        return 0
 
 
 class SystemTable(PeerClass):

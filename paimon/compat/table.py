@@ -5,20 +5,23 @@ Source: `pypaimon.table.file_store_table`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any
 
 import paimon
 from paimon.compat import settings
+from paimon.compat.core_options import CoreOptions
 from paimon.compat.data_types import DataField
 from paimon.compat.file_io import FileIO
 from paimon.compat.identifier import Identifier
-from paimon.compat.managers import BranchManager, ChangelogManager, ConsumerManager, SnapshotManager, TagManager
-from paimon.compat.options import CoreOptions, Options
+from paimon.compat.managers import BranchManager, SnapshotManager, TagManager
+from paimon.compat.options import Options
 from paimon.compat.read import ReadBuilder
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.schema import TableSchema, from_paimon_fields, from_paimon_schema
+from paimon.compat.stream_managers import ChangelogManager, ConsumerManager
 from paimon.compat.stream_read import StreamReadBuilder
 from paimon.compat.write import BatchWriteBuilder, StreamWriteBuilder
 
@@ -35,8 +38,64 @@ class BucketMode(Enum):
     POSTPONE_MODE = auto()
 
 
-class Table(PeerClass):
+class Table(PeerClass, ABC):
     """The base of all tables."""
+
+    @abstractmethod
+    def new_read_builder(self) -> Any:
+        """Return the builder of reads."""
+
+    @abstractmethod
+    def new_stream_read_builder(self) -> Any:
+        """Return the builder of reads that follow new snapshots."""
+
+    @abstractmethod
+    def new_batch_write_builder(self) -> Any:
+        """Return the builder of writes with one commit."""
+
+    @abstractmethod
+    def new_stream_write_builder(self) -> Any:
+        """Return the builder of writes with many commits."""
+
+    def new_vector_search_builder(self) -> Any:
+        """Refuse to search vectors.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("new_vector_search_builder", "read the rows and search them with a library for vectors")
+
+    def new_batch_vector_search_builder(self) -> Any:
+        """Refuse to search vectors.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("new_batch_vector_search_builder", "read the rows and search them with a library for vectors")
+
+    def new_full_text_search_builder(self) -> Any:
+        """Refuse to search texts.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("new_full_text_search_builder", "filter with PredicateBuilder.contains or like")
+
+    def new_hybrid_search_builder(self) -> Any:
+        """Refuse to search texts and vectors.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("new_hybrid_search_builder", "read the rows and search them with a library")
 
 
 class FileStoreTable(Table):
@@ -167,8 +226,13 @@ class FileStoreTable(Table):
         """
         if options.get("bucket") is not None and int(options["bucket"]) != self.total_buckets:
             raise ValueError("Cannot change bucket number")
-        copied = self.inner.with_options(options, allow_unknown_options=settings.allows_unknown_options())
+        with settings.option_errors():
+            copied = self.inner.with_options(options, allow_unknown_options=settings.allows_unknown_options())
         return FileStoreTable(copied, self.identifier)
+
+    def copy_without_time_travel(self, options: Mapping[str, Any]) -> FileStoreTable:
+        """Return the same table with dynamic options, in the schema of this handle; as `copy`."""
+        return self.copy(options)
 
     def open_writing(self) -> paimon.Table:
         """Return the table as pypaimon writes it: a commit is one snapshot, and nothing is compacted.
@@ -314,46 +378,6 @@ class FileStoreTable(Table):
         if found is None:
             raise ValueError(f"No snapshot found with timestamp earlier than or equal to {timestamp_millis}ms.")
         self.rollback_to(found.id)
-
-    def new_vector_search_builder(self) -> Any:
-        """Refuse to search vectors.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        refuse("new_vector_search_builder", "read the rows and search them with a library for vectors")
-
-    def new_batch_vector_search_builder(self) -> Any:
-        """Refuse to search vectors.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        refuse("new_batch_vector_search_builder", "read the rows and search them with a library for vectors")
-
-    def new_full_text_search_builder(self) -> Any:
-        """Refuse to search texts.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        refuse("new_full_text_search_builder", "filter with PredicateBuilder.contains or like")
-
-    def new_hybrid_search_builder(self) -> Any:
-        """Refuse to search texts and vectors.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        refuse("new_hybrid_search_builder", "read the rows and search them with a library")
 
     def create_global_index(self, index_column: object, *arguments: object, **named: object) -> int:
         """Refuse global indexes.

@@ -68,6 +68,12 @@ class TableRead(PeerClass):
         self._reopen = partial(self._open, predicate, columns, limit)
         self._read, self._schema = self._reopen()
 
+    @staticmethod
+    def convert_rows_to_arrow_batch(row_tuples: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+        """Return rows of Python values as an Arrow batch."""
+        columns = zip(*row_tuples, strict=True) if row_tuples else [()] * len(schema)
+        return pa.RecordBatch.from_pydict(dict(zip(schema.names, map(list, columns), strict=True)), schema=schema)
+
     @property
     def include_row_kind(self) -> bool:
         """Whether the kind of each row is the first column, ``_row_kind``."""

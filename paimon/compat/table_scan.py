@@ -54,8 +54,16 @@ class TableScan(PeerClass):
         """
         with state_errors():
             planned = self._scan.plan().planned
-        snapshot = None if planned.snapshot is None else planned.snapshot.id
+        snapshot = self._find_end() if planned.snapshot is None else planned.snapshot.id
         return Plan(from_paimon_splits(planned.splits, self.table.inner.table_schema), snapshot)
+
+    def _find_end(self) -> int | None:
+        """Return the last snapshot of an incremental read between two times; None for other reads."""
+        times = str(self.table.inner.options.get("incremental-between-timestamp", "")).split(",")
+        if len(times) != 2 or not times[1].strip().isdecimal():
+            return None
+        found = self.table.snapshot_manager().earlier_or_equal_time_mills(int(times[1]))
+        return None if found is None else found.id
 
     def with_shard(self, idx_of_this_subtask: int, number_of_para_subtasks: int) -> TableScan:
         """Plan one of several disjoint parts of the rows.

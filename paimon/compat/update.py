@@ -1,25 +1,32 @@
 """Updates and deletes by the names of pypaimon, through the methods of this library's tables.
 
-pypaimon prepares messages that a commit publishes. Here the messages say what to change, and the commit computes and
-publishes it in one step.
+pypaimon prepares messages that a commit publishes. So it is here for tables with `data-evolution.enabled`. For other
+tables the messages say what to change, and the commit computes and publishes it in one step.
 
 Source: `pypaimon.write.table_update`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 from attrs import define
 
+from paimon.compat.arrow_types import arrow_schema_of
+from paimon.compat.commit_message import CommitMessage, from_paimon_messages
 from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
 from paimon.compat.refused import PeerClass, refuse
+from paimon.compat.rows import InternalRow, named_values
 
 if TYPE_CHECKING:
     import paimon
     from paimon.compat.table import FileStoreTable
+    from paimon.row_updates import RowShard
+    from paimon.row_updates import TableUpdate as PaimonTableUpdate
+
+_ROW_ID = "_ROW_ID"
 
 
 @define
@@ -69,7 +76,7 @@ def run_pending_changes(
 
 
 class TableUpdate(PeerClass):
-    """Update and delete rows; made by `WriteBuilder.new_update`.
+    """The base of `BatchTableUpdate` and `StreamTableUpdate`.
 
     Parameters
     ----------
@@ -83,12 +90,13 @@ class TableUpdate(PeerClass):
         self.table = table
         self.commit_user = commit_user
         self.update_cols: list[str] | None = None
+        self.projection: list[str] | None = None
 
     def new_predicate_builder(self) -> PredicateBuilder:
         """Return the builder of predicates on the columns of the table."""
         return PredicateBuilder(self.table.fields)
 
-    def with_update_type(self, update_cols: Sequence[str]) -> TableUpdate:
+    def with_update_type(self, update_cols: Sequence[str]) -> Self:
         """Update these columns alone.
 
         Raises
@@ -102,37 +110,69 @@ class TableUpdate(PeerClass):
         self.update_cols = list(dict.fromkeys(update_cols))
         return self
 
-    def with_read_projection(self, projection: Sequence[str]) -> TableUpdate:
-        """Accept the columns that functions among the assignments read: such functions are refused."""
+    def with_read_projection(self, projection: Sequence[str]) -> Self:
+        """Read these columns in `new_shard_updator`."""
+        self.projection = list(projection)
         return self
 
-    def update_by_predicate(
-        self,
-        predicate: Predicate | None,
-        assignments: Mapping[str, Any],
-        read_columns: Sequence[str] | None = None,
-    ) -> list[Any]:
-        """Return the message that sets columns of the rows where a predicate is true.
-
-        Parameters
-        ----------
-        predicate : Predicate, optional
-            The rows; None for all.
-        assignments : mapping
-            The new value of each column.
-        read_columns : sequence of str, optional
-            Columns that functions among the values read; such functions are refused.
-
-        Returns
-        -------
-        list
-            The message to commit.
+    def new_shard_updator(self, shard_num: int, total_shard_count: int) -> ShardTableUpdator:
+        """Return a part of the rows, to read them and write columns of all of them.
 
         Raises
         ------
         NotImplementedError
-            A value is a function.
+            The table has no data evolution.
         """
+        self._check_evolves("new_shard_updator", "call Table.update of the package paimon")
+        columns = self.table.field_names if self.projection is None else self.projection
+        return ShardTableUpdator(self._open().shard(shard_num, total_shard_count, columns), self.table)
+
+    @property
+    def _evolves(self) -> bool:
+        return bool(self.table.options.data_evolution_enabled())
+
+    def _check_evolves(self, method: str, instead: str) -> None:
+        if not self._evolves:
+            refuse(f"{method} of tables without 'data-evolution.enabled'", instead)
+
+    def _open(self) -> PaimonTableUpdate:
+        return self.table.inner.new_batch_write_builder(self.commit_user).new_update()
+
+    def _update_by_row_id(self, rows: pa.Table) -> list[CommitMessage]:
+        self._check_evolves("updates by row id", "call upsert_by_arrow_with_key, or Table.merge of the package paimon")
+        columns = None if self.update_cols is None else self.update_cols
+        return from_paimon_messages(self._open().update_by_row_id(rows, columns), self.table)
+
+    def _upsert(self, rows: pa.Table, keys: Sequence[str]) -> list[Any]:
+        for key in keys:
+            if key not in self.table.field_names or key not in rows.column_names:
+                raise ValueError(f"Upsert key {key!r} is not a column of the table and of the rows.")
+        if self._evolves:
+            return from_paimon_messages(self._open().upsert_by_keys(rows, keys, self.update_cols), self.table)
+        updated = [n for n in (self.update_cols or rows.column_names) if n not in keys]
+
+        def run(target: paimon.Table, properties: Mapping[str, str] | None) -> None:
+            merge = target.merge(rows, on=list(keys))
+            if updated:
+                merge = merge.when_matched_update({name: f'source."{name}"' for name in updated})
+            merge.when_not_matched_insert_all().execute(properties=properties)
+
+        return [PendingChange(run)]
+
+    def _upsert_rows(self, rows: Any, keys: Sequence[str]) -> list[Any]:
+        several = [rows] if isinstance(rows, InternalRow) else rows
+        given = [named_values(row, self.table.field_names)[0] for row in several]
+        if not given:
+            raise ValueError("rows must not be empty.")
+        names = list(dict.fromkeys(name for row in given for name in row))
+        fields = [field for field in self.table.inner.table_schema.fields if field.name in names]
+        return self._upsert(pa.Table.from_pylist(given, schema=arrow_schema_of(fields)), keys)
+
+    def _update_by_predicate(
+        self, predicate: Predicate | None, assignments: Mapping[str, Any], read_columns: Sequence[str] | None
+    ) -> list[Any]:
+        if self._evolves:
+            return self._update_matches(predicate, assignments, read_columns or ())
         functions = [name for name, value in assignments.items() if callable(value)]
         if functions:
             refuse(f"a function for column {functions[0]}", "pass SQL text to Table.update of the package paimon")
@@ -141,14 +181,55 @@ class TableUpdate(PeerClass):
 
         return [PendingChange(lambda table, properties: table.update(values, where, properties=properties))]
 
-    def delete_by_predicate(self, predicate: Predicate | None) -> list[Any]:
-        """Return the message that deletes the rows where a predicate is true."""
+    def _update_matches(
+        self, predicate: Predicate | None, assignments: Mapping[str, Any], read_columns: Sequence[str]
+    ) -> list[CommitMessage]:
+        update = self._open()
+        if update.snapshot_id is None:
+            return []
+        columns = [*dict.fromkeys(read_columns), _ROW_ID]
+        where = None if predicate is None else to_paimon_predicate(predicate)
+        matched = self.table.inner.scan(columns=columns, where=where, snapshot=update.snapshot_id).to_arrow()
+        if not matched.num_rows:
+            return []
+        values = {name: _to_column(value, matched) for name, value in assignments.items()}
+        fields = [field for field in self.table.inner.table_schema.fields if field.name in values]
+        kinds = arrow_schema_of(fields)
+        unknown = [name for name in values if name not in kinds.names]
+        if unknown:
+            raise ValueError(f"Column {unknown[0]} not found in table schema")
+        new = [_fill_column(values[kind.name], kind.type, matched.num_rows) for kind in kinds]
+        rows = pa.Table.from_arrays([matched[_ROW_ID], *new], names=[_ROW_ID, *kinds.names])
+        return from_paimon_messages(update.update_by_row_id(rows), self.table)
+
+    def _delete_by_predicate(self, predicate: Predicate | None) -> list[Any]:
         where = _where(predicate)
 
         return [PendingChange(lambda table, properties: table.delete(where, properties=properties))]
 
+
+class BatchTableUpdate(TableUpdate):
+    """Update and delete rows; made by `BatchWriteBuilder.new_update`."""
+
+    def update_by_arrow_with_row_id(self, table: pa.Table) -> list[CommitMessage]:
+        """Return the messages that set columns of the rows whose ids are in the column `_ROW_ID`.
+
+        Raises
+        ------
+        ValueError
+            An id is repeated or not in the table, or a column is missing.
+        NotImplementedError
+            The table has no data evolution.
+        """
+        return self._update_by_row_id(table)
+
+    def update_by_arrow_batches_with_row_id(self, tables: Iterable[pa.Table]) -> list[CommitMessage]:
+        """Return the messages that set columns of rows; as `update_by_arrow_with_row_id` with all tables together."""
+        given = list(tables)
+        return self._update_by_row_id(pa.concat_tables(given)) if given else []
+
     def upsert_by_arrow_with_key(self, table: pa.Table, upsert_keys: Sequence[str]) -> list[Any]:
-        """Return the message that updates the rows with the same keys, and inserts the others.
+        """Return the messages that update the rows with the same keys, and insert the others.
 
         Parameters
         ----------
@@ -160,28 +241,17 @@ class TableUpdate(PeerClass):
         Returns
         -------
         list
-            The message to commit.
+            What to commit.
 
         Raises
         ------
         ValueError
             A key is not a column of the table or of the rows.
         """
-        for key in upsert_keys:
-            if key not in self.table.field_names or key not in table.column_names:
-                raise ValueError(f"Upsert key {key!r} is not a column of the table and of the rows.")
-        updated = [n for n in (self.update_cols or table.column_names) if n not in upsert_keys]
-
-        def run(target: paimon.Table, properties: Mapping[str, str] | None) -> None:
-            merge = target.merge(table, on=list(upsert_keys))
-            if updated:
-                merge = merge.when_matched_update({name: f'source."{name}"' for name in updated})
-            merge.when_not_matched_insert_all().execute(properties=properties)
-
-        return [PendingChange(run)]
+        return self._upsert(table, upsert_keys)
 
     def upsert_by_key(self, rows: Any, upsert_keys: Sequence[str]) -> list[Any]:
-        """Return the message that updates or inserts rows.
+        """Return the messages that update or insert rows.
 
         Parameters
         ----------
@@ -193,20 +263,43 @@ class TableUpdate(PeerClass):
         Returns
         -------
         list
-            The message to commit.
+            What to commit.
         """
-        given = [row.to_dict() if hasattr(row, "to_dict") else dict(row) for row in rows]
-        return self.upsert_by_arrow_with_key(pa.Table.from_pylist(given), upsert_keys)
+        return self._upsert_rows(rows, upsert_keys)
 
-    def update_by_arrow_with_row_id(self, table: pa.Table) -> list[Any]:
-        """Refuse to update rows by their row ids.
+    def update_by_predicate(
+        self,
+        predicate: Predicate | None,
+        assignments: Mapping[str, Any],
+        read_columns: Sequence[str] | None = None,
+    ) -> list[Any]:
+        """Return the messages that set columns of the rows where a predicate is true.
+
+        Parameters
+        ----------
+        predicate : Predicate, optional
+            The rows; None for all.
+        assignments : mapping
+            The new value of each column: a value, an Arrow array with one value for each row, or a function that gets
+            the rows as an Arrow table and returns an array. Arrays and functions need data evolution.
+        read_columns : sequence of str, optional
+            The columns that functions get.
+
+        Returns
+        -------
+        list
+            What to commit.
 
         Raises
         ------
         NotImplementedError
-            Always.
+            A value is a function, and the table has no data evolution.
         """
-        refuse("update_by_arrow_with_row_id", "call upsert_by_arrow_with_key, or Table.merge of the package paimon")
+        return self._update_by_predicate(predicate, assignments, read_columns)
+
+    def delete_by_predicate(self, predicate: Predicate | None) -> list[Any]:
+        """Return the message that deletes the rows where a predicate is true."""
+        return self._delete_by_predicate(predicate)
 
     def delete_by_row_id(self, row_ids: Sequence[int]) -> list[Any]:
         """Refuse to delete rows by their row ids.
@@ -218,17 +311,7 @@ class TableUpdate(PeerClass):
         """
         refuse("delete_by_row_id", "call delete_by_predicate")
 
-    def new_shard_updator(self, shard_num: int, total_shard_count: int) -> Any:
-        """Refuse to rewrite columns shard by shard.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        refuse("new_shard_updator", "call Table.update of the package paimon")
-
-    def merge_into(self, source: Any, *, on: Any, **clauses: Any) -> list[Any]:
+    def merge_into(self, source: Any, *, on: Any, when_matched: Any = (), when_not_matched: Any = ()) -> list[Any]:
         """Refuse clauses of a merge in the form of pypaimon.
 
         Raises
@@ -237,6 +320,125 @@ class TableUpdate(PeerClass):
             Always.
         """
         refuse("merge_into", "call Table.merge of the package paimon, with its clauses when_matched_update and others")
+
+
+class StreamTableUpdate(TableUpdate):
+    """Update rows under commit identifiers, in tables with data evolution; made by `StreamWriteBuilder.new_update`.
+
+    Other tables are refused: their updates are made by the commit, so a commit that is repeated would make them again.
+
+    Parameters
+    ----------
+    table : FileStoreTable
+        The table.
+    commit_user : str
+        The name of the job.
+    """
+
+    def __init__(self, table: FileStoreTable, commit_user: str) -> None:
+        super().__init__(table, commit_user)
+        self._check_evolves("updates with commit identifiers", "call new_batch_write_builder().new_update()")
+
+    def update_by_arrow_with_row_id(self, table: pa.Table, commit_identifier: int) -> list[CommitMessage]:
+        """Return the messages that set columns of rows by their ids; as in `BatchTableUpdate`."""
+        return self._update_by_row_id(table)
+
+    def upsert_by_arrow_with_key(
+        self, table: pa.Table, upsert_keys: Sequence[str], commit_identifier: int
+    ) -> list[CommitMessage]:
+        """Return the messages that update or insert rows; as in `BatchTableUpdate`."""
+        return self._upsert(table, upsert_keys)
+
+    def upsert_by_key(self, rows: Any, upsert_keys: Sequence[str], commit_identifier: int) -> list[CommitMessage]:
+        """Return the messages that update or insert rows; as in `BatchTableUpdate`."""
+        return self._upsert_rows(rows, upsert_keys)
+
+    def update_by_predicate(
+        self,
+        predicate: Predicate | None,
+        assignments: Mapping[str, Any],
+        commit_identifier: int,
+        read_columns: Sequence[str] | None = None,
+    ) -> list[CommitMessage]:
+        """Return the messages that set columns of rows.
+
+        Parameters
+        ----------
+        predicate, assignments, read_columns : Predicate, mapping, sequence of str
+            As in `BatchTableUpdate.update_by_predicate`.
+        commit_identifier : int
+            The identifier of the commit that follows.
+        """
+        return self._update_by_predicate(predicate, assignments, read_columns)
+
+    def delete_by_predicate(self, predicate: Predicate | None, commit_identifier: int) -> list[Any]:
+        """Refuse deletes under commit identifiers.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("deletes with commit identifiers", "call new_batch_write_builder().new_update()")
+
+    def delete_by_row_id(self, row_ids: Sequence[int], commit_identifier: int) -> list[Any]:
+        """Refuse to delete rows by their row ids.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("delete_by_row_id", "call new_batch_write_builder().new_update().delete_by_predicate")
+
+    def merge_into(
+        self, source: Any, *, on: Any, when_matched: Any = (), when_not_matched: Any = (), commit_identifier: int
+    ) -> list[Any]:
+        """Refuse clauses of a merge in the form of pypaimon.
+
+        Raises
+        ------
+        NotImplementedError
+            Always.
+        """
+        refuse("merge_into", "call Table.merge of the package paimon, with its clauses when_matched_update and others")
+
+
+class ShardTableUpdator(PeerClass):
+    """Read a part of the rows and write columns of all of them; made by `TableUpdate.new_shard_updator`.
+
+    Parameters
+    ----------
+    shard : RowShard
+        The part.
+    table : FileStoreTable
+        The table.
+    """
+
+    def __init__(self, shard: RowShard, table: FileStoreTable) -> None:
+        self.table = table
+        self._shard = shard
+        self._batches: list[pa.RecordBatch] = []
+
+    def arrow_reader(self) -> pa.RecordBatchReader:
+        """Return a reader of the rows of the part."""
+        return self._shard.to_arrow_batch_reader()
+
+    def update_by_arrow_batch(self, data: pa.RecordBatch) -> None:
+        """Take the new columns of the next rows, in the order of the reader."""
+        self._batches.append(data)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Return the messages to commit.
+
+        Raises
+        ------
+        ValueError
+            More or fewer rows were given than read.
+        """
+        if not self._batches:
+            return []
+        return from_paimon_messages(self._shard.update(pa.Table.from_batches(self._batches)), self.table)
 
 
 def _where(predicate: Predicate | None) -> Any:
@@ -248,3 +450,17 @@ def _as_sql_value(value: object) -> object:
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return value.as_py() if isinstance(value, pa.Scalar) else value
+
+
+def _to_column(value: object, matched: pa.Table) -> object:
+    """Return the values of an assignment: those of a function of the rows, an array, or one value for all rows."""
+    found = value(matched) if callable(value) else value
+    if isinstance(found, pa.Array | pa.ChunkedArray) and len(found) != matched.num_rows:
+        raise ValueError(f"An assignment has {len(found)} values for {matched.num_rows} rows.")
+    return found.as_py() if isinstance(found, pa.Scalar) else found
+
+
+def _fill_column(value: object, kind: pa.DataType, rows: int) -> pa.Array | pa.ChunkedArray:
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return value.cast(kind)
+    return pa.repeat(pa.scalar(value, kind), rows)

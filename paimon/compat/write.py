@@ -5,22 +5,24 @@ Source: `pypaimon.write`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from paimon.compat.arrow_types import arrow_schema_of
+from paimon.compat.arrow_types import arrow_schema_of, to_plain_texts
 from paimon.compat.commit_message import (
     CommitCallback,
     CommitMessage,
+    commit_errors,
     from_paimon_messages,
     to_paimon_callback,
     to_paimon_messages,
 )
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import RowKind, named_values
-from paimon.compat.update import PendingChange, TableUpdate, run_pending_changes
+from paimon.compat.update import BatchTableUpdate, PendingChange, StreamTableUpdate, TableUpdate, run_pending_changes
 
 if TYPE_CHECKING:
     import paimon
@@ -31,7 +33,7 @@ _KIND = "__row_kind__"
 _ROWS_OF_BATCH = 8_192
 
 
-class WriteBuilder(PeerClass):
+class WriteBuilder(PeerClass, ABC):
     """Make the writers and the commits of one job.
 
     Parameters
@@ -44,6 +46,14 @@ class WriteBuilder(PeerClass):
         self.table = table
         self.commit_user = table.inner.new_batch_write_builder().commit_user
 
+    @abstractmethod
+    def new_write(self) -> TableWrite:
+        """Return a writer."""
+
+    @abstractmethod
+    def new_commit(self) -> TableCommit:
+        """Return the object that commits."""
+
     def with_restore_snapshot(self, snapshot_id: int) -> WriteBuilder:
         """Refuse to assign rows to buckets by an earlier state.
 
@@ -54,9 +64,9 @@ class WriteBuilder(PeerClass):
         """
         refuse("with_restore_snapshot", "write with a new writer, which reads the newest state")
 
+    @abstractmethod
     def new_update(self) -> TableUpdate:
-        """Return the object that updates and deletes rows."""
-        return TableUpdate(self.table, self.commit_user)
+        """Return the object that updates rows."""
 
 
 class BatchWriteBuilder(WriteBuilder):
@@ -81,6 +91,10 @@ class BatchWriteBuilder(WriteBuilder):
         """Return a writer."""
         return BatchTableWrite(self.table, self.commit_user, self.static_partition)
 
+    def new_update(self) -> BatchTableUpdate:
+        """Return the object that updates and deletes rows."""
+        return BatchTableUpdate(self.table, self.commit_user)
+
     def new_commit(self) -> BatchTableCommit:
         """Return the object that commits."""
         return BatchTableCommit(self.table, self.commit_user, self.static_partition)
@@ -97,15 +111,15 @@ class StreamWriteBuilder(WriteBuilder):
         """Return the object that commits with identifiers."""
         return StreamTableCommit(self.table, self.commit_user)
 
-    def new_update(self) -> TableUpdate:
-        """Refuse updates under commit identifiers: a commit that is repeated would change the rows again.
+    def new_update(self) -> StreamTableUpdate:
+        """Return the object that updates rows under commit identifiers, in tables with data evolution.
 
         Raises
         ------
         NotImplementedError
-            Always.
+            The table has no data evolution: a commit that is repeated would change the rows again.
         """
-        refuse("updates with commit identifiers", "call new_batch_write_builder().new_update()")
+        return StreamTableUpdate(self.table, self.commit_user)
 
 
 class TableWrite(PeerClass):
@@ -236,7 +250,7 @@ class TableWrite(PeerClass):
 
     def _check_columns(self, given: pa.Schema) -> None:
         wanted = self._schema()
-        if given.names != wanted.names:
+        if given.names != wanted.names or not all(map(_is_writable, given.types, wanted.types)):
             raise ValueError(
                 f"Input schema isn't consistent with table schema and write cols. Input schema is: {given}"
                 f" Table schema is: {wanted} Write cols is: {self._columns}"
@@ -347,13 +361,15 @@ class TableCommit(PeerClass):
         if pending:
             if self.overwrite_partition is not None or identifier is not None:
                 refuse("updates in overwrites and under commit identifiers", "commit them with a new batch builder")
-            run_pending_changes(self._with_callbacks(self.table.inner), pending, prepared, properties)
+            with commit_errors():
+                run_pending_changes(self._with_callbacks(self.table.inner), pending, prepared, properties)
             return
         commit = self._builder().new_commit()
-        if identifier is None:
-            commit.commit(to_paimon_messages(prepared), properties)
-        else:
-            commit.inner.commit(to_paimon_messages(prepared), properties, identifier=identifier)
+        with commit_errors():
+            if identifier is None:
+                commit.commit(to_paimon_messages(prepared), properties)
+            else:
+                commit.inner.commit(to_paimon_messages(prepared), properties, identifier=identifier)
 
 
 class BatchTableCommit(TableCommit):
@@ -425,3 +441,10 @@ class StreamTableCommit(TableCommit):
         """
         if self._builder().new_commit().filter_committed([commit_identifier]):
             self._publish(commit_messages, snapshot_properties, commit_identifier)
+
+
+def _is_writable(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether pypaimon writes values of a type to a column: only texts and binary values may differ in form."""
+    if given == wanted or to_plain_texts(given) == to_plain_texts(wanted):
+        return True
+    return all(pa.types.is_binary(one) or pa.types.is_fixed_size_binary(one) for one in (given, wanted))

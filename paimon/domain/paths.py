@@ -17,6 +17,8 @@ from paimon.domain.errors import CorruptTable, InvalidRequest, capitalize
 from paimon.domain.text_checks import is_unicode
 
 MAIN_BRANCH = "main"
+STATE_SUFFIX = ".state"
+"""Suffix of a second consumer, whose file stores a state of the first one."""
 _BAD_CHARACTER = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 

@@ -70,3 +70,36 @@ def test_second_names_take_the_same_arguments(name: str, alias: str) -> None:
     own = [(a.option_strings, a.dest, a.nargs) for a in commands[name]._actions]  # type: ignore[index]
     assert [(a.option_strings, a.dest, a.nargs) for a in verbs[alias]._actions] == own
     assert f"paimon table {alias} " in verbs[alias].format_help()
+
+
+def test_options_have_the_names_of_pypaimon(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = f"{lake}/shop.db/orders"
+    run(capsys, "table", "create", table, "--columns", "id BIGINT")
+    run(capsys, "sql", "-w", lake, "-e", "INSERT INTO shop.orders VALUES (1)")
+    assert run(capsys, "catalog", "list-dbs", "-w", lake, "--format", "json") == '{"database": "shop", "tables": 1}\n'
+    assert run(capsys, "table", "read", table, "--format", "json") == '{"id": 1}\n'
+    for name in ("year-1", "month-1"):
+        run(capsys, "tag", "create", table, name)
+    assert "already exists" in run(capsys, "tag", "create", table, "year-1", code=1)
+    run(capsys, "tag", "create", table, "year-1", "-i")
+    listed = run(capsys, "tag", "list", table, "--prefix", "year", "--format", "json")
+    assert [json.loads(line)["tag"] for line in listed.splitlines()] == ["year-1"]
+    assert '"snapshot": 1' in run(capsys, "tag", "get", table, "month-1", "--format", "json")
+    assert "did you mean 'month-1'" in run(capsys, "tag", "get", table, "month-2", code=1)
+    run(capsys, "branch", "create", table, "trial", "-t", "year-1")
+    assert '"trial"' in run(capsys, "branch", "list", table, "--format", "json")
+
+
+def test_properties_of_databases_are_json(lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "paimon.yaml"
+    config.write_text(f"metastore: jdbc\nuri: sqlite:///{tmp_path}/catalog.db\nwarehouse: {lake}\n")
+    start = ("-c", str(config), "db")
+    run(capsys, *start, "create", "shop", "--properties", '{"owner": "ann"}')
+    run(capsys, *start, "alter", "shop", "--set", '{"team": 1}', "--remove", "owner")
+    assert "needs a change" in run(capsys, *start, "alter", "shop", code=1)
+    assert "not a JSON object" in run(capsys, *start, "alter", "shop", "--set", "[1]", code=1)
+    from paimon import connect
+
+    catalog = connect(lake, metastore="jdbc", uri=f"sqlite:///{tmp_path}/catalog.db")
+    properties = dict(catalog.database_properties("shop"))
+    assert properties.pop("location").endswith("shop.db") and properties == {"team": "1"}

@@ -1,11 +1,20 @@
-"""The public methods of pypaimon with the names of their parameters, read from its source without importing it."""
+"""The public methods of pypaimon: parameters, defaults and return types, read from its source without importing it."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import TypedDict
 
-Signatures = dict[str, dict[str, list[str]]]
+
+class Signature(TypedDict):
+    """The parameters of a method with the texts of their defaults (None: required), and its return type."""
+
+    parameters: dict[str, str | None]
+    returns: str | None
+
+
+Signatures = dict[str, dict[str, Signature]]
 
 
 def read_signatures(root: Path, homes: dict[str, list[str]]) -> Signatures:
@@ -21,7 +30,7 @@ def read_signatures(root: Path, homes: dict[str, list[str]]) -> Signatures:
     Returns
     -------
     dict
-        Parameters without `self`, by the full name of a class or module, and by method.
+        The signature of each method, by the full name of a class, and by method.
     """
     found: Signatures = {}
     for module, names in sorted(homes.items()):
@@ -29,7 +38,7 @@ def read_signatures(root: Path, homes: dict[str, list[str]]) -> Signatures:
         source = place.with_suffix(".py") if place.with_suffix(".py").exists() else place / "__init__.py"
         for node in ast.parse(source.read_text("utf8")).body:
             if isinstance(node, ast.ClassDef) and node.name in names:
-                methods = {m.name: list_parameters(m) for m in node.body if is_public_method(m)}
+                methods = {m.name: describe(m) for m in node.body if is_public_method(m)}
                 found[f"{module}.{node.name}"] = dict(sorted(methods.items()))
     return found
 
@@ -40,8 +49,11 @@ def is_public_method(node: ast.stmt) -> bool:
     return is_function and (node.name == "__init__" or not node.name.startswith("_"))
 
 
-def list_parameters(node: ast.stmt) -> list[str]:
-    """Return the names of the parameters of a method, without `self` and `cls`."""
+def describe(node: ast.stmt) -> Signature:
+    """Return the parameters of a method without `self` and `cls`, each with its default, and what it returns."""
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    given = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-    return [name for name in given if name not in ("self", "cls")]
+    named = [*node.args.posonlyargs, *node.args.args]
+    defaults: list[ast.expr | None] = [*[None] * (len(named) - len(node.args.defaults)), *node.args.defaults]
+    pairs = [*zip(named, defaults, strict=True), *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
+    parameters = {a.arg: None if d is None else ast.unparse(d) for a, d in pairs if a.arg not in ("self", "cls")}
+    return {"parameters": parameters, "returns": None if node.returns is None else ast.unparse(node.returns)}

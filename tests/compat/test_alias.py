@@ -39,7 +39,11 @@ def test_every_listed_name_can_be_imported(module: str) -> None:
         ("pypaimon.write.file_store_commit", "table.new_batch_write_builder()"),
         ("pypaimon.ray", "to_ray(splits)"),
         ("pypaimon.catalog.rest.rest_catalog", "metastore=filesystem or metastore=jdbc"),
-        ("pypaimon.utils.range", "docs/how-to/move-from-pypaimon.md"),
+        ("pypaimon.utils.range", "builders of the table"),
+        ("pypaimon.table.row.blob", "GenericRow"),
+        ("pypaimon.common.memory_size", "'128 mb'"),
+        ("pypaimon.cli.cli", "paimon --help"),
+        ("pypaimon.unheard_of", "docs/how-to/move-from-pypaimon.md"),
     ],
 )
 def test_an_internal_module_is_refused_with_the_public_way(module: str, way: str) -> None:
@@ -85,7 +89,7 @@ def create(tmp_path: Path, options: dict[str, str], keys: list[str] | None = Non
 
 
 def test_an_unknown_table_option_is_refused_unless_it_is_allowed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="Option 'bukket' is unknown"):
+    with pytest.raises(ValueError, match="Option 'bukket' is unknown.*Did you mean 'bucket'.*--allow-unknown-options"):
         create(tmp_path, {"bukket": "2"})
     paimon.compat.install(allow_unknown_options=True)
     table = create(tmp_path, {"bukket": "2"})
@@ -95,7 +99,9 @@ def test_an_unknown_table_option_is_refused_unless_it_is_allowed(tmp_path: Path)
 def test_an_unknown_catalog_option_is_refused(tmp_path: Path) -> None:
     from pypaimon import CatalogFactory
 
-    with pytest.raises(ValueError, match="Catalog option 'metastor' is not known"):
+    with pytest.raises(
+        ValueError, match="Catalog option 'metastor' is not known.*Did you mean 'metastore'.*--allow-unknown"
+    ):
         CatalogFactory.create({"warehouse": str(tmp_path), "metastor": "filesystem"})
     with pytest.raises(NotImplementedError, match="metastore=rest"):
         CatalogFactory.create({"warehouse": str(tmp_path), "metastore": "rest"})
@@ -138,7 +144,7 @@ def test_dynamic_options_are_removed_by_none_and_unknown_ones_follow_the_setting
     table = create(tmp_path, {})
     copied = table.copy({"write-only": "true"}).copy({"write-only": None})  # type: ignore[attr-defined]
     assert "write-only" not in copied.table_schema.options
-    with pytest.raises(ValueError, match=r"Option 'new\.option' is unknown"):
+    with pytest.raises(ValueError, match=r"Option 'new\.option' is unknown.*allow_unknown_options=True"):
         table.copy({"new.option": "1"})  # type: ignore[attr-defined]
     paimon.compat.install(allow_unknown_options=True)
     assert table.copy({"new.option": "1"}).table_schema.options["new.option"] == "1"  # type: ignore[attr-defined]

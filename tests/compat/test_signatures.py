@@ -1,27 +1,56 @@
 """The classes of the alias have the methods of pypaimon 2.1.0 with the same parameters, but for those that are listed.
 
-`peer_signatures.json` has the names of methods and parameters of pypaimon 2.1.0. With ``--long``, the test downloads
-the package and reads them again. `CoreOptions` is tested apart: its methods are named by options.
+`peer_signatures.json` has the methods of pypaimon 2.1.0, their parameters with defaults, and what they return. With
+``--long``, the test downloads the package and reads them again. `CoreOptions` is tested apart: its methods are named by
+options.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
 import subprocess
 import sys
 import zipfile
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from paimon.compat.core_options import CoreOptions
 from paimon.compat.names import HOMES
-from paimon.compat.options import CoreOptions, Options
+from paimon.compat.options import Options
 
 HERE = Path(__file__).parent
-SIGNATURES: dict[str, dict[str, list[str]]] = json.loads((HERE / "peer_signatures.json").read_text("utf8"))
-NOT_OFFERED = (HERE / "peer_methods_not_offered.txt").read_text("utf8").split()
+SIGNATURES: dict[str, dict[str, Any]] = json.loads((HERE / "peer_signatures.json").read_text("utf8"))
+NOT_OFFERED = dict(
+    line.split(" | ")
+    for line in (HERE / "peer_methods_not_offered.txt").read_text("utf8").splitlines()
+    if not line.startswith("#")
+)
+"""The reason of each method that is not offered."""
+LONGEST = 44
+"""The length of this list, which may only become smaller."""
+OPTIONAL_HERE = {
+    "create_database(ignore_if_exists)",
+    "create_table(ignore_if_exists)",
+    "target_file_size(has_primary_key)",
+}
+"""Parameters that pypaimon requires."""
+OTHER_CLASSES = {
+    *("PropertyChange.set_property", "PropertyChange.remove_property", "StreamReadBuilder.new_read"),  # subclasses
+    *(f"{kind}Type.from_dict" for kind in ("Atomic", "Array", "Vector", "Multiset", "Map", "Row")),  # annotated wider
+}
+"""Methods whose annotation names another class; the class of the result is that of pypaimon, or a subclass of it."""
+OTHER_OPTIONS = re.compile(
+    "index|blob|btree|row_sidecar|rewrite_max|write_cols_opt|local_cache|manifest_sidecar|mosaic|native|parquet_|pk_"
+    "|primary_key_|query_auth|shredding|vector|video"
+)
+"""Options of what is not offered: global indexes, BLOB and vector files, caches, native readers, shredded columns."""
 OPTION_CLASS = "pypaimon.common.options.core_options.CoreOptions"
 PEER = "pypaimon==2.1.0"
 
@@ -44,20 +73,66 @@ def list_missing() -> list[str]:
 
 def test_methods_that_are_not_offered_are_listed() -> None:
     assert list_missing() == sorted(NOT_OFFERED)
+    assert len(NOT_OFFERED) <= LONGEST
+    assert all(len(reason) > 10 for reason in NOT_OFFERED.values())
+
+
+def list_shared(full_name: str) -> list[tuple[str, Any, inspect.Signature]]:
+    """Return the methods of a class that both packages have, with both signatures."""
+    owner, found = find_class(full_name), []
+    for method, recorded in SIGNATURES[full_name].items():
+        offered = inspect.getattr_static(owner, method, None)
+        if method == "__init__" or offered is None or isinstance(offered, property):
+            continue
+        given = inspect.signature(getattr(owner, method))
+        if not any(p.kind is p.VAR_KEYWORD for p in given.parameters.values()):
+            found.append((method, recorded, given))
+    return found
 
 
 @pytest.mark.parametrize("full_name", sorted(SIGNATURES))
 def test_methods_take_the_parameters_of_pypaimon(full_name: str) -> None:
-    owner = find_class(full_name)
-    lacking = []
-    for method, parameters in SIGNATURES[full_name].items():
-        offered = inspect.getattr_static(owner, method, None)
-        if method == "__init__" or offered is None or isinstance(offered, property):
-            continue
-        given = inspect.signature(getattr(owner, method)).parameters
-        if not any(p.kind is p.VAR_KEYWORD for p in given.values()):
-            lacking += [f"{method}({name})" for name in parameters if name not in given]
+    shared = list_shared(full_name)
+    lacking = [f"{m}({name})" for m, peer, own in shared for name in peer["parameters"] if name not in own.parameters]
     assert lacking == []
+
+
+def test_parameters_have_the_defaults_of_pypaimon() -> None:
+    different = set()
+    for full_name in SIGNATURES:
+        for method, peer, own in list_shared(full_name):
+            for name, default in peer["parameters"].items():
+                parameter = own.parameters[name]
+                given = None if parameter.default is parameter.empty else repr(parameter.default)
+                if given != normalize_default(default):
+                    different.add(f"{method}({name})")
+    assert different == OPTIONAL_HERE
+
+
+def normalize_default(text: str | None) -> str | None:
+    """Return the text of a default as `repr` writes it; names of constants stay."""
+    try:
+        return None if text is None else repr(ast.literal_eval(text))
+    except ValueError:
+        return text
+
+
+def test_methods_return_what_those_of_pypaimon_return() -> None:
+    different = {
+        f"{full_name.rpartition('.')[2]}.{method}"
+        for full_name in SIGNATURES
+        for method, peer, own in list_shared(full_name)
+        if peer["returns"] not in (None, "Any") and own.return_annotation != "Any"
+        and find_kind(str(own.return_annotation)) != find_kind(peer["returns"])
+    }  # fmt: skip
+    assert different == OTHER_CLASSES
+
+
+def find_kind(annotation: str) -> str:
+    """Return the class that an annotation names, without optionality and parameters."""
+    text = annotation.replace("'", "").replace("pyarrow.ipc.", "pa.").replace("pyarrow.", "pa.")
+    text = re.sub(r"^Optional\[(.*)\]$", r"\1", text).partition("[")[0].removesuffix(" | None")
+    return text.replace("AsyncGenerator", "AsyncIterator").lower()
 
 
 def test_options_are_read_by_their_names() -> None:
@@ -69,6 +144,21 @@ def test_options_are_read_by_their_names() -> None:
     assert options.merge_engine("first-row") == "first-row"
     with pytest.raises(AttributeError, match="CoreOptions has no option 'buckets'"):
         options.buckets()
+
+
+def describe_value(value: object) -> str:
+    kind = type(value).__name__
+    return f"enum {kind}.{value.name}" if isinstance(value, Enum) else f"{kind} {value!r}"
+
+
+def test_methods_of_options_return_the_defaults_of_pypaimon() -> None:
+    options = CoreOptions(Options({}))
+    recorded = json.loads((HERE / "peer_core_options.json").read_text("utf8"))
+    found = {name: describe_value(getattr(options, name)()) for name in recorded if hasattr(options, name)}
+    different = {name for name, text in found.items() if text != recorded[name]}
+    assert different == {"postpone_batch_write_fixed_bucket", "blob_target_file_size", "vector_target_file_size"}
+    missing = [name for name in recorded if name not in found and not OTHER_OPTIONS.search(name)]
+    assert missing == []
 
 
 def test_an_attribute_that_is_not_offered_names_the_page(tmp_path: Path) -> None:

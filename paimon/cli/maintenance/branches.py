@@ -32,6 +32,7 @@ def add_commands(commands: Commands) -> None:
     )
     create.add_argument("name", metavar="NAME", help="name of the branch")
     create.add_argument(
+        "-t",
         "--tag",
         metavar="TAG",
         help="tag that the branch starts from (default: an empty branch with the schemas of the table)",

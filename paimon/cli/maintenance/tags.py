@@ -1,4 +1,4 @@
-"""The commands of `paimon tag`: list, create, replace, rename and delete.
+"""The commands of `paimon tag`: list, get, create, replace, rename and delete.
 
 Invariant: each command changes one tag and prints the tag afterwards.
 """
@@ -11,6 +11,7 @@ from paimon.cli.arguments import Commands, open_data_table
 from paimon.cli.history import format_utc
 from paimon.cli.maintenance.verbs import add_command_group, add_table_command
 from paimon.cli.output import print_records
+from paimon.domain.errors import NotFound, did_you_mean
 from paimon.domain.snapshot.snapshot import Tag
 
 _RETAIN = "retention time of the tag, such as '30 d' (default: the table option tag.default-time-retained, or no limit)"
@@ -21,10 +22,15 @@ def add_commands(commands: Commands) -> None:
     verbs = add_command_group(
         commands,
         "tag",
-        "manage tags, which protect snapshots from expiry: list, create, replace, rename, delete",
+        "manage tags, which protect snapshots from expiry: list, get, create, replace, rename, delete",
         "paimon tag create lake/default.db/orders year-end --retain '730 d'",
     )
-    add_table_command(verbs, "list", "list the tags of a table", "paimon tag list lake/default.db/orders", _list)
+    listing = add_table_command(
+        verbs, "list", "list the tags of a table", "paimon tag list lake/default.db/orders --prefix year", _list
+    )
+    listing.add_argument("-p", "--prefix", default="", metavar="TEXT", help="only tags whose names begin so")
+    one = add_table_command(verbs, "get", "print a tag", "paimon tag get lake/default.db/orders year-end", _get)
+    one.add_argument("name", metavar="NAME", help="name of the tag")
     for name, what, run in (
         ("create", "create a tag of a snapshot, which then does not expire", _create),
         ("replace", "move a tag to another snapshot, with a new retention time", _replace),
@@ -42,6 +48,7 @@ def add_commands(commands: Commands) -> None:
             help="snapshot (default: the latest)",
         )
         if name == "create":
+            parser.add_argument("-i", "--ignore-if-exists", action="store_true", help="succeed if it exists already")
             parser.add_argument("--since", metavar="TIME", help="take the first snapshot at or after this time instead")
             parser.add_argument(
                 "--watermark",
@@ -67,12 +74,24 @@ def add_commands(commands: Commands) -> None:
 
 def _list(arguments: argparse.Namespace) -> None:
     table = open_data_table(arguments)
-    print_records([_to_record(tag) for tag in table.tags.values()], arguments.output, f"tags of {table.name}")
+    found = [_to_record(tag) for name, tag in table.tags.items() if name.startswith(arguments.prefix)]
+    print_records(found, arguments.output, f"tags of {table.name}")
+
+
+def _get(arguments: argparse.Namespace) -> None:
+    tags = open_data_table(arguments).tags
+    if arguments.name not in tags:
+        raise NotFound("tag", arguments.name, hint=did_you_mean(arguments.name, list(tags)))
+    print_records([_to_record(tags[arguments.name])], arguments.output)
 
 
 def _create(arguments: argparse.Namespace) -> None:
     tags = open_data_table(arguments).tags
-    selection = {"since": arguments.since, "watermark": arguments.watermark}
+    selection = {
+        "since": arguments.since,
+        "watermark": arguments.watermark,
+        "exist_ok": arguments.ignore_if_exists,
+    }
     tag = tags.create(arguments.name, arguments.snapshot, time_retained=arguments.retain, **selection)
     print_records([_to_record(tag)], arguments.output)
 

@@ -44,6 +44,8 @@ class Change:
         The hash index files that rows were assigned by, with their partition and bucket.
     key_index : KeyIndexBase, optional
         The oldest snapshot from which a writer read where keys are.
+    row_base : int, optional
+        The oldest snapshot from which rows were read that are updated by their ids.
     looked_up : tuple of (bytes, int, str)
         The files in which a compaction looked keys up: partition, bucket and name.
     drops_deletes : frozenset of (bytes, int)
@@ -58,6 +60,7 @@ class Change:
     key_index: KeyIndexBase | None = None
     looked_up: tuple[tuple[bytes, int, str], ...] = ()
     drops_deletes: frozenset[tuple[bytes, int]] = frozenset()
+    row_base: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -97,6 +100,7 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
         index,
         tuple((m.partition, m.bucket, m.index_base) for m in messages if m.index_base and m.data != DataIncrement()),
         min((m.key_index for m in messages if m.key_index), key=lambda base: base.snapshot_id, default=None),
+        row_base=min((m.row_base for m in messages if m.row_base is not None), default=None),
     )
 
 

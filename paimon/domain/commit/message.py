@@ -106,6 +106,9 @@ class CommitMessage:
         For dynamic buckets: the commit conflicts if these are no longer the hash index files.
     key_index : KeyIndexBase, optional
         For cross-partition tables: the commit conflicts if later commits may have added the same keys.
+    row_base : int, optional
+        For updates by row id: the snapshot from which the rows were read. The commit conflicts if later commits removed
+        the rows, or set the same columns of them.
     """
 
     partition: bytes
@@ -116,6 +119,7 @@ class CommitMessage:
     compact: CompactIncrement = CompactIncrement()
     index_base: HashIndexBase | None = None
     key_index: KeyIndexBase | None = None
+    row_base: int | None = None
 
     @property
     def is_empty(self) -> bool:

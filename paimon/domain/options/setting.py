@@ -7,6 +7,7 @@ through the option's own parser.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
 from attrs import frozen
@@ -33,6 +34,8 @@ def option_text(value: object) -> str:
     """
     if value is None:
         raise InvalidRequest("An option has the value None", subject="options", hint="leave the option out")
+    if isinstance(value, Enum):
+        return option_text(value.value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -18,6 +18,7 @@ from paimon.domain.commit.conflicts.dropped_deletes import check_dropped_deletes
 from paimon.domain.commit.conflicts.files import check_conflicts, drop_known, needs_check
 from paimon.domain.commit.conflicts.hash_index import check_hash_index
 from paimon.domain.commit.conflicts.level_order import check_level_order
+from paimon.domain.commit.conflicts.row_updates import check_row_updates
 from paimon.domain.commit.conflicts.vectors import check_vectors
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.overwrite import PartitionFilter, build_overwrite, partitions_of_spec, partitions_written
@@ -73,6 +74,8 @@ class CheckedChange:
             live = base.read_live_files_near(change)
             check_conflicts(live, change, self._key_types)
             check_vectors(live, base.index_files, change, context.table.is_bucketed)
+        if change.row_base is not None:
+            check_row_updates(base.read_live_files(change.partitions.__contains__), change)
         bucket_options = base.read_bucket_options()
         check_bucket_option(request.bucket_option, bucket_options[-1])
         if has_other_bucket_count(change, bucket_options):

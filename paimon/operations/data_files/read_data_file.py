@@ -13,7 +13,9 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import frozen
 
 from paimon.domain.columns.cast import cast_column
@@ -30,7 +32,7 @@ from paimon.domain.schema.read_mapping import FieldMapping, map_fields
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.types.arrow import arrow_schema, arrow_type
 from paimon.domain.types.data_types import DataField, DoubleType, FloatType
-from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.types.system_columns import LEVEL, ROW_ID, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
@@ -135,6 +137,9 @@ def read_data_file(
     Unsupported
         The file uses an unknown feature of its format.
     """
+    has_row_ids = any(f.name == ROW_ID.name for f in wanted)
+    if has_row_ids:
+        predicate = None  # the position of each row must be known
     mappings = map_fields(wanted, _file_fields(bucket, file))
     constants = _build_constants(bucket, file, wanted)
     sources = tuple(m.source for m in mappings if m.source is not None and m.wanted.name not in constants)
@@ -144,9 +149,11 @@ def read_data_file(
     skip = _file_predicate(predicate, names)
     ascending = _leading_key(bucket, names) if in_key_order and skip is not None else None
     part = (deleted.first, deleted.end) if isinstance(deleted, RowSlice) else None
-    position = 0
+    position, first_position = 0, 0 if part is None else part[0]
     for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, batch_rows, ascending, part):
         assembled = _assemble_batch(mappings, constants, batch, rows)
+        if has_row_ids:
+            assembled = _fill_row_ids(bucket, file, assembled, first_position + position)
         deleted_rows = None if deleted is None else deleted.mask(position, rows)
         if deleted_rows is not None and deleted_rows.any():
             assembled = assembled.filter(pa.array(~deleted_rows))
@@ -156,7 +163,22 @@ def read_data_file(
 
 def _file_fields(bucket: Bucket, file: DataFileMeta) -> tuple[DataField, ...]:
     fields = bucket.columns_of(file)
-    return (*fields, SEQUENCE_NUMBER, VALUE_KIND) if bucket.context.schema.primary_keys else fields
+    if bucket.context.schema.primary_keys:
+        return (*fields, SEQUENCE_NUMBER, VALUE_KIND)
+    return (*fields, ROW_ID) if ROW_ID.name in (file.write_cols or ()) else fields
+
+
+def _fill_row_ids(bucket: Bucket, file: DataFileMeta, batch: pa.RecordBatch, position: int) -> pa.RecordBatch:
+    """Set the ids of rows that the file does not store: they ascend from the first one."""
+    place = batch.schema.get_field_index(ROW_ID.name)
+    stored = batch.column(place)
+    if not stored.null_count:
+        return batch
+    if file.first_row_id is None:
+        raise CorruptTable(bucket.path_of(file), "has no row ids, but its table tracks rows")
+    first = file.first_row_id + position
+    ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+    return batch.set_column(place, batch.schema.field(place), pc.coalesce(stored, ids))
 
 
 def _build_constants(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) -> Mapping[str, pa.Scalar]:

@@ -25,7 +25,7 @@ from paimon.domain.schema.rules.defaults import read_defaults
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field, arrow_schema
 from paimon.domain.types.data_types import ArrayType, DataField, DataType, RowType
-from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER
+from paimon.domain.types.system_columns import ROW_ID, ROW_KIND, SEQUENCE_NUMBER
 
 
 @frozen
@@ -46,6 +46,8 @@ class ReadPlan:
         Return retracts, too, as plain rows, because the rows are not merged.
     binlog : bool
         With `row_kinds`: return each column as a list, with both values of an update that is not merged.
+    row_ids : bool
+        Offer the column `_ROW_ID` of tables with row tracking.
     """
 
     columns: tuple[str, ...]
@@ -54,6 +56,7 @@ class ReadPlan:
     row_kinds: bool = False
     keep_retracts: bool = False
     binlog: bool = False
+    row_ids: bool = False
 
     @property
     def predicate_columns(self) -> frozenset[str]:
@@ -62,7 +65,7 @@ class ReadPlan:
 
 
 def list_readable_fields(
-    table: TableDefinition, row_kinds: bool = False, binlog: bool = False
+    table: TableDefinition, row_kinds: bool = False, binlog: bool = False, row_ids: bool = False
 ) -> tuple[DataField, ...]:
     """Return the columns that a read may name.
 
@@ -74,6 +77,8 @@ def list_readable_fields(
         Whether the row kind (and if an option says so, the sequence number) can be read.
     binlog : bool
         Whether each column is a list of values.
+    row_ids : bool
+        Whether the ids of rows can be read; only tables with row tracking have some.
 
     Returns
     -------
@@ -81,6 +86,8 @@ def list_readable_fields(
         System columns first.
     """
     fields = table.schema.fields
+    if row_ids and table.options.row_tracking_enabled:
+        return (ROW_ID, *fields)
     if binlog:
         fields = tuple(evolve(f, type=ArrayType(element=f.type.with_nullable(True))) for f in fields)
     if not row_kinds:
@@ -143,7 +150,7 @@ def build_output_schema(table: TableDefinition, read: ReadPlan) -> pa.Schema:
     InvalidRequest
         A requested column does not exist.
     """
-    fields = list_readable_fields(table, read.row_kinds, read.binlog)
+    fields = list_readable_fields(table, read.row_kinds, read.binlog, read.row_ids)
     paths = resolve_paths(fields, read.columns)
     return arrow_schema([_flatten_field(path, name) for path, name in zip(paths, read.columns, strict=True)])
 
@@ -231,7 +238,7 @@ class Projection:
         InvalidRequest
             A requested column does not exist.
         """
-        fields = list_readable_fields(table, read.row_kinds, read.binlog)
+        fields = list_readable_fields(table, read.row_kinds, read.binlog, read.row_ids)
         resolved = resolve_paths(fields, read.columns)
         schema = pa.schema([arrow_field(_flatten_field(p, n)) for p, n in zip(resolved, read.columns, strict=True)])
         paths = tuple(tuple(f.name for f in path) for path in resolved)

@@ -25,7 +25,7 @@ from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system_columns import LEVEL, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import BATCH_ROWS, Bucket, read_data_file
 from paimon.operations.read.changes.difference_read import DifferenceRead
@@ -45,6 +45,7 @@ from paimon.ports.engine import Engine
 
 __all__ = ["ReadPlan", "read_split"]
 
+_SYSTEM_NAMES = frozenset({ROW_ID.name, ROW_KIND.name, SEQUENCE_NUMBER.name})
 WINDOW_BYTES = 64 * 1024 * 1024
 """Size limit of a merge window. Larger windows were slower (new memory), and much smaller ones too (fixed costs)."""
 
@@ -103,8 +104,9 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
         return
     keep_retracts = read.row_kinds or read.keep_retracts
     keys = context.schema.trimmed_primary_keys if read.binlog else ()
-    names = {*read.columns, *read.predicate_columns, *keys} - {ROW_KIND.name, SEQUENCE_NUMBER.name}
-    wanted = (*select_fields(context.schema.fields, names), *((SEQUENCE_NUMBER,) if numbered else ()))
+    names = {*read.columns, *read.predicate_columns, *keys} - _SYSTEM_NAMES
+    system = [f for f in (ROW_ID, SEQUENCE_NUMBER) if f.name in {*read.columns, *read.predicate_columns}]
+    wanted = (*select_fields(context.schema.fields, names), *system)
     skip = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.names)
     if read.row_kinds:
         wanted = (*wanted, VALUE_KIND)

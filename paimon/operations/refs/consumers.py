@@ -12,13 +12,11 @@ import re
 
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.json_text import dump_json
+from paimon.domain.paths import STATE_SUFFIX
 from paimon.operations.metadata.consumers import consumer_name, consumer_path, consumer_statuses
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.ports.files import FileStatus
-
-STATE_SUFFIX = ".state"
-"""Suffix of a second consumer, whose file stores a state of the first one."""
 
 
 def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None:

@@ -45,7 +45,7 @@ def create_tag(
     context: TableContext,
     name: str,
     snapshot_id: int | None = None,
-    retained_millis: int | None = None,
+    retained_millis: float | None = None,
     exist_ok: bool = False,
 ) -> Tag:
     """Create a tag of a snapshot.
@@ -58,7 +58,7 @@ def create_tag(
         The new tag.
     snapshot_id : int, optional
         Id of a snapshot that exists or that another tag protects; by default the latest snapshot.
-    retained_millis : int, optional
+    retained_millis : float, optional
         Time to live; by default `tag.default-time-retained`, and without that unlimited.
     exist_ok : bool
         Whether an existing tag is returned unchanged.
@@ -149,7 +149,7 @@ def replace_tag(
     context: TableContext,
     name: str,
     snapshot_id: int | None = None,
-    retained_millis: int | None = None,
+    retained_millis: float | None = None,
 ) -> Tag:
     """Replace the snapshot and the time to live of a tag.
 
@@ -161,7 +161,7 @@ def replace_tag(
         The tag.
     snapshot_id : int, optional
         Id of a snapshot that exists or that a tag protects; by default the latest snapshot.
-    retained_millis : int, optional
+    retained_millis : float, optional
         Time to live from now on; by default `tag.default-time-retained`, and without that unlimited.
 
     Returns
@@ -288,7 +288,7 @@ def find_expired_tags(context: TableContext, older_than_millis: int | None = Non
     return expired_tags(found, created, to_local_millis(context.engine, context.engine.clock.now_millis()), older)
 
 
-def _new_tag(context: TableContext, name: str, snapshot_id: int | None, retained_millis: int | None) -> Tag:
+def _new_tag(context: TableContext, name: str, snapshot_id: int | None, retained_millis: float | None) -> Tag:
     snapshot = latest_snapshot(context) if snapshot_id is None else _find_or_load(context, snapshot_id)
     if snapshot is None:
         raise NotFound("snapshot", "latest", hint="the table has no snapshot yet; write to it first")

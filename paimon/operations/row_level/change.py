@@ -22,16 +22,22 @@ from paimon.domain.assignment.expression import (
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
+from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
+from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.evaluate import check_condition, find_sql_type
+from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import bind_predicate
+from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.append_rows import write_append_changes
+from paimon.operations.row_level.assign import apply_assignments
 from paimon.operations.row_level.keyed_rows import write_keyed_changes
 from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
+from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
 
@@ -43,6 +49,20 @@ def write_changes(context: TableContext, change: SelectedChange) -> WrittenChang
     """Write the changes of selected rows in this process."""
     write = write_keyed_changes if context.schema.primary_keys else write_append_changes
     return write(context, change)
+
+
+def write_row_id_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
+    """Write new values of the selected rows next to their old files, which stay (`data-evolution.enabled`)."""
+    updates = RowIdUpdates(context, change.snapshot)
+    read = ReadPlan((*context.schema.names, ROW_ID.name), change.predicate, row_ids=True)
+    names = [ROW_ID.name, *(assignment.column.name for assignment in change.assignments)]
+    changed = [
+        apply_assignments(context.engine, batch, change.assignments).select(names)
+        for split in plan_scan(context, ScanRequest(change.snapshot, change.predicate)).splits
+        for batch in read_split(context, split, read)
+    ]
+    rows = sum(table.num_rows for table in changed)
+    return WrittenChanges(updates.update(changed) if rows else [], rows)
 
 
 @frozen(eq=False)
@@ -146,6 +166,8 @@ def update_rows(
     assignments = [Assignment(column, values[column.name]) for column in columns]
     for assignment in assignments:
         _check_columns_exist(context, assignment)
+    if context.options.data_evolution_enabled:
+        write = write_row_id_changes
     return _change_rows(
         context,
         where,

@@ -7,9 +7,9 @@ first, or the one that an overwrite replaced. Source: `ConsumerManager`, `DataTa
 
 from __future__ import annotations
 
-from paimon.domain.paths import check_segment
+from paimon.domain.paths import STATE_SUFFIX, check_segment
 from paimon.operations.metadata.consumers import read_consumer
-from paimon.operations.refs.consumers import STATE_SUFFIX, forget_consumer, record_consumer
+from paimon.operations.refs.consumers import forget_consumer, record_consumer
 from paimon.operations.table_context import TableContext
 
 _REFRESH_MILLIS = 60_000

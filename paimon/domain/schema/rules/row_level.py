@@ -100,12 +100,13 @@ def check_updatable(table: TableDefinition, columns: Iterable[str], moves_rows: 
     Raises
     ------
     Unsupported
-        Rows must keep their ids, or lie in several files.
+        Rows must keep their ids.
     InvalidRequest
         Naming the option or column at fault.
     """
-    _check_rows_stay_whole(table, keeps_files=False)
     schema, options = table.schema, table.options
+    if not options.data_evolution_enabled:
+        _check_rows_stay_whole(table, keeps_files=False)
     if schema.primary_keys and options.merge_engine not in _UPDATABLE:
         raise InvalidRequest(
             f"Table {table.table_name!r} does not accept updates with merge engine {options.merge_engine!r}",
@@ -129,6 +130,22 @@ def check_updatable(table: TableDefinition, columns: Iterable[str], moves_rows: 
                 )
         found.append(known[name])
     return tuple(found)
+
+
+def check_evolvable(table: TableDefinition) -> None:
+    """Refuse a table whose columns cannot be updated by row id.
+
+    Raises
+    ------
+    InvalidRequest
+        The columns of a row lie in one file.
+    """
+    if not table.options.data_evolution_enabled:
+        raise InvalidRequest(
+            f"Table {table.table_name!r} has no updates by row id",
+            subject="data-evolution.enabled",
+            hint="create the table with 'row-tracking.enabled' and 'data-evolution.enabled', or use Table.update",
+        )
 
 
 def _check_no_aggregates(table: TableDefinition) -> None:

@@ -1,0 +1,243 @@
+"""Options of tables by the names of pypaimon's constants and methods.
+
+`CoreOptions.SCAN_TAG_NAME` and `CoreOptions(options).scan_tag_name()` are found in the options of this library, whose
+keys have the same words. What pypaimon computes from several options, or returns in another form, is a method here.
+
+Source: `pypaimon.common.options.core_options`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from paimon.compat.option_values import (
+    MergeEngine,
+    NestedKeyNullStrategy,
+    SortOrder,
+    StartupMode,
+    parse_level_values,
+    split_names,
+)
+from paimon.compat.options import ConfigOption, Options, find_option
+from paimon.domain.options.known_options import OPTIONS
+from paimon.domain.options.option import Kind
+from paimon.domain.options.table_options import TableOptions
+
+_STATES: Mapping[str, StartupMode] = {
+    "scan.timestamp-millis": StartupMode.FROM_TIMESTAMP,
+    "scan.timestamp": StartupMode.FROM_TIMESTAMP,
+    "scan.snapshot-id": StartupMode.FROM_SNAPSHOT,
+    "scan.tag-name": StartupMode.FROM_SNAPSHOT,
+    "scan.watermark": StartupMode.FROM_SNAPSHOT,
+    "scan.version": StartupMode.FROM_SNAPSHOT,
+    "incremental-between-timestamp": StartupMode.INCREMENTAL,
+    "scan.file-creation-time-millis": StartupMode.FROM_FILE_CREATION_TIME,
+    "scan.creation-time-millis": StartupMode.FROM_CREATION_TIMESTAMP,
+}
+"""The start that an option means where `scan.mode` is not set; the first that is set counts."""
+
+
+class _Constants(type):
+    """`CoreOptions.BUCKET` is the key of the option `bucket`."""
+
+    def __getattr__(cls, name: str) -> ConfigOption:
+        if name.startswith("_") or not name.isupper():
+            raise AttributeError(f"CoreOptions has no attribute {name!r}", name=name)
+        return find_option(name, "CoreOptions")
+
+
+class CoreOptions(metaclass=_Constants):
+    """The options of a table: ``table.options.bucket()`` returns the value of the option `bucket`.
+
+    Parameters
+    ----------
+    options : Options
+        The effective options.
+    """
+
+    FILE_FORMAT_AVRO = "avro"
+    FILE_FORMAT_ORC = "orc"
+    FILE_FORMAT_PARQUET = "parquet"
+    FIELDS_PREFIX = "fields"
+    IMMUTABLE_OPTIONS = frozenset(key for key, option in OPTIONS.items() if option.immutable)
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @staticmethod
+    def from_dict(options: Mapping[str, Any]) -> CoreOptions:
+        """Return the options of a map."""
+        return CoreOptions(Options(options))
+
+    @staticmethod
+    def copy(options: CoreOptions) -> CoreOptions:
+        """Return a copy of options."""
+        return CoreOptions(options.options.copy())
+
+    def to_map(self) -> dict[str, Any]:
+        """Return the texts by key."""
+        return self.options.to_map()
+
+    def data_file_external_paths_weights(self, default: list[int] | None = None) -> list[int] | None:
+        """Return the weights of external paths; `default` if they are not set.
+
+        Raises
+        ------
+        ValueError
+            A weight is not a number above 0.
+        """
+        text = self.options.data.get("data-file.external-paths.weights")
+        if text is None:
+            return default
+        weights = [part.strip() for part in str(text).split(",")]
+        invalid = [part for part in weights if not part.isdecimal() or int(part) < 1]
+        if invalid:
+            raise ValueError(f"Weights of external paths must be positive numbers, not {invalid[0]!r}")
+        return [int(part) for part in weights]
+
+    def set(self, key: ConfigOption, value: object) -> None:
+        """Set an option."""
+        self.options.set(key, value)
+
+    def target_file_size(self, has_primary_key: bool | None = None, default: Any = None) -> Any:
+        """Return the size of data files in bytes.
+
+        Parameters
+        ----------
+        has_primary_key : bool, optional
+            Whether the table has one: its files are half as large by default. None for the default of the option.
+        default : int, optional
+            The value where the option is not set.
+        """
+        option = find_option("target_file_size", "CoreOptions")
+        if default is None and has_primary_key is not None:
+            default = TableOptions({}).target_file_size_bytes(has_primary_key)
+        return self.options.get(option, default)
+
+    def commit_timeout(self) -> int:
+        """Return the longest time of a commit in milliseconds; `sys.maxsize` for no limit."""
+        return self._millis("commit.timeout", sys.maxsize)
+
+    def commit_min_retry_wait(self) -> int:
+        """Return the shortest pause before a commit is tried again, in milliseconds."""
+        return self._millis("commit.min-retry-wait")
+
+    def commit_max_retry_wait(self) -> int:
+        """Return the longest pause before a commit is tried again, in milliseconds."""
+        return self._millis("commit.max-retry-wait")
+
+    def sequence_field(self) -> list[str]:
+        """Return the columns that decide which row of a key is newer."""
+        return split_names(self._text("sequence.field"))
+
+    def sequence_field_sort_order_is_ascending(self) -> bool:
+        """Return whether the larger sequence is newer."""
+        return bool(self.sequence_field_sort_order() == SortOrder.ASCENDING)
+
+    def blob_field(self, default: Any = None) -> builtins.set[str]:
+        """Return the columns of type BLOB."""
+        return builtins.set(split_names(self._text("blob-field") or default))
+
+    def file_format_per_level(self, default: Any = None) -> dict[str, str]:
+        """Return the format of the files of some levels."""
+        return parse_level_values(self._text("file.format.per.level")) or default or {}
+
+    def file_compression_per_level(self, default: Any = None) -> dict[str, str]:
+        """Return the compression of the files of some levels."""
+        return parse_level_values(self._text("file.compression.per.level")) or default or {}
+
+    def metadata_stats_enabled(self, default: Any = None) -> bool:
+        """Return whether files have the full statistics of their columns."""
+        return bool(self.metadata_stats_mode(default) == "full")
+
+    def manifest_target_size(self, default: Any = None) -> int:
+        """Return the size of manifest files in bytes."""
+        return int(self.options.get(find_option("manifest_target_file_size", "CoreOptions"), default))
+
+    def snapshot_ignore_empty_commit(self) -> bool:
+        """Return whether a commit without changes makes no snapshot."""
+        return bool(self.options.get(find_option("snapshot_ignore_empty_commit", "CoreOptions"), True))
+
+    def read_parallelism(self, default: int | None = None) -> int | None:
+        """Return how many splits a read reads at the same time; None if it is not set."""
+        found: int | None = self.options.get(ConfigOption("read.parallelism", None, Kind.INT), default)
+        return found
+
+    def startup_mode(self) -> StartupMode:
+        """Return what a scan starts from, by `scan.mode` and the options that name a state.
+
+        Warns
+        -----
+        DeprecationWarning
+            The mode is ``full``, an older name of ``latest-full``.
+        """
+        mode: StartupMode = self.scan_mode()
+        if mode == StartupMode.FULL:
+            warnings.warn("scan.mode 'full' is deprecated, use 'latest-full'", DeprecationWarning, stacklevel=2)
+            return StartupMode.LATEST_FULL
+        if mode != StartupMode.DEFAULT:
+            return mode
+        return next((start for key, start in _STATES.items() if key in self.options.data), StartupMode.LATEST_FULL)
+
+    def batch_scan_skip_level0(self) -> bool:
+        """Return whether a batch read skips files that are not compacted."""
+        if self.deletion_vectors_enabled():
+            return not self.deletion_vectors_merge_on_read()
+        return bool(self.merge_engine() == MergeEngine.FIRST_ROW)
+
+    def field_listagg_delimiter(self, field_name: str) -> str:
+        """Return the text between the values of a `listagg` column."""
+        return str(self._field(field_name, "list-agg-delimiter", ","))
+
+    def field_collect_distinct(self, field_name: str) -> bool:
+        """Return whether a `collect` column has each value once."""
+        return bool(self._field(field_name, "distinct", False, Kind.BOOL))
+
+    def field_nested_update_agg_nested_key(self, field_name: str) -> list[str]:
+        """Return the key of the rows in a `nested_update` column."""
+        return split_names(self._field(field_name, "nested-key"))
+
+    def field_nested_update_agg_nested_sequence_field(self, field_name: str) -> list[str]:
+        """Return the sequence of the rows in a `nested_update` column."""
+        return split_names(self._field(field_name, "nested-sequence-field"))
+
+    def field_nested_update_agg_nested_key_null_strategy(self, field_name: str) -> NestedKeyNullStrategy:
+        """Return what becomes of rows in a `nested_update` column whose key has nulls."""
+        return NestedKeyNullStrategy(self._field(field_name, "nested-key-null-strategy", "merge"))
+
+    def field_nested_update_agg_count_limit(self, field_name: str) -> int:
+        """Return the largest number of rows in a `nested_update` column."""
+        return int(self._field(field_name, "count-limit", (1 << 31) - 1, Kind.INT))
+
+    def field_merge_map_ts_field(self, field_name: str) -> str | None:
+        """Return the time column of a `merge_map_with_keytime` column."""
+        return self._field(field_name, "ts-field")  # type: ignore[no-any-return]
+
+    def _text(self, key: str) -> str | None:
+        value = self.options.data.get(key)
+        return None if value is None else str(value)
+
+    def _millis(self, key: str, unset: int | None = None) -> int:
+        option = find_option(key.replace(".", "_").replace("-", "_"), "CoreOptions")
+        found = self.options.get(option)
+        return unset or 0 if found is None else int(found / timedelta(milliseconds=1))
+
+    def _field(self, name: str, suffix: str, default: object = None, kind: Kind = Kind.TEXT) -> Any:
+        """Return the value of an option of one column."""
+        return self.options.get(ConfigOption(f"fields.{name}.{suffix}", default, kind))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name, name=name, obj=self)
+        option = find_option(name, "CoreOptions")
+        return lambda default=None: self.options.get(option, default)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CoreOptions) and self.options.data == other.options.data
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,269 @@
+"""Set columns of rows that are named by their ids, in tables with `data-evolution.enabled`.
+
+Invariant: the new values of the columns lie in new files next to the old ones. Each new file has all rows of the files
+that it belongs to, in their order; rows that are not named keep their values. Row ids never change.
+Source: `DataEvolutionSplitRead` reads such files; pypaimon's `TableUpdateByRowId` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from attrs import evolve, frozen
+
+from paimon.domain.columns.buffers import combine_column
+from paimon.domain.columns.conform import conform_to_fields
+from paimon.domain.commit.message import CommitMessage, DataIncrement
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.json_text import LONG_MAX
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.paths import join_path
+from paimon.domain.scan.row_ranges import first_row_id_of, group_by_row_range
+from paimon.domain.scan.scan_plan import ScanRequest
+from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.rules.row_level import check_evolvable, check_updatable
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import ROW_ID
+from paimon.operations.data_files.file_layout import FileLayout
+from paimon.operations.data_files.read_data_file import Bucket
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.data_files.write_data_files import RollingFiles
+from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.read.data_evolution_read import read_data_evolution_files
+from paimon.operations.read.plan import plan_scan
+from paimon.operations.row_level.replace_rows import replace_rows
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.source import to_arrow_tables
+
+RowIds = npt.NDArray[np.int64]
+
+
+@frozen(eq=False)
+class RowGroup:
+    """The files of the same rows.
+
+    Parameters
+    ----------
+    split : DataSplit
+        Has the location of the files.
+    files : tuple of DataFileMeta
+        The files.
+    first : int
+        The id of the first row.
+    rows : int
+        The number of rows.
+    """
+
+    split: DataSplit
+    files: tuple[DataFileMeta, ...]
+    first: int
+    rows: int
+
+
+class RowIdUpdates:
+    """The rows of one snapshot, which can be updated by their ids.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot, optional
+        The snapshot; by default the latest.
+
+    Raises
+    ------
+    InvalidRequest
+        The table has no data evolution.
+    """
+
+    def __init__(self, context: TableContext, snapshot: Snapshot | None = None) -> None:
+        check_evolvable(context.table)
+        self._context = context
+        self._snapshot = latest_snapshot(context) if snapshot is None else snapshot
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The id of the snapshot; None for a table without one."""
+        return None if self._snapshot is None else self._snapshot.id
+
+    @cached_property
+    def groups(self) -> list[RowGroup]:
+        """All rows, in the order of their ids."""
+        if self._snapshot is None:
+            return []
+        splits = plan_scan(self._context, ScanRequest(self._snapshot)).splits
+        found = [
+            RowGroup(split, files, first_row_id_of(files[0]), files[0].row_count)
+            for split in splits
+            for files in group_by_row_range(split.files)
+        ]
+        return sorted(found, key=lambda group: group.first)
+
+    def update(self, data: Any, columns: Sequence[str] | None = None) -> list[CommitMessage]:
+        """Write files with new values of columns.
+
+        Parameters
+        ----------
+        data : object
+            Rows in any form that `Table.write` takes, with the column `_ROW_ID`.
+        columns : sequence of str, optional
+            The columns to set; by default all columns of `data`.
+
+        Returns
+        -------
+        list of CommitMessage
+            One for each group of rows with a change.
+
+        Raises
+        ------
+        InvalidRequest
+            A column is missing or does not fit, or row ids are repeated or not in the table.
+        """
+        fields = self._context.schema.fields
+        tables = list(to_arrow_tables(data, (ROW_ID, *fields)))
+        given = pa.concat_tables(tables, promote_options="default") if tables else arrow_schema((ROW_ID,)).empty_table()
+        names = [n for n in given.column_names if n != ROW_ID.name] if columns is None else list(dict.fromkeys(columns))
+        for name in (ROW_ID.name, *names):
+            if name not in given.column_names:
+                raise InvalidRequest(f"Rows to update need the column {name!r}", subject=name, hint="add the column")
+        if not names:
+            raise InvalidRequest("An update must set at least one column", subject="columns", hint="name some columns")
+        chosen = check_updatable(self._context.table, names)
+        what = f"an update of table {self._context.table.table_name}"
+        rows = conform_to_fields(given.select([ROW_ID.name, *names]), (ROW_ID, *chosen), what)
+        return self._write(*_sort_by_id(rows), chosen)
+
+    def _write(self, ids: RowIds, rows: pa.Table, columns: tuple[DataField, ...]) -> list[CommitMessage]:
+        starts = np.array([group.first for group in self.groups], np.int64)
+        ends = np.array([group.first + group.rows for group in self.groups], np.int64)
+        places = np.searchsorted(starts, ids, side="right") - 1
+        unknown = ids[(places < 0) | (ids >= ends[places])] if len(ends) else ids
+        if len(unknown):
+            raise InvalidRequest(
+                f"Row id {unknown[0]} is not in table {self._context.table.table_name!r}",
+                subject=ROW_ID.name,
+                hint="read the ids again: scan(columns=['_ROW_ID'])",
+            )
+        messages: list[CommitMessage] = []
+        with undo_on_failure(lambda: self.abort(messages)):
+            for place in np.unique(places).tolist():
+                part = slice(*np.searchsorted(places, [place, place + 1]).tolist())
+                group, chosen = self.groups[place], rows.slice(part.start, part.stop - part.start)
+                messages.append(self._write_group(group, ids[part] - group.first, chosen, columns))
+        return messages
+
+    def _write_group(
+        self, group: RowGroup, positions: RowIds, rows: pa.Table, columns: tuple[DataField, ...]
+    ) -> CommitMessage:
+        assert self._snapshot is not None
+        layout = evolve(
+            FileLayout.of(self._context.table),
+            fields=columns,
+            value_fields=columns,
+            target_bytes=LONG_MAX,
+            target_rows=None,
+        )
+        split = group.split
+        files = RollingFiles(self._context.engine, layout, split.bucket_path)
+        with undo_on_failure(files.abort):
+            for table in self._replace(group, positions, rows, columns):
+                files.write(table)
+            (file,) = files.close()
+        names = tuple(column.name for column in columns)
+        new = evolve(file, first_row_id=group.first, write_cols=names)
+        increment = DataIncrement(new_files=(new,))
+        return CommitMessage(
+            split.partition, split.bucket, split.total_buckets, split.bucket_path, increment, row_base=self._snapshot.id
+        )
+
+    def _replace(
+        self, group: RowGroup, positions: RowIds, rows: pa.Table, columns: tuple[DataField, ...]
+    ) -> Iterator[pa.Table]:
+        """Yield the columns of all rows of a group, with the new values."""
+        if len(positions) == group.rows:
+            yield rows
+            return
+        start = 0
+        for batch in self.read_group(group, columns):
+            first, end = np.searchsorted(positions, [start, start + batch.num_rows]).tolist()
+            changed = replace_rows(batch, positions[first:end] - start, rows.slice(first, end - first))
+            start += batch.num_rows
+            yield pa.Table.from_batches([changed])
+
+    def read_group(self, group: RowGroup, columns: Sequence[DataField]) -> Iterator[pa.RecordBatch]:
+        """Return columns of the rows of a group, in the order of their ids."""
+        return read_data_evolution_files(Bucket.of(self._context, group.split), group.files, columns)
+
+    def abort(self, messages: Sequence[CommitMessage]) -> None:
+        """Delete the files of messages that are never committed."""
+        paths = [join_path(m.bucket_path, f.file_name) for m in messages for f in m.data.new_files]
+        if paths:
+            self._context.files.delete(paths)
+
+
+def _sort_by_id(rows: pa.Table) -> tuple[RowIds, pa.Table]:
+    """Return the ids in ascending order, and the other columns in this order.
+
+    Raises
+    ------
+    InvalidRequest
+        An id is repeated.
+    """
+    ids = np.asarray(combine_column(rows[ROW_ID.name]), np.int64)
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    repeated = ids[1:][ids[1:] == ids[:-1]]
+    if len(repeated):
+        raise InvalidRequest(f"Row id {repeated[0]} is given twice: duplicate {ROW_ID.name}", subject=ROW_ID.name)
+    return ids, rows.drop_columns([ROW_ID.name]).take(pa.array(order))
+
+
+def read_groups(
+    updates: RowIdUpdates, groups: Sequence[RowGroup], columns: Sequence[DataField]
+) -> pa.RecordBatchReader:
+    """Return a reader of columns of several groups.
+
+    Parameters
+    ----------
+    updates : RowIdUpdates
+        Reads the groups.
+    groups : sequence of RowGroup
+        The rows, in this order.
+    columns : sequence of DataField
+        The columns.
+    """
+    batches = chain.from_iterable(updates.read_group(group, columns) for group in groups)
+    return pa.RecordBatchReader.from_batches(arrow_schema(columns), batches)
+
+
+def select_shard(groups: Sequence[RowGroup], shard: int, shards: int) -> Sequence[RowGroup]:
+    """Return one of several disjoint parts of all groups, of about the same number of groups.
+
+    Parameters
+    ----------
+    groups : sequence of RowGroup
+        All groups.
+    shard, shards : int
+        The number of the part, from 0, and the number of parts.
+
+    Returns
+    -------
+    sequence of RowGroup
+        Consecutive groups.
+
+    Raises
+    ------
+    InvalidRequest
+        There is no such part.
+    """
+    if not 0 <= shard < shards:
+        raise InvalidRequest(f"There is no part {shard} of {shards}.", subject="shard", hint=f"give 0 to {shards - 1}")
+    return groups[len(groups) * shard // shards : len(groups) * (shard + 1) // shards]

@@ -1,0 +1,137 @@
+"""Update the rows whose keys are given and append the others, in tables with `data-evolution.enabled`.
+
+Invariant: a key only matches rows of its own partition. Nulls in keys are equal. Of several given rows with one key the
+last one counts, and all rows of the table with this key are updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paimon.domain.columns.buffers import combine_column
+from paimon.domain.columns.conform import conform_to_fields
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import ROW_ID
+from paimon.operations.row_level.row_id_updates import RowIdUpdates
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.source import to_arrow_tables
+from paimon.operations.write.writer import TableWriter
+
+_Codes = npt.NDArray[np.int64]
+
+
+def upsert_by_keys(
+    context: TableContext,
+    commit_user: str,
+    data: Any,
+    keys: Sequence[str],
+    columns: Sequence[str] | None,
+    updates: RowIdUpdates,
+) -> list[CommitMessage]:
+    """Write the files of an upsert.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The user of the commit.
+    data : object
+        Rows in any form that `Table.write` takes.
+    keys : sequence of str
+        The columns that identify a row, in addition to the partition columns.
+    columns : sequence of str, optional
+        The columns that are set in rows of the table; by default all columns of `data`.
+    updates : RowIdUpdates
+        The rows of the table.
+
+    Returns
+    -------
+    list of CommitMessage
+        The updates, and the new rows.
+
+    Raises
+    ------
+    InvalidRequest
+        A key is not a column of the table and of the rows, or the rows do not fit.
+    """
+    schema = context.schema
+    tables = list(to_arrow_tables(data, schema.fields))
+    given = pa.concat_tables(tables, promote_options="default") if tables else pa.table({})
+    match_by = _find_keys(context, keys, given.column_names)
+    if not given.num_rows:
+        return []
+    wanted = list(dict.fromkeys(given.column_names if columns is None else columns))
+    key_names = [field.name for field in match_by]
+    source_keys = conform_to_fields(given.select(key_names), match_by, f"the keys of table {context.table.table_name}")
+    stored = _read_keys(updates, match_by)
+    source_codes, stored_codes = _number_keys(source_keys, stored)
+    rows = _last_of_each(source_codes)
+    places = np.searchsorted(source_codes[rows], stored_codes)
+    found = np.minimum(places, len(rows) - 1)
+    matches = source_codes[rows][found] == stored_codes
+    messages: list[CommitMessage] = []
+    set_columns = [name for name in wanted if name not in schema.partition_keys]
+    if matches.any() and set_columns:
+        changed = given.select(set_columns).take(pa.array(rows[found[matches]]))
+        ids = pa.array(np.asarray(stored[ROW_ID.name])[matches])
+        messages += updates.update(changed.append_column(ROW_ID.name, ids))
+    new = np.sort(np.setdiff1d(rows, rows[found[matches]]))
+    return [*messages, *_append(context, commit_user, given.take(pa.array(new)))]
+
+
+def _find_keys(context: TableContext, keys: Sequence[str], given: Sequence[str]) -> tuple[DataField, ...]:
+    fields = context.schema.fields_by_name
+    if not keys:
+        raise InvalidRequest("An upsert needs at least one key column", subject="keys", hint="name some columns")
+    for name in keys:
+        if name not in fields:
+            raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, fields))
+    names = dict.fromkeys([*context.schema.partition_keys, *keys])
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise InvalidRequest(f"Rows to upsert need the column {missing[0]!r}", subject=missing[0], hint="add it")
+    return tuple(fields[name] for name in names)
+
+
+def _read_keys(updates: RowIdUpdates, columns: Sequence[DataField]) -> pa.Table:
+    """Return the keys and ids of all rows."""
+    batches = [batch for group in updates.groups for batch in updates.read_group(group, (*columns, ROW_ID))]
+    return pa.Table.from_batches(batches, schema=arrow_schema((*columns, ROW_ID)))
+
+
+def _number_keys(source: pa.Table, stored: pa.Table) -> tuple[_Codes, _Codes]:
+    """Return a number for each key, equal for equal keys."""
+    codes: _Codes = np.zeros(source.num_rows + stored.num_rows, np.int64)
+    for name in source.column_names:
+        parts = [source[name], *([stored[name]] if stored.num_rows else [])]
+        column = combine_column(pa.chunked_array([chunk for part in parts for chunk in part.chunks]))
+        encoded = column.dictionary_encode(null_encoding="encode")
+        pairs = codes * len(encoded.dictionary) + np.asarray(encoded.indices, np.int64)
+        codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64).ravel()
+    return codes[: source.num_rows], codes[source.num_rows :]
+
+
+def _last_of_each(codes: _Codes) -> _Codes:
+    """Return the last row of each key, in the order of the keys' numbers."""
+    backwards = codes[::-1]
+    return (len(codes) - 1 - np.unique(backwards, return_index=True)[1]).astype(np.int64)
+
+
+def _append(context: TableContext, commit_user: str, rows: pa.Table) -> list[CommitMessage]:
+    if not rows.num_rows:
+        return []
+    writer = TableWriter(context, commit_user)
+    try:
+        writer.write(rows)
+        return writer.prepare_commit()
+    finally:
+        writer.close()

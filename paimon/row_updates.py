@@ -1,0 +1,192 @@
+"""The program API for updates by row id: prepare them in many processes, commit in one.
+
+Source: the names follow pypaimon's `TableUpdate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import ROW_ID
+from paimon.operations.read.projection import select_fields
+from paimon.operations.table_context import TableContext
+from paimon.read_builder import BuilderDisplay
+
+if TYPE_CHECKING:
+    from paimon.operations.row_level.row_id_updates import RowGroup, RowIdUpdates
+
+
+class TableUpdate(BuilderDisplay):
+    """Update rows by their ids, in a table with `data-evolution.enabled`; made by `BatchWriteBuilder.new_update`.
+
+    Only the columns that are set are written. All calls update the snapshot that was the newest at the creation.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    commit_user : str
+        The name of the job that commits.
+
+    Raises
+    ------
+    InvalidRequest
+        The table has no data evolution.
+    """
+
+    def __init__(self, context: TableContext, commit_user: str) -> None:
+        from paimon.operations.row_level.row_id_updates import RowIdUpdates  # loaded when rows are changed
+
+        self._context = context
+        self._commit_user = commit_user
+        self._updates = RowIdUpdates(context)
+
+    def _describe(self) -> tuple[str, Mapping[str, object]]:
+        return self._context.table.table_name, {"commit_user": self._commit_user}
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot whose rows are updated; None for a table without one."""
+        return self._updates.snapshot_id
+
+    def update_by_row_id(self, rows: Any, columns: Sequence[str] | None = None) -> list[CommitMessage]:
+        """Set columns of rows; returns the messages to commit.
+
+        Parameters
+        ----------
+        rows : object
+            Rows in any form that `Table.write` takes, with the column `_ROW_ID` and the columns to set.
+        columns : sequence of str, optional
+            The columns to set; by default all columns of `rows`.
+
+        Returns
+        -------
+        list of CommitMessage
+            The new files. The commit conflicts if another commit removed the rows, or set the same columns of them.
+
+        Raises
+        ------
+        InvalidRequest
+            A column does not fit, or row ids are repeated or not in the table.
+        """
+        return self._updates.update(rows, columns)
+
+    def upsert_by_keys(
+        self, rows: Any, keys: Sequence[str], columns: Sequence[str] | None = None
+    ) -> list[CommitMessage]:
+        """Set columns of the rows with the same keys, and append the other rows; returns the messages to commit.
+
+        Parameters
+        ----------
+        rows : object
+            Rows in any form that `Table.write` takes; of several rows with one key the last one counts.
+        keys : sequence of str
+            The columns that identify a row. A row only matches rows of its own partition, and nulls are equal.
+        columns : sequence of str, optional
+            The columns to set in rows of the table; by default all columns of `rows`.
+
+        Returns
+        -------
+        list of CommitMessage
+            The new files.
+
+        Raises
+        ------
+        InvalidRequest
+            A key or a column does not exist, or the rows do not fit.
+        """
+        from paimon.operations.row_level.row_id_upsert import upsert_by_keys
+
+        return upsert_by_keys(self._context, self._commit_user, rows, keys, columns, self._updates)
+
+    def shard(self, shard: int, shards: int, columns: Sequence[str]) -> RowShard:
+        """Return one of several disjoint parts of the rows, which a process reads and writes new columns of.
+
+        Parameters
+        ----------
+        shard : int
+            The number of the part, from 0.
+        shards : int
+            The number of parts.
+        columns : sequence of str
+            The columns to read.
+
+        Returns
+        -------
+        RowShard
+            Rows in the order of their ids.
+
+        Raises
+        ------
+        InvalidRequest
+            There is no such part.
+        """
+        from paimon.operations.row_level.row_id_updates import select_shard
+
+        chosen = select_fields(self._context.schema.fields, columns)
+        return RowShard(self._updates, select_shard(self._updates.groups, shard, shards), chosen)
+
+
+class RowShard:
+    """A part of the rows of a table with `data-evolution.enabled`; made by `TableUpdate.shard`.
+
+    Parameters
+    ----------
+    updates : RowIdUpdates
+        The rows of the table.
+    groups : sequence of RowGroup
+        The rows of the part.
+    columns : tuple of DataField
+        The columns to read.
+    """
+
+    def __init__(self, updates: RowIdUpdates, groups: Sequence[RowGroup], columns: tuple[DataField, ...]) -> None:
+        self._updates = updates
+        self._groups = groups
+        self._columns = columns
+
+    @property
+    def row_ids(self) -> pa.Int64Array:
+        """The ids of the rows, in ascending order."""
+        ranges = [np.arange(group.first, group.first + group.rows, dtype=np.int64) for group in self._groups]
+        return pa.array(np.concatenate(ranges) if ranges else np.empty(0, np.int64))
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """Return a reader of the columns, in the order of the ids."""
+        from paimon.operations.row_level.row_id_updates import read_groups
+
+        return read_groups(self._updates, self._groups, self._columns)
+
+    def update(self, values: pa.Table) -> list[CommitMessage]:
+        """Set columns of all rows of the part; returns the messages to commit.
+
+        Parameters
+        ----------
+        values : pyarrow.Table
+            The new columns, with one row for each row of the part, in their order.
+
+        Returns
+        -------
+        list of CommitMessage
+            The new files.
+
+        Raises
+        ------
+        InvalidRequest
+            There are more or fewer rows, or a column does not fit.
+        """
+        ids = self.row_ids
+        if values.num_rows != len(ids):
+            raise InvalidRequest(
+                f"The part has {len(ids)} rows, but {values.num_rows} were given.",
+                subject="values",
+                hint="give one row for each row that was read, in the same order",
+            )
+        return self._updates.update(values.append_column(ROW_ID.name, ids))
