@@ -64,7 +64,7 @@ def _read_script(arguments: argparse.Namespace) -> str | None:
     if arguments.file in (None, "-"):
         return sys.stdin.read()
     try:
-        return Path(arguments.file).read_text("utf8")
+        return Path(arguments.file).read_text("utf-8-sig")  # editors of Windows write a mark before the text
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(arguments.file, str(error), hint="check the path, and that the file is UTF-8") from error
 

@@ -203,3 +203,10 @@ class QueryEngine(Protocol):
             The package of the engine is not installed.
         """
         ...
+
+    def interrupt(self) -> None:
+        """Stop the queries that run in this process, from any thread; each raises InvalidRequest in its own thread.
+
+        Nothing happens if no query runs. An engine that runs queries elsewhere may do nothing.
+        """
+        ...

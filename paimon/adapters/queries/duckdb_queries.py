@@ -11,6 +11,7 @@ import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -26,6 +27,7 @@ from paimon.ports.queries import QuerySource, SharedFile, SourceFiles
 _BATCH_ROWS = 65_536
 _MOST_TYPES = 1_000
 _MOST_DESCRIBED = 200
+_INTERRUPTED = "Query interrupted"
 _SETTINGS = {
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -50,6 +52,7 @@ class DuckDBQueries:
     _files: QueryFileSystem = field(factory=QueryFileSystem, init=False, repr=False)
     _described: dict[object, pa.Schema] = field(factory=dict, init=False, repr=False)
     _fields: dict[str, pa.Field] = field(factory=dict, init=False, repr=False)
+    _running: weakref.WeakSet[_Session] = field(factory=weakref.WeakSet, init=False, repr=False)
     _database: Any = field(init=False, repr=False)
 
     @_database.default
@@ -82,7 +85,8 @@ class DuckDBQueries:
         """
         session = self._open_session()
         try:
-            reader = _to_reader(session.connection.sql(session.prepare(sql, sources)))
+            with _interrupts():
+                reader = _to_reader(session.connection.sql(session.prepare(sql, sources)))
         except (duckdb.Error, PaimonError) as error:
             session.close()
             raise session.translate(error) from error
@@ -101,7 +105,13 @@ class DuckDBQueries:
         session = _Session(self._database.cursor(), self._files)
         # A reader that is never read closes nothing.
         weakref.finalize(session, self._files.remove, session.files).atexit = False
+        self._running.add(session)
         return session
+
+    def interrupt(self) -> None:
+        """Stop running queries; see `QueryEngine`."""
+        for session in list(self._running):
+            session.connection.interrupt()
 
     def close(self) -> None:
         """Release the database with all its memory and its files; no query may follow."""
@@ -226,7 +236,8 @@ class _Session:
             A source failed, or a value cannot be computed.
         """
         try:
-            yield from reader
+            with _interrupts():
+                yield from reader
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise self.translate(error) from error
         finally:
@@ -266,6 +277,17 @@ class _Stream:
         except PaimonError as error:
             self.errors.append(error)
             raise
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Raise Python's exception for Ctrl-C, which DuckDB reports as an error without a type."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != _INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from error
 
 
 def _to_reader(relation: Any) -> Any:

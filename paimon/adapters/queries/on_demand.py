@@ -52,3 +52,8 @@ class QueriesOnDemand:
     def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
         """Return the engine's plan; see `QueryEngine`."""
         return self._engine.explain(sql, sources)
+
+    def interrupt(self) -> None:
+        """Stop running queries; see `QueryEngine`."""
+        if "_engine" in vars(self):
+            self._engine.interrupt()

@@ -56,6 +56,10 @@ class MergeClause:
         """Yield the canonical names of the columns that the clause reads."""
         if self.condition is not None:
             yield from columns_of(self.condition)
+        yield from self.value_columns()
+
+    def value_columns(self) -> Iterator[str]:
+        """Yield the canonical names of the columns that the new values need."""
         for assignment in self.assignments:
             yield from columns_of_expression(assignment.expression)
 

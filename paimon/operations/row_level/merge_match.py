@@ -274,14 +274,14 @@ class Matching:
         pyarrow.Table
             All columns of the target.
         """
-        view = self.build_view(clause.columns(), rows, np.arange(rows.num_rows), sources)
+        view = self.build_view(clause.value_columns(), rows, np.arange(rows.num_rows), sources)
         values = dict(self._compute_values(clause, view))
         columns = [values[f.name] if f.name in values else rows[f.name] for f in fields]
         return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
 
     def compute_inserts(self, clause: MergeClause, sources: Integers) -> pa.Table:
         """Return the rows that an INSERT clause makes of rows of the source: only the columns that it sets."""
-        view = self.build_view(clause.columns(), None, None, sources)
+        view = self.build_view(clause.value_columns(), None, None, sources)
         return pa.table(dict(self._compute_values(clause, view)))
 
     def _compute_values(self, clause: MergeClause, view: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:

@@ -20,7 +20,6 @@ from attrs import frozen
 from pyspark import Accumulator
 
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
-from paimon.domain.assignment.expression import columns_of
 from paimon.domain.assignment.merge_clauses import Merge, MergeAction
 from paimon.domain.assignment.merge_columnar import SourceIndex
 from paimon.domain.columns.buffers import combine_column
@@ -242,7 +241,7 @@ class _WrittenInserts:
 
 def _list_source_columns(merge: Merge, names: Sequence[str]) -> list[str]:
     """Return the columns of the source that the new values of updated rows need, under canonical names."""
-    used = {n for clause in merge.matched for a in clause.assignments for n in columns_of(a.expression)}
+    used = {name for clause in merge.matched for name in clause.value_columns()}
     return [name for name in names if any(n == name or n.startswith(f"{name}.") for n in used)]
 
 
