@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paimon.cli.arguments import Commands, add_command, add_output, add_warehouse, open_catalog
+from paimon.cli.interrupts import call_on_interrupt
 from paimon.cli.output import print_result
 from paimon.domain.errors import InvalidRequest, StorageError
 from paimon.domain.extras import missing_extra
@@ -51,8 +52,9 @@ def _sql(arguments: argparse.Namespace) -> None:
     if script is None:
         _open_shell(session, warehouse)
         return
-    for _, result in session.run_script(script):
-        print_result(result, arguments.output)
+    with call_on_interrupt(session.interrupt):
+        for _, result in session.run_script(script):
+            print_result(result, arguments.output)
 
 
 def _read_script(arguments: argparse.Namespace) -> str | None:

@@ -19,6 +19,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
+from paimon.cli.interrupts import call_on_interrupt
 from paimon.cli.output import print_result
 from paimon.cli.sql_completion import WORD, complete
 from paimon.domain.errors import InvalidRequest, PaimonError
@@ -108,10 +109,11 @@ def run_text(session: SqlSession, text: str) -> None:
     """Run the statements of a text and print their rows, their times, or their error."""
     try:
         started = time.perf_counter()
-        for _, result in session.run_script(text):
-            print_result(result, "table")
-            print(f"{time.perf_counter() - started:.3f} s")
-            started = time.perf_counter()
+        with call_on_interrupt(session.interrupt):
+            for _, result in session.run_script(text):
+                print_result(result, "table")
+                print(f"{time.perf_counter() - started:.3f} s")
+                started = time.perf_counter()
     except PaimonError as error:
         print(error.message.strip())
         if error.hint:

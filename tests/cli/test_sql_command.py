@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -212,3 +215,22 @@ def test_tables_are_dropped_renamed_and_listed(lake: str, capsys: pytest.Capture
     assert catalog.tables("default") == ["t"]
     assert main(["drop", f"{lake}/default.db/q"]) == 1
     run(capsys, "drop", f"{lake}/default.db/q", "--if-exists")
+
+
+def test_ctrl_c_stops_a_query(lake: str) -> None:
+    text = "SELECT 1 AS a; SELECT count(*) FROM range(1000000000000) AS a, range(1000) AS b"
+    command = [sys.executable, "-u", "-m", "paimon", "sql", lake, "-e", text]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().strip() == "a"
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate()
+    assert (running.returncode, errors) == (130, "paimon: interrupted\n")
+
+
+def test_a_script_may_begin_with_a_byte_order_mark(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "script.sql").write_text("\ufeffSELECT 1 AS a", "utf8")
+    assert main(["sql", lake, "-f", str(tmp_path / "script.sql"), "-o", "json"]) == 0
+    assert capsys.readouterr().out == '{"a": 1}\n'

@@ -85,6 +85,9 @@ class SparkQueries:
         frame = analyze_query(self.spark, sql, frames | others)
         return str(frame._jdf.queryExecution().toString())
 
+    def interrupt(self) -> None:
+        """Do nothing: the jobs run in Spark, which can cancel them."""
+
     def to_frame(self, sql: str, sources: Mapping[str, QuerySource]) -> DataFrame:
         """Return the lazy data frame of a query.
 

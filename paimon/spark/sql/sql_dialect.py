@@ -235,7 +235,24 @@ def _adapt_pivot(node: exp.Pivot) -> exp.Expression:
     raise Unsupported(f"{word} … ON on Spark", hint=f"write FROM table {word} ({hint} IN (…))")
 
 
+def _adapt_equality(node: exp.EQ) -> exp.Expression:
+    """Write ``x = ANY (SELECT …)`` with IN, which Spark has.
+
+    Raises
+    ------
+    Unsupported
+        The values are those of a list.
+    """
+    if not isinstance(node.expression, exp.Any):
+        return node
+    query = node.expression.this.unnest()
+    if not isinstance(query, exp.Query):
+        raise Unsupported("= ANY of a list on Spark", hint="write list_contains(list, value)")
+    return exp.In(this=node.this.copy(), query=exp.Subquery(this=query.copy()))
+
+
 _ADAPTERS: Mapping[type[exp.Expression], Callable[[Any], exp.Expression]] = {
+    exp.EQ: _adapt_equality,
     exp.Pivot: _adapt_pivot,
     **FUNCTIONS,
     exp.Cast: _adapt_cast,

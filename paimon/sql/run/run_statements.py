@@ -100,6 +100,12 @@ class SqlSession:
                     error.add_note(f"The statement begins in line {statement.line} of the script.")
                 raise
 
+    def interrupt(self) -> None:
+        """Stop the queries that run in this process, from another thread; each raises InvalidRequest."""
+        queries = self.state.queries or self.state.engine.queries
+        if queries is not None:
+            queries.interrupt()
+
     def _parse(self, text: str) -> list[ParsedStatement]:
         """Return the statements of a script; programs run the same queries again and again."""
         known = self.state.parsed

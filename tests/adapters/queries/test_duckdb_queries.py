@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -46,3 +48,16 @@ def test_a_large_sort_spills_and_leaves_no_file() -> None:
     engine.close()
     left = {name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("paimon-query")}
     assert not left
+
+
+def test_a_running_query_can_be_stopped() -> None:
+    engine = QueriesOnDemand(MEMORY, 2)
+    engine.interrupt()  # nothing runs
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(engine.run, "SELECT count(*) FROM range(1000000000000) AS a, range(1000) AS b", {})
+        while not found.done():
+            engine.interrupt()
+            time.sleep(0.01)
+    with pytest.raises(InvalidRequest, match="nterrupt"):
+        found.result().read_all()
+    assert engine.run("SELECT 1 AS a", {}).read_all()["a"].to_pylist() == [1]
