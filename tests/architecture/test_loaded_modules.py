@@ -99,6 +99,15 @@ def test_writing_arrow_data_loads_no_heavy_library(warehouse: str, name: str) ->
     assert not found & HEAVY
 
 
+def test_tasks_of_spark_that_send_and_write_rows_do_not_load_pandas(warehouse: str) -> None:
+    imports = "import numpy; from paimon.spark.tasks import routed_rows, shuffle"
+    send = "sent = shuffle.send_rows(table.scan().to_arrow(), numpy.array([0, 1], 'int32'), 0, 0)"
+    write = "routed_rows.write_routed_rows(catalog.table('d.keyed_copy').new_batch_write_builder(), None, sent)"
+    found = find_loaded_modules(CONNECT, OPEN, imports, send, write, warehouse=warehouse, name="d.keyed")
+    assert "pyspark" in found
+    assert "pandas" not in found
+
+
 def test_a_process_of_spark_loads_neither_maintenance_nor_the_parser() -> None:
     found = find_loaded_modules("import paimon.spark.source")
     assert not found & {"sqlglot", "duckdb", "pyarrow.parquet"}
