@@ -21,6 +21,12 @@ from paimon.domain.row.values import to_array
 if TYPE_CHECKING:
     from paimon.compat.table import FileStoreTable
 
+_PEER_WORDS = {
+    "buckets, but the commit adds": "Total buckets differ.",
+    "set the same columns": "multiple 'MERGE INTO' operations have encountered conflicts",
+}
+"""Words of pypaimon's errors, which programs look for before they try again."""
+
 
 @define
 class CommitMessage:
@@ -157,5 +163,5 @@ def commit_errors() -> Iterator[None]:
     try:
         yield
     except CommitConflict as error:
-        words = " (Total buckets differ.)" if "buckets, but the commit adds" in str(error) else ""
+        words = next((f" ({words})" for own, words in _PEER_WORDS.items() if own in str(error)), "")
         raise RuntimeError(f"{error}{words}") from error

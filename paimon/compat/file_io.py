@@ -198,7 +198,20 @@ class FileIO(PeerClass):
             return None
 
     def read_file_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return bytes of a file; a negative length reads to its end."""
+        """Return bytes of a file.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+        offset, length : int
+            The position of the first byte, and how many; a negative length reads to the end.
+
+        Returns
+        -------
+        bytes
+            The bytes; fewer where the file ends.
+        """
         with self.new_input_stream(path) as source:
             source.seek(offset)
             return bytes(source.read() if length < 0 else source.read(length))
@@ -212,6 +225,11 @@ class FileIO(PeerClass):
             Paths, positions and lengths.
         parallelism : int
             Accepted and not needed: ranges of one file are read from one stream.
+
+        Returns
+        -------
+        list of bytes or None
+            One for each range.
         """
         results: list[bytes | None] = [None] * len(ranges)
         by_path: dict[str, list[tuple[int, int, int]]] = {}
@@ -227,6 +245,13 @@ class FileIO(PeerClass):
 
     def write_file(self, path: str, content: str, overwrite: bool = False) -> None:
         """Write a text.
+
+        Parameters
+        ----------
+        path, content : str
+            The file and the text.
+        overwrite : bool
+            Replace an existing file.
 
         Raises
         ------

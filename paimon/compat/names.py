@@ -81,7 +81,10 @@ _LISTING: Mapping[str, Mapping[str, str]] = {
     "pypaimon.write.commit_callback": {"commit_message": "CommitCallback CommitCallbackContext"},
     "pypaimon.write.commit_message": {"commit_message": "CommitMessage"},
     "pypaimon.write.table_commit": {"write": "BatchTableCommit StreamTableCommit TableCommit"},
-    "pypaimon.write.table_update": {"update": "BatchTableUpdate ShardTableUpdator StreamTableUpdate TableUpdate"},
+    "pypaimon.write.table_update": {
+        "shard_update": "ShardTableUpdator",
+        "update": "BatchTableUpdate StreamTableUpdate TableUpdate",
+    },
     "pypaimon.write.table_write": {"write": "BatchTableWrite StreamTableWrite TableWrite"},
     "pypaimon.write.write_builder": {"write": "BatchWriteBuilder StreamWriteBuilder WriteBuilder"},
 }

@@ -108,6 +108,11 @@ def parse_value(key: str, kind: Kind, value: object) -> Any:
         The form of its text.
     value : object
         The text; other values are returned unchanged.
+
+    Returns
+    -------
+    object
+        The value.
     """
     if not isinstance(value, str) or isinstance(value, Enum):
         return value

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paimon.domain.errors import InvalidRequest
-
 from attrs import define
+
+from paimon.domain.errors import InvalidRequest
 
 
 @define

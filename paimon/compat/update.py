@@ -19,11 +19,11 @@ from paimon.compat.commit_message import CommitMessage, from_paimon_messages
 from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import InternalRow, named_values
+from paimon.compat.shard_update import ShardTableUpdator
 
 if TYPE_CHECKING:
     import paimon
     from paimon.compat.table import FileStoreTable
-    from paimon.row_updates import RowShard
     from paimon.row_updates import TableUpdate as PaimonTableUpdate
 
 _ROW_ID = "_ROW_ID"
@@ -314,6 +314,16 @@ class BatchTableUpdate(TableUpdate):
     def merge_into(self, source: Any, *, on: Any, when_matched: Any = (), when_not_matched: Any = ()) -> list[Any]:
         """Refuse clauses of a merge in the form of pypaimon.
 
+        Parameters
+        ----------
+        source, on, when_matched, when_not_matched : object
+            Not used.
+
+        Returns
+        -------
+        list
+            Nothing.
+
         Raises
         ------
         NotImplementedError
@@ -346,11 +356,37 @@ class StreamTableUpdate(TableUpdate):
     def upsert_by_arrow_with_key(
         self, table: pa.Table, upsert_keys: Sequence[str], commit_identifier: int
     ) -> list[CommitMessage]:
-        """Return the messages that update or insert rows; as in `BatchTableUpdate`."""
+        """Return the messages that update or insert rows.
+
+        Parameters
+        ----------
+        table, upsert_keys : pyarrow.Table, sequence of str
+            As in `BatchTableUpdate.upsert_by_arrow_with_key`.
+        commit_identifier : int
+            The identifier of the commit that follows.
+
+        Returns
+        -------
+        list
+            What to commit.
+        """
         return self._upsert(table, upsert_keys)
 
     def upsert_by_key(self, rows: Any, upsert_keys: Sequence[str], commit_identifier: int) -> list[CommitMessage]:
-        """Return the messages that update or insert rows; as in `BatchTableUpdate`."""
+        """Return the messages that update or insert rows.
+
+        Parameters
+        ----------
+        rows, upsert_keys : iterable, sequence of str
+            As in `BatchTableUpdate.upsert_by_key`.
+        commit_identifier : int
+            The identifier of the commit that follows.
+
+        Returns
+        -------
+        list
+            What to commit.
+        """
         return self._upsert_rows(rows, upsert_keys)
 
     def update_by_predicate(
@@ -364,10 +400,17 @@ class StreamTableUpdate(TableUpdate):
 
         Parameters
         ----------
-        predicate, assignments, read_columns : Predicate, mapping, sequence of str
+        predicate, assignments : Predicate, mapping
             As in `BatchTableUpdate.update_by_predicate`.
         commit_identifier : int
             The identifier of the commit that follows.
+        read_columns : sequence of str, optional
+            As in `BatchTableUpdate.update_by_predicate`.
+
+        Returns
+        -------
+        list
+            What to commit.
         """
         return self._update_by_predicate(predicate, assignments, read_columns)
 
@@ -396,49 +439,22 @@ class StreamTableUpdate(TableUpdate):
     ) -> list[Any]:
         """Refuse clauses of a merge in the form of pypaimon.
 
+        Parameters
+        ----------
+        source, on, when_matched, when_not_matched, commit_identifier : object
+            Not used.
+
+        Returns
+        -------
+        list
+            Nothing.
+
         Raises
         ------
         NotImplementedError
             Always.
         """
         refuse("merge_into", "call Table.merge of the package paimon, with its clauses when_matched_update and others")
-
-
-class ShardTableUpdator(PeerClass):
-    """Read a part of the rows and write columns of all of them; made by `TableUpdate.new_shard_updator`.
-
-    Parameters
-    ----------
-    shard : RowShard
-        The part.
-    table : FileStoreTable
-        The table.
-    """
-
-    def __init__(self, shard: RowShard, table: FileStoreTable) -> None:
-        self.table = table
-        self._shard = shard
-        self._batches: list[pa.RecordBatch] = []
-
-    def arrow_reader(self) -> pa.RecordBatchReader:
-        """Return a reader of the rows of the part."""
-        return self._shard.to_arrow_batch_reader()
-
-    def update_by_arrow_batch(self, data: pa.RecordBatch) -> None:
-        """Take the new columns of the next rows, in the order of the reader."""
-        self._batches.append(data)
-
-    def prepare_commit(self) -> list[CommitMessage]:
-        """Return the messages to commit.
-
-        Raises
-        ------
-        ValueError
-            More or fewer rows were given than read.
-        """
-        if not self._batches:
-            return []
-        return from_paimon_messages(self._shard.update(pa.Table.from_batches(self._batches)), self.table)
 
 
 def _where(predicate: Predicate | None) -> Any:

@@ -161,14 +161,12 @@ def _load(
     check_shared_storage(table)
     options = to_source_options(table)
     schema = to_spark_schema(scan.arrow_schema)
-    source = spark.read.format("paimon").schema(schema)
     part = load_parquet_part(spark, scan, schema) if isinstance(scan, Scan) and PINNED in state else None
-    if part is None:
-        return source.options(**options, **state).load(_path(table))
-    if part.is_whole:
+    if part is not None and part.is_whole:
         return part.frame
-    rest = _add_selection(state, without=part.names)
-    return part.frame.union(source.options(**options, **rest).load(_path(table)))
+    rest = state if part is None else _add_selection(state, without=part.names)
+    loaded = spark.read.format("paimon").schema(schema).options(**options, **rest).load(_path(table))
+    return loaded if part is None else part.frame.union(loaded)
 
 
 def _add_selection(state: Mapping[str, str], **selection: object) -> dict[str, str]:

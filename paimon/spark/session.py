@@ -38,8 +38,8 @@ _DEFAULT_SETTINGS = {
 _LOCAL_SETTINGS = {
     "spark.python.daemon.module": "paimon.spark_daemon",  # executors elsewhere may get this library after their start
 }
-_REMOTE_SESSIONS: WeakSet[SparkSession] = WeakSet()
-"""The sessions of Spark Connect with the source. Spark does not list it, and a pipeline's query cannot add it."""
+_REGISTERED: WeakSet[SparkSession] = WeakSet()
+"""The sessions with the source. Spark Connect does not list it, and a pipeline's query cannot add it."""
 
 
 def get_session(spark: SparkSession | None) -> SparkSession:
@@ -140,8 +140,8 @@ def register(
     for key, value in _REQUIRED_SETTINGS.items():
         change_setting(spark, key, value)
     given = None if warehouse is None else open_warehouse(warehouse, storage, options)
-    chosen = get_warehouse(spark) if given is None else given
-    if not _is_registered(spark) or chosen != get_warehouse(spark):
+    if not _is_registered(spark) or (given is not None and given != get_warehouse(spark)):
+        chosen = get_warehouse(spark) if given is None else given
         _choose_python(spark)
         _register_source(spark, {} if chosen is None else chosen.options)
     if given is not None:
@@ -153,8 +153,6 @@ def _register_source(spark: SparkSession, defaults: Mapping[str, str]) -> None:
     source = type(PaimonDataSource.__name__, (PaimonDataSource,), {"defaults": defaults}) if defaults else None
     try:
         spark.dataSource.register(source or PaimonDataSource)
-        if is_remote(spark):
-            _REMOTE_SESSIONS.add(spark)
     except AnalysisException as error:
         is_known = (error.getCondition() or "").lower() == "data_source_already_exists"
         if not is_known or is_remote(spark):
@@ -165,13 +163,16 @@ def _register_source(spark: SparkSession, defaults: Mapping[str, str]) -> None:
         source_of_spark = getattr(spark.sparkContext._jvm, f"{package}.UserDefinedPythonDataSource")(wrapped)
         manager = spark._jsparkSession.sessionState().dataSourceManager()
         manager.registerDataSource(PaimonDataSource.name(), source_of_spark)
+    _REGISTERED.add(spark)
 
 
 def _is_registered(spark: SparkSession) -> bool:
     """Return whether the session has the source; a second registration makes Spark warn."""
-    if is_remote(spark):
-        return spark in _REMOTE_SESSIONS
-    return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(PaimonDataSource.name()))
+    if spark not in _REGISTERED and not is_remote(spark):
+        if not spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(PaimonDataSource.name()):
+            return False
+        _REGISTERED.add(spark)
+    return spark in _REGISTERED
 
 
 def _choose_python(spark: SparkSession) -> None:

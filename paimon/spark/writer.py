@@ -76,7 +76,7 @@ def check_columns(builder: BatchWriteBuilder, schema: StructType, kind_column: s
         Column with row kinds.
     """
     with builder.new_write() as writer:
-        writer.write(to_batch_schema(schema).empty_table(), kind_column)
+        writer.write(pa.Table.from_batches([], to_batch_schema(schema)), kind_column)
 
 
 def write_rows(

@@ -28,20 +28,25 @@ READ = "assert table.scan().to_arrow().num_rows == 2"
 READ_STREAM = "assert sum(batch.num_rows for batch in table.scan().to_batches()) == 2"
 FILTER = "assert table.scan(where=paimon.col('id') == 1).to_arrow().num_rows == 1"
 
+COPY = "assert catalog.table({target!r}).write(table.scan().to_arrow()).rows == 2"
+
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A warehouse with an append table and a primary-key table of two runs that overlap, two rows each."""
+    """A warehouse with an append table and a primary-key table of two runs that overlap, two rows each, and copies."""
     catalog = paimon.connect(tmp_path_factory.mktemp("lake"))
     catalog.create_database("d")
+    catalog.create_table("d.appended_copy", "id BIGINT, name STRING")
     appended = catalog.create_table("d.appended", "id BIGINT, name STRING")
     appended.write([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
-    keyed = catalog.create_table(
-        "d.keyed", "id BIGINT NOT NULL, day STRING NOT NULL, name STRING", primary_keys=["id", "day"],
-        partition_keys=["day"], options={"bucket": 1},
-    )  # fmt: skip
+    columns = "id BIGINT NOT NULL, day STRING NOT NULL, name STRING, price DOUBLE"
+    options = {"bucket": 2, "bucket-key": "id"}
+    for given in ("d.keyed_copy", "d.keyed"):
+        keyed = catalog.create_table(
+            given, columns, primary_keys=["id", "day"], partition_keys=["day"], options=options
+        )
     for name in ("a", "b"):
-        keyed.write([{"id": 1, "day": "x", "name": name}, {"id": 2, "day": "x", "name": name}])
+        keyed.write([{"id": i, "day": "x", "name": name, "price": i / 2} for i in (1, 2)])
     return catalog.warehouse
 
 
@@ -85,6 +90,22 @@ def test_the_command_line_loads_the_parser_and_the_engine_of_queries_on_demand(w
 )
 def test_reading_loads_no_heavy_library(warehouse: str, name: str, statements: tuple[str, ...]) -> None:
     assert not find_loaded_modules(*statements, warehouse=warehouse, name=name) & HEAVY
+
+
+@pytest.mark.parametrize("name", ["d.appended", "d.keyed"])
+def test_writing_arrow_data_loads_no_heavy_library(warehouse: str, name: str) -> None:
+    found = find_loaded_modules(CONNECT, OPEN, COPY, warehouse=warehouse, name=name, target=f"{name}_copy")
+    assert "paimon.operations.write.writer" in found
+    assert not found & HEAVY
+
+
+def test_tasks_of_spark_that_send_and_write_rows_do_not_load_pandas(warehouse: str) -> None:
+    imports = "import numpy; from paimon.spark.tasks import routed_rows, shuffle"
+    send = "sent = shuffle.send_rows(table.scan().to_arrow(), numpy.array([0, 1], 'int32'), 0, 0)"
+    write = "routed_rows.write_routed_rows(catalog.table('d.keyed_copy').new_batch_write_builder(), None, sent)"
+    found = find_loaded_modules(CONNECT, OPEN, imports, send, write, warehouse=warehouse, name="d.keyed")
+    assert "pyspark" in found
+    assert "pandas" not in found
 
 
 def test_a_process_of_spark_loads_neither_maintenance_nor_the_parser() -> None:

@@ -305,6 +305,12 @@ def test_rows_of_data_evolution_tables_are_updated_by_their_ids(catalog: Any) ->
         return part.prepare_commit()
 
     assert change(rewrite) == [(10, "s10"), (11, "s11"), (12, "s12")]
+    builder, late = table.new_batch_write_builder(), table.new_batch_write_builder()
+    messages = late.new_update().update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0], "a": [1]}))
+    same = builder.new_update().update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0], "a": [2]}))
+    builder.new_commit().commit(same)
+    with pytest.raises(RuntimeError, match="multiple 'MERGE INTO'"):
+        late.new_commit().commit(messages)
     stream = table.new_stream_write_builder()
     for _ in range(2):  # a commit that is repeated changes nothing
         messages = stream.new_update().update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0], "a": [0]}), 1)

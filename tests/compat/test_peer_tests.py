@@ -31,9 +31,12 @@ COUNTED = ("refused", "differs")
 NOT_RATED = ("system/", "cli_", "row_to_string_test.py")
 """Tests of system tables and of the command line: the rate is that of the programming interface."""
 LEAST_RATE = 0.95
-LONGEST = {"2.1.0": 68, "1.4.2": 31}
-"""The length of each list, which may only become smaller."""
-LEAST_PASSED = {"2.1.0": 480, "1.4.2": 170}
+LONGEST = {"2.1.0": 67, "1.4.2": 33}
+"""The length of each list, which may only become smaller.
+
+Four tests of external paths were counted as internal until the constants that they import were offered.
+"""
+LEAST_PASSED = {"2.1.0": 482, "1.4.2": 173}
 
 
 def read_exceptions(version: str) -> dict[str, tuple[str, str]]:

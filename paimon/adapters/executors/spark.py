@@ -17,7 +17,7 @@ from attrs import frozen
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from paimon.domain.errors import InvalidRequest, PaimonError, StorageError, Unsupported
 
@@ -29,7 +29,7 @@ ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 _SENT_WITH_FUNCTION = 512 * 1024
 """How many bytes of tasks travel with the function of a job, of which each task gets all."""
 _POSITION, _DATA = "position", "data"
-_SCHEMA = f"{_POSITION} INT NOT NULL, {_DATA} BINARY NOT NULL"
+_SCHEMA = StructType([StructField(_POSITION, IntegerType(), False), StructField(_DATA, BinaryType(), False)])
 _TASK_ERROR = re.compile(
     r"^paimon\.domain\.errors\.(InvalidRequest|Unsupported): (.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
     re.MULTILINE | re.DOTALL,

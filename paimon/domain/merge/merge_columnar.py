@@ -23,6 +23,7 @@ from paimon.domain.merge.ordering.merge_order import (
     restrict_to_lookup,
 )
 from paimon.domain.merge.ordering.newest_rows import mask_newest_rows
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER
 
 
@@ -55,7 +56,7 @@ def merge(table: pa.Table, spec: MergeSpec) -> pa.Table:
     groups = restrict_to_visible(group_rows_by_key(whole, spec), whole, spec) if arrival is None else arrival
     whole = whole.drop_columns([name for name in (LEVEL.name, RUN) if name in whole.column_names])
     if groups.all_singletons:
-        return whole.take(pa.array(groups.last))
+        return whole.take(from_numpy(groups.last))
     return engine.columnar(whole, groups, spec)
 
 

@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.java_float_order import find_float_bounds, to_float_sort_key
 from paimon.domain.row.values import to_values
 from paimon.domain.stats.modes import has_bounds
 from paimon.domain.stats.simple_stats import ColumnStats
+from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.data_types import DataType, DoubleType, FloatType
 
 
@@ -33,12 +35,14 @@ def collect_column_stats(array: pa.Array | pa.ChunkedArray, data_type: DataType)
     if isinstance(data_type, FloatType | DoubleType):
         return _floating(array, nulls)
     bounds = pc.min_max(array)
-    low, high = (to_values(pa.array([bounds[end]], array.type), data_type)[0] for end in ("min", "max"))
+    low, high = (to_values(pa.repeat(bounds[end], 1), data_type)[0] for end in ("min", "max"))
     return ColumnStats(low, high, nulls)
 
 
 def _floating(array: pa.Array | pa.ChunkedArray, nulls: int) -> ColumnStats:
-    return ColumnStats(*find_float_bounds(array.drop_null().to_numpy()), nulls)
+    values = array.drop_null()
+    whole = combine_column(values) if isinstance(values, pa.ChunkedArray) else values
+    return ColumnStats(*find_float_bounds(to_numpy(whole)), nulls)
 
 
 def combine_column_stats(first: ColumnStats, second: ColumnStats, data_type: DataType) -> ColumnStats:

@@ -1,8 +1,8 @@
 """Arrow arrays from Python and numpy values, built without loading pandas.
 
 `pyarrow.array`, `pyarrow.scalar` and `Array.to_numpy` import pandas where it is installed, before they look at their
-argument. The code that runs before the first rows of a scan uses these functions instead, so a process that only reads
-does not load pandas.
+argument. The code that runs before the first rows of a scan, and the code that writes rows, uses these functions
+instead, so a process that reads and writes Arrow data does not load pandas.
 
 Invariant: the result equals that of `pyarrow.array` for the same values and type. A value that does not fit its type
 raises the same error.

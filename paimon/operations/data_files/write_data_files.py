@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.paths import check_segment, join_path
 from paimon.domain.row.kinds import RETRACTS
 from paimon.domain.row.row_hash_columnar import serialize_rows
 from paimon.domain.stats.file_stats import to_key_stats, to_value_stats
 from paimon.domain.stats.simple_stats import EMPTY_ROW, EMPTY_STATS
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.file_layout import FileLayout
 from paimon.operations.data_files.undo import undo_on_failure
@@ -177,10 +179,11 @@ class _OpenFile:
 
     def _update_key_range(self, piece: pa.Table) -> None:
         """Update the key range, the sequence numbers and the number of deletes."""
-        numbers = np.asarray(piece[SEQUENCE_NUMBER.name])
+        numbers = to_numpy(combine_column(piece[SEQUENCE_NUMBER.name]))
         low, high = int(numbers.min()), int(numbers.max())
-        ends = piece.select([f.name for f in self._layout.key_fields]).take(pa.array([0, piece.num_rows - 1]))
-        columns = [column.combine_chunks() for column in ends.columns]
+        ends = from_numpy(np.array([0, piece.num_rows - 1]))
+        keys = piece.select([f.name for f in self._layout.key_fields]).take(ends)
+        columns = [column.combine_chunks() for column in keys.columns]
         first, last = serialize_rows(columns, [f.type for f in self._layout.key_fields])
         if self._rows:
             first = self._keys[0]

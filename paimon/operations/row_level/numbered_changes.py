@@ -221,7 +221,22 @@ class _Job:
 
     @classmethod
     def start(cls, change: NumberedChange, changes: pa.RecordBatchReader, concurrent: bool = False) -> _Job:
-        """Open a writer for a change."""
+        """Open a writer for a change.
+
+        Parameters
+        ----------
+        change : NumberedChange
+            The change.
+        changes : pyarrow.RecordBatchReader
+            New values, with the numbers of their rows.
+        concurrent : bool
+            Encode the columns of new files at the same time.
+
+        Returns
+        -------
+        _Job
+            The job, with an open writer.
+        """
         check_value_types(change.columns, changes.schema)
         return cls(change, open_append_writer(change.context, change.commit_user, concurrent), _Stream(changes))
 

@@ -239,6 +239,11 @@ def read_groups(
         The rows, in this order.
     columns : sequence of DataField
         The columns.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        It reads files while it is consumed.
     """
     batches = chain.from_iterable(updates.read_group(group, columns) for group in groups)
     return pa.RecordBatchReader.from_batches(arrow_schema(columns), batches)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.operations.write.buckets import Buckets
 from paimon.operations.write.buffer import WriteBuffer
 from paimon.operations.write.route import Codes
@@ -46,7 +47,7 @@ class AppendWriter:
             self._buckets.release_memory()
             return
         order = self._buckets.sort_by_bucket(codes)
-        ordered = table.take(pa.array(order))
+        ordered = table.take(from_numpy(order))
         ends = np.flatnonzero(np.diff(codes[order])) + 1
         for start, end in zip([0, *ends.tolist()], [*ends.tolist(), len(codes)], strict=True):
             state = self._buckets.states[int(codes[order[start]])]

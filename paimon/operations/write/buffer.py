@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.options.parse import LARGEST_LONG
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.operations.write.route import Codes
 
 _LONG_CHUNK_ROWS = 16_384
@@ -110,7 +111,7 @@ def take_rows(columns: list[pa.ChunkedArray], rows: Codes) -> list[pa.ChunkedArr
 
     A column is removed from the list before it is copied, so that its memory is freed if there is no other reference.
     """
-    positions = pa.array(rows)
+    positions = from_numpy(rows)
     return [columns.pop(0).take(positions) for _ in range(len(columns))]
 
 

@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from paimon.domain.columns.buffers import combine_column
 from paimon.domain.merge.merge_columnar import merge
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.merge_order import group_rows_by_key
 from paimon.domain.merge.windows import Piece, cut_into_windows
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import BigIntType, DataField
 from paimon.domain.types.system_columns import KEY_PREFIX, SEQUENCE_NUMBER
 from paimon.operations.write.buckets import Buckets, BucketState
@@ -152,7 +154,7 @@ class MergeTreeWriter:
         `numbers` are the sequence numbers by arrival; None if the rows have their own.
         """
         if self._input_changelog:
-            raw = table.take(pa.array(group_rows_by_key(table, self._spec).order))
+            raw = table.take(from_numpy(group_rows_by_key(table, self._spec).order))
             for state, rows in _split_by_bucket(raw, numbers, self._buckets):
                 self._buckets.write_changelog(state, rows)
         return merge(table, self._spec)
@@ -175,14 +177,14 @@ def _add_order_columns(table: pa.Table, codes: Codes) -> pa.Table:
 
     The arrival represents the sequence number: it ascends over all buckets, so that no sort by it is necessary.
     """
-    arrival = pa.array(np.arange(table.num_rows, dtype=np.int64))
-    return table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, pa.array(codes))
+    arrival = from_numpy(np.arange(table.num_rows, dtype=np.int64))
+    return table.append_column(SEQUENCE_NUMBER.name, arrival).append_column(_BUCKET.name, from_numpy(codes))
 
 
 def _set_sequence_numbers(table: pa.Table, numbers: Codes) -> pa.Table:
     """Replace the arrival by the sequence number."""
     position = table.column_names.index(SEQUENCE_NUMBER.name)
-    given = pa.array(numbers[np.asarray(table[SEQUENCE_NUMBER.name])])
+    given = from_numpy(numbers[to_numpy(combine_column(table[SEQUENCE_NUMBER.name]))])
     return table.set_column(position, SEQUENCE_NUMBER.name, given)
 
 
@@ -190,7 +192,7 @@ def _split_by_bucket(
     ordered: pa.Table, numbers: Codes | None, buckets: Buckets
 ) -> Iterator[tuple[BucketState, pa.Table]]:
     """Cut sorted rows into buckets, and replace the arrival by the sequence number."""
-    codes = np.asarray(ordered[_BUCKET.name])
+    codes = to_numpy(combine_column(ordered[_BUCKET.name]))
     if numbers is not None:
         ordered = _set_sequence_numbers(ordered, numbers)
     bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]

@@ -13,6 +13,7 @@ from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.row.kinds import RETRACTS, parse_row_kinds
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.domain.types.system_columns import VALUE_KIND
 
 
@@ -55,7 +56,7 @@ def prepare_rows(
         return rows
     if options.get("primary-key.nullable") != "true":
         _check_keys(table, rows)
-    inserts = pa.array(np.zeros(rows.num_rows, np.int8))
+    inserts = from_numpy(np.zeros(rows.num_rows, np.int8))
     return rows.append_column(VALUE_KIND.name, inserts if kinds is None else kinds)
 
 

@@ -26,6 +26,7 @@ from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.stats.simple_stats import EMPTY_ROW
+from paimon.domain.types.arrow_arrays import from_numpy, to_numpy
 from paimon.domain.types.data_types import DataField
 
 Codes: TypeAlias = npt.NDArray[np.int64]
@@ -136,12 +137,12 @@ def encode_partitions(table: pa.Table, fields: Sequence[DataField]) -> tuple[lis
         return [EMPTY_ROW], codes
     for column in columns:
         encoded = column.dictionary_encode("encode")
-        codes = codes * len(encoded.dictionary) + np.asarray(encoded.indices)
+        codes = codes * len(encoded.dictionary) + to_numpy(encoded.indices)
         codes = to_dense_codes(codes)[1]
     # Assignment in reverse order keeps the first row of each code.
     first = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
     first[codes[::-1]] = np.arange(table.num_rows)[::-1]
-    rows = pa.array(first)
+    rows = from_numpy(first)
     return serialize_rows([column.take(rows) for column in columns], [f.type for f in fields]), codes
 
 
@@ -181,7 +182,7 @@ class PartitionRouting:
         buckets = np.zeros(len(codes), np.int64)
         for count in np.unique(by_partition).tolist():
             mask = by_partition[codes] == count
-            rows = table if mask.all() else table.filter(pa.array(mask))
+            rows = table if mask.all() else table.filter(from_numpy(mask))
             buckets[mask] = self.routing.compute_buckets(rows, count)
         values, codes = to_dense_codes(codes * stride + buckets)
         pairs = (divmod(value, stride) for value in values.tolist())
@@ -223,7 +224,7 @@ def assign_task_ids(
         router = PartitionRouting(routing, lambda _: known)
     fields = (*routing.partition_fields, *routing.bucket_fields)
     addresses, codes = router.route(select_columns(rows, fields, table.table_name))
-    return pa.array(find_tasks(addresses, tasks)[codes])
+    return from_numpy(find_tasks(addresses, tasks)[codes])
 
 
 def find_tasks(addresses: Sequence[Address], tasks: int) -> npt.NDArray[np.int32]:
@@ -268,8 +269,8 @@ def to_dense_codes(codes: Codes) -> tuple[Codes, Codes]:
     """Return the distinct codes, and for each row the position of its code among them."""
     top = int(codes.max(initial=0))
     if top > _MAX_CODES_PER_ROW * len(codes):
-        encoded = pa.array(codes).dictionary_encode()
-        return np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64)
+        encoded = from_numpy(codes).dictionary_encode()
+        return to_numpy(encoded.dictionary), to_numpy(encoded.indices).astype(np.int64)
     present = np.bincount(codes) > 0
     if present.all():
         return np.arange(len(present)), codes

@@ -18,6 +18,7 @@ from paimon.domain.columns.buffers import combine_column
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.schema.bucket_mode import BucketMode
+from paimon.domain.types.arrow_arrays import from_numpy
 from paimon.operations.buckets.bucket_assigner import BucketAssigner
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import (
@@ -69,7 +70,7 @@ class DynamicRouting:
         """
         partitions, codes = encode_partitions(table, self._partition_fields)
         tasks = _map_partitions(partitions, codes, self._hash_keys(table), self._assigner.find_tasks)
-        return pa.array(tasks.astype(np.int32))
+        return from_numpy(tasks.astype(np.int32))
 
     def _hash_keys(self, table: pa.Table) -> Hashes:
         keys = [combine_column(table[f.name]) for f in self._key_fields]

@@ -295,7 +295,8 @@ def _encode_summary(summary: SourceSummary) -> pa.RecordBatch:
         "row_count": pa.array([summary.rows], pa.int64()),
         "complete": pa.array([[keys.is_complete for keys in summary.keys]], pa.list_(pa.bool_())),
         "keys": pa.array(
-            [[encode_rows(pa.table({_VALUES: keys.values})) for keys in summary.keys]], pa.list_(pa.binary())
+            [[encode_rows(pa.table({_VALUES: keys.values})).to_pybytes() for keys in summary.keys]],
+            pa.list_(pa.binary()),
         ),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))

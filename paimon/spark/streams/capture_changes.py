@@ -393,7 +393,7 @@ class _ConvertEvents:
                 converted = convert_events(part, self.event_format, self.routes, position)
                 position += part.num_rows
                 made = {**converted.rows, **({SKIPPED: converted.rejected} if converted.rejected.num_rows else {})}
-                rows = [{"target": target, "rows": encode_rows(table)} for target, table in made.items()]
+                rows = [{"target": target, "rows": encode_rows(table).to_pybytes()} for target, table in made.items()]
                 counts = converted.counts
                 total = {"events": counts.events, "rejected": counts.rejected, "ignored": counts.ignored}
                 yield pa.RecordBatch.from_pylist([*rows, {"target": _COUNTS, "rows": b"", **total}], _ARROW_SCHEMA)

@@ -15,16 +15,19 @@ from attrs import frozen
 from pyspark import Accumulator, AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from paimon.adapters.executors.spark import DistributedTasks
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode
+from paimon.domain.types.arrow_arrays import make_array
 from paimon.engines import freeze_objects, translate_spark_error
 from paimon.spark.remote import is_remote
 
 WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes]
 """Writes the rows of one task, and returns its encoded commit messages."""
 _MESSAGES = "messages"
+_SCHEMA = StructType([StructField(_MESSAGES, BinaryType(), False)])
 
 
 def run_message_tasks(
@@ -55,7 +58,7 @@ def run_message_tasks(
     if prepared is None and not is_remote(frame.sparkSession):
         prepared = collect_prepared(frame.sparkSession)
     try:
-        rows = frame.mapInArrow(_Task(write, prepared), f"{_MESSAGES} BINARY NOT NULL").collect()
+        rows = frame.mapInArrow(_Task(write, prepared), _SCHEMA).collect()
     except PySparkException as error:
         yield from chain.from_iterable(decode(data) for data in (() if prepared is None else prepared.value))
         raise translate_spark_error(error) from error
@@ -78,7 +81,7 @@ class _Task:
         data = self.write(batches)
         if self.accumulator is not None:
             self.accumulator.add((data,))
-        yield pa.record_batch([pa.array([data], pa.binary())], names=[_MESSAGES])
+        yield pa.record_batch([make_array([data], pa.binary())], names=[_MESSAGES])
         freeze_objects()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
 from attrs import frozen
 from pyspark import TaskContext
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message_codec import encode
+from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.engines import freeze_objects
 from paimon.operations.write.route_dynamic import TaskRouter
 from paimon.spark.tasks.routing import read_task_bucket_counts
@@ -98,7 +98,7 @@ class _SendRows:
             self.builder.context, self.tasks, ignore_previous=self.builder.overwrites, counts=self.counts
         )
         for position, rows in enumerate(gather_rows(self.read(batches), _SENT_BYTES)):
-            yield from send_rows(rows, np.asarray(router.assign_task_ids(rows)), source, position)
+            yield from send_rows(rows, to_numpy(router.assign_task_ids(rows)), source, position)
         freeze_objects()
 
 

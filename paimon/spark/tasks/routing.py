@@ -19,6 +19,7 @@ from paimon.domain.errors import HashIndexConflict, InvalidRequest
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.table_definition import TableDefinition
+from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.postponed import read_bucket_counts
 from paimon.operations.write.route_dynamic import TaskRouter
@@ -134,7 +135,7 @@ class RowRouter:
         """Return for each row the number of the task that writes it."""
         if self._router is None:
             return np.full(rows.num_rows, self._task, np.int32)
-        return np.asarray(self._router.assign_task_ids(rows))
+        return to_numpy(self._router.assign_task_ids(rows))
 
 
 def check_writers(table: TableDefinition, messages: Sequence[CommitMessage]) -> None:

@@ -13,12 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-ROWS_SCHEMA = "task INT NOT NULL, source INT NOT NULL, position INT NOT NULL, rows BINARY NOT NULL"
+from paimon.domain.types.arrow_arrays import from_numpy
+
+_NUMBERS = ("task", "source", "position")
+ROWS_SCHEMA = StructType(
+    [*(StructField(name, IntegerType(), False) for name in _NUMBERS), StructField("rows", BinaryType(), False)]
+)
 """The Spark schema of sent rows: to which task, from which source, their position in it, and the rows as Arrow IPC."""
 _ARROW_SCHEMA = pa.schema(
-    [pa.field(name, pa.int32(), nullable=False) for name in ("task", "source", "position")]
-    + [pa.field("rows", pa.binary(), nullable=False)]
+    [pa.field(name, pa.int32(), nullable=False) for name in _NUMBERS] + [pa.field("rows", pa.binary(), nullable=False)]
 )
 
 
@@ -65,16 +70,27 @@ def send_rows(rows: pa.Table, tasks: npt.NDArray[np.int32], source: int, positio
     """
     present = np.unique(tasks).tolist()
     for task in present:
-        part = rows if len(present) == 1 else rows.filter(pa.array(tasks == task))
-        row = {"task": task, "source": source, "position": position, "rows": encode_rows(part)}
-        yield pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
+        part = rows if len(present) == 1 else rows.filter(from_numpy(tasks == task))
+        yield _make_message(task, source, position, encode_rows(part))
 
 
 def start_tasks(tasks: int) -> pa.RecordBatch:
     """Return one empty message for each task, from source -1, so that tasks without rows run, too."""
-    empty = encode_rows(pa.table({}))
+    empty = encode_rows(pa.table({})).to_pybytes()
     rows = [{"task": task, "source": -1, "position": 0, "rows": empty} for task in range(tasks)]
     return pa.RecordBatch.from_pylist(rows, schema=_ARROW_SCHEMA)
+
+
+def _make_message(task: int, source: int, position: int, rows: pa.Buffer) -> pa.RecordBatch:
+    """Return a batch of one row in `ROWS_SCHEMA`, over the memory of the encoded rows."""
+    numbers = [from_numpy(np.array([number], np.int32)) for number in (task, source, position)]
+    return pa.RecordBatch.from_arrays([*numbers, _wrap_bytes(rows)], schema=_ARROW_SCHEMA)
+
+
+def _wrap_bytes(data: pa.Buffer) -> pa.Array:
+    """Return a binary array of one value, over its memory; `pyarrow.array` would copy it, and load pandas."""
+    ends = np.array([0, len(data)], np.int32)
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(ends), data])
 
 
 def shuffle_rows(frame: DataFrame, tasks: int) -> DataFrame:
@@ -100,12 +116,12 @@ def receive_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ReceivedRows]:
             yield ReceivedRows(task.as_py(), source.as_py(), decode_rows(rows.as_buffer()), position.as_py())
 
 
-def encode_rows(rows: pa.Table) -> bytes:
+def encode_rows(rows: pa.Table) -> pa.Buffer:
     """Return rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
 def decode_rows(data: pa.Buffer) -> pa.Table:

@@ -105,7 +105,7 @@ class ParquetWriter:
     def close(self) -> WrittenFile:
         """Finish the file and return its size, row count and statistics."""
         self.flush()
-        writer = self._writer_for(self._schema.empty_table())
+        writer = self._writer_for(self._schema.empty_table()) if self._opened is None else self._opened
         self._buffered.flush()
         self._tail.begin_holding()
         writer.close()

@@ -18,6 +18,7 @@ import pyarrow as pa
 from paimon.domain.columns.java_float_order import mask_nan_rows, order_groups_with_nans, unify_zeros
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.merge.ordering.normalized_keys import Part, Words, combine_chunks, pack_keys, to_key_parts
+from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.system_columns import LEVEL, SEQUENCE_NUMBER, VALUE_KIND
 
 Rows = npt.NDArray[np.int64]
@@ -151,7 +152,7 @@ def is_ordered_by_age(table: pa.Table, keys: Sequence[Words]) -> bool:
     """
     if SEQUENCE_NUMBER.name not in table.column_names:
         return True
-    numbers = np.asarray(combine_chunks([table[SEQUENCE_NUMBER.name]])[0])
+    numbers = to_numpy(combine_chunks([table[SEQUENCE_NUMBER.name]])[0])
     if (numbers[1:] > numbers[:-1]).all():
         return True
     starts = np.append(0, np.flatnonzero(~_mask_ascents(keys, len(numbers))) + 1)
@@ -172,7 +173,7 @@ def get_row_kinds(table: pa.Table) -> npt.NDArray[np.int8]:
     if VALUE_KIND.name not in table.schema.names:
         return np.zeros(table.num_rows, dtype=np.int8)
     (kinds,) = combine_chunks([table[VALUE_KIND.name]])
-    return np.asarray(kinds)
+    return to_numpy(kinds)
 
 
 def mask_retracts(table: pa.Table) -> Mask:
@@ -207,7 +208,7 @@ def restrict_groups(groups: Groups, keep: Mask) -> Groups:
 
 def restrict_to_lookup(groups: Groups, table: pa.Table) -> Groups:
     """Return, for each key, the records of level 0 or less and those of its smallest higher level."""
-    levels = np.asarray(combine_chunks([table[LEVEL.name]])[0]).astype(np.int64)[groups.order]
+    levels = to_numpy(combine_chunks([table[LEVEL.name]])[0]).astype(np.int64)[groups.order]
     if len(levels) == 0:
         return groups
     above = np.where(levels > 0, levels, np.iinfo(np.int64).max)

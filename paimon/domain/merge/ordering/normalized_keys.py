@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from paimon.domain.columns.buffers import combine_column, read_validity, to_stored_numbers
 from paimon.domain.columns.java_float_order import to_float_ordinals
 from paimon.domain.merge.ordering.fixed_width_text import LONGEST_TEXT, pack_fixed_width_text
+from paimon.domain.types.arrow_arrays import to_numpy
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.integer[Any]]
@@ -97,7 +98,7 @@ def _numbers(column: pa.Array) -> list[Integers]:
     if pa.types.is_decimal(kind):
         return _decimal_numbers(column, kind.precision)
     if pa.types.is_boolean(kind):
-        return [np.asarray(pc.cast(column.fill_null(False), pa.int8()))]
+        return [to_numpy(pc.cast(column.fill_null(False), pa.int8()))]
     if _is_text(kind):
         return _text_numbers(column)
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
@@ -106,7 +107,7 @@ def _numbers(column: pa.Array) -> list[Integers]:
 
 
 def _float_numbers(column: pa.Array) -> Integers:
-    return to_float_ordinals(np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.float64))
+    return to_float_ordinals(np.asarray(to_numpy(column.fill_null(0)), dtype=np.float64))
 
 
 def _decimal_numbers(column: pa.Array, precision: int) -> list[Integers]:
@@ -120,10 +121,10 @@ def _decimal_numbers(column: pa.Array, precision: int) -> list[Integers]:
 def _ranks(column: pa.Array) -> Integers:
     """Return the ranks of the distinct values, for any type that Arrow can sort."""
     encoded = column.dictionary_encode()
-    order = np.asarray(pc.sort_indices(encoded.dictionary))
+    order = to_numpy(pc.sort_indices(encoded.dictionary))
     ranks = np.empty(len(order), dtype=np.uint64)
     ranks[order] = np.arange(len(order), dtype=np.uint64)
-    codes: Words = ranks[np.asarray(encoded.indices.fill_null(0))]
+    codes: Words = ranks[to_numpy(encoded.indices.fill_null(0))]
     return codes
 
 
