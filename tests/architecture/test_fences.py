@@ -71,7 +71,7 @@ def is_value_or_protocol(node: ast.ClassDef) -> bool:
         "PaimonError",
         "CommitConflict",
     }
-    exempt |= {"UserWarning", "sqlglot.Dialect", "sqlglot.Tokenizer"}  # tables for the parser, never instantiated by us
+    exempt |= {"UserWarning", "DuckDB", "DuckDB.Tokenizer"}  # tables for the parser, never instantiated by us
     frozen = "frozen" in decorators or any("frozen=True" in ast.unparse(d) for d in node.decorator_list)
     return frozen or bool(bases & exempt)
 
