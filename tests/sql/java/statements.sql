@@ -116,7 +116,7 @@ SHOW PARTITIONS t PARTITION (a = 'x');
 CREATE TABLE t (id INT, name STRING, amount INT, day STRING) PARTITIONED BY (day) TBLPROPERTIES ('primary-key' = 'id,day', 'bucket' = '1');
 INSERT INTO t VALUES (1, 'a', 10, 'x'), (2, NULL, 20, 'x'), (3, 'c', NULL, 'y');
 UPDATE t SET amount = amount + 1 WHERE id = 1;
-UPDATE t SET name = concat(name, '!'), amount = id WHERE name = 'c' OR name IS NULL;
+UPDATE t SET name = name || '!', amount = id WHERE name = 'c' OR name IS NULL;
 UPDATE t SET id = 5 WHERE id = 1;
 UPDATE t SET day = 'z' WHERE id = 1;
 UPDATE t SET amount = (SELECT max(id) FROM t) WHERE day = 'x';
