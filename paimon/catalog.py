@@ -338,7 +338,7 @@ class Catalog(DatabaseCatalog):
             raise AlreadyExists("table", new_name)
         self.store.rename_table(old.database, old.table, new.database, new.table)
 
-    def sql(self, text: str, /, **frames: Any) -> SqlResult:
+    def sql(self, text: str, **frames: Any) -> SqlResult:
         """Run SQL statements in the session of this catalog; `docs/reference/sql.md` lists them.
 
         ``USE``, ``SET`` and temporary views stay in effect for later calls. Other threads use their own `sql_session`.

@@ -154,7 +154,7 @@ class TableHandle(NotebookDisplay):
         """Return a system table, such as ``"files"`` or ``"snapshots"``."""
         return open_system_table(self.context, name)
 
-    def call(self, procedure: str, /, *arguments: object, **named: object) -> pa.Table:
+    def call(self, procedure: str, *arguments: object, **named: object) -> pa.Table:
         """Run a procedure on this table, as ``CALL sys.…`` does; ``CALL sys.help()`` lists the procedures.
 
         Parameters

@@ -21,7 +21,6 @@ from paimon.domain.errors import (
     InvalidRequest,
     KeyIndexConflict,
     PaimonError,
-    ReadConflict,
     SnapshotExpired,
     Unsupported,
 )
@@ -154,7 +153,7 @@ def write_and_commit(
 def retry_assignment(write: Callable[[], _Result]) -> _Result:
     """Call a function that writes and commits, again while other writers make what it read outdated.
 
-    This is the hash index of its partitions, the places of keys, a snapshot that expired, or rows that changed.
+    This is the hash index of its partitions, the places of keys, or a snapshot that expired.
 
     Raises
     ------
@@ -164,7 +163,7 @@ def retry_assignment(write: Callable[[], _Result]) -> _Result:
     for _ in range(_ASSIGN_ATTEMPTS - 1):
         try:
             return write()
-        except (HashIndexConflict, KeyIndexConflict, ReadConflict, SnapshotExpired):
+        except (HashIndexConflict, KeyIndexConflict, SnapshotExpired):
             continue
     return write()
 

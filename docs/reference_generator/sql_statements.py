@@ -64,8 +64,7 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
          "The scans with their columns, conditions and limits, and the plan of the engine."),
     ],
     "Queries": [
-        ("SELECT … · VALUES … · WITH … · FROM … · PIVOT … · UNPIVOT …",
-         "DuckDB's dialect and functions. Bytes are `X'00FF'`."),
+        ("SELECT … · VALUES … · WITH … · FROM …", "DuckDB's dialect and functions. Bytes are `X'00FF'`."),
         ("name VERSION AS OF n · name VERSION AS OF 'tag' · FOR VERSION AS OF",
          "A snapshot or a tag. An alias follows after it."),
         ("name TIMESTAMP AS OF 'time' · name FOR SYSTEM_TIME AS OF TIMESTAMP 'time'",
@@ -101,7 +100,6 @@ SPARK_DIFFERENCES: list[tuple[str, str, str]] = [
     ("a date plus an interval of days", "`TIMESTAMP`", "`DATE`"),
     ("names of columns without an alias", "`count_star()`", "`count(1)`"),
     ("`regexp_replace` without the option `'g'`, `format`, `strftime` with `%j`", "supported", "refused"),
-    ("`PIVOT` and `UNPIVOT` with `ON`, instead of `FOR … IN`", "supported", "refused"),
     ("`*` with `QUALIFY` or `DISTINCT ON`, `* REPLACE`, list comprehensions, negative list positions",
      "supported", "refused"),
     ("`substr` from position 0, `left` and `right` with negative lengths", "count from the other end", "do not"),

@@ -269,13 +269,6 @@ class KeyIndexConflict(CommitConflict):
     """
 
 
-class ReadConflict(CommitConflict):
-    """Raised when another commit changed rows after the snapshot from which a change was computed.
-
-    Nothing was published. Compute the change again from the newest snapshot.
-    """
-
-
 class SnapshotExpired(CommitConflict):
     """Raised when the snapshot from which a change is computed expired, or was rolled back, while it was read.
 

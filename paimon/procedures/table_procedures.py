@@ -344,12 +344,7 @@ TABLE_PROCEDURES: Sequence[Procedure] = (
         (*_LIMITS, Parameter("delete_all", BOOLEAN, "delete all of them")),
         _expire("changelogs"),
     ),
-    Procedure(
-        "expire_tags",
-        "delete the tags whose time to live is over, and those created before a time",
-        (_OLDER,),
-        _expire_tags,
-    ),
+    Procedure("expire_tags", "delete the tags whose time to live is over", (_OLDER,), _expire_tags),
     Procedure(
         "expire_partitions",
         "drop the partitions that are older than an age",

@@ -297,14 +297,3 @@ def test_a_change_of_another_user_runs_the_query_again(
     assert done.to_arrow().to_pylist() == [{"rows": 3, "snapshot": 3}]
     assert len(plans) == 2
     assert catalog.sql("SELECT k, n FROM a ORDER BY k").to_arrow()["n"].to_pylist() == [1, 8, 8]
-
-
-def test_pivot_and_unpivot_are_statements(catalog: paimon.Catalog) -> None:
-    rows = catalog.sql("PIVOT t ON word USING sum(id)").to_arrow().to_pylist()
-    assert rows == [{"a": 1, "b": 2}]
-    assert catalog.sql("UNPIVOT t ON id INTO NAME n VALUE v").count() == 2
-
-
-def test_frames_and_parameters_may_have_the_name_of_the_argument(catalog: paimon.Catalog) -> None:
-    assert catalog.sql("SELECT * FROM text", text=pa.table({"a": [1]})).to_arrow().to_pylist() == [{"a": 1}]
-    assert catalog.table("default.t").call("help", procedure="compact").num_rows > 3

@@ -21,8 +21,8 @@ LISTING = ROOT / "tests" / "architecture" / "error_messages.txt"
 
 ERRORS = {
     "AlreadyExists", "CommitConflict", "CommitNotVisible", "CommitOverwritten", "CommitUncertain", "CorruptTable",
-    "HashIndexConflict", "InvalidRequest", "KeyIndexConflict", "MissingExtra", "NotFound", "ReadConflict",
-    "SnapshotExpired", "StorageError", "Unsupported",
+    "HashIndexConflict", "InvalidRequest", "KeyIndexConflict", "MissingExtra", "NotFound", "SnapshotExpired",
+    "StorageError", "Unsupported",
 }  # fmt: skip
 """Types whose construction is listed; `warnings.warn` and calls of functions named `refuse…` are, too."""
 

@@ -111,5 +111,4 @@ def misfit_error(column: DataField) -> InvalidRequest:
     return InvalidRequest(
         f"Column {column.name!r} cannot be set: the number does not fit {format_type(column.type)}",
         subject=column.name,
-        hint=f"write CAST(… AS {format_type(column.type.with_nullable(True))}), which rounds",
     )

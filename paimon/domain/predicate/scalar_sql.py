@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.predicate.expression import Predicate, ScalarSql, SqlCondition
@@ -21,10 +22,10 @@ from paimon.domain.predicate.transform import join_conjuncts
 T = TypeVar("T")
 HINT = "a condition is a scalar SQL expression over columns, such as upper(name) = 'X' AND amount > 2 * fee"
 _REFUSED: tuple[tuple[type[exp.Expression] | tuple[type[exp.Expression], ...], str], ...] = (
-    ((exp.Query, exp.Subquery), "a subquery"),
+    ((exp.Query, exp.Subquery, exp.SubqueryPredicate), "a subquery"),
     (exp.AggFunc, "an aggregate function"),
     (exp.Window, "a window function"),
-    ((exp.Lambda, exp.Comprehension), "a lambda or a list comprehension"),
+    (exp.Lambda, "a lambda"),
     ((exp.UDTF, exp.Unnest, exp.Explode), "a function that returns several rows"),
     ((exp.Placeholder, exp.Parameter, exp.SessionParameter), "a parameter"),
     ((exp.Star, exp.Alias, exp.Table, exp.Command, exp.DDL, exp.DML), "more than an expression"),
@@ -134,7 +135,7 @@ def to_scalar_sql(node: exp.Expression) -> ScalarSql:
         return exp.column(exp.to_identifier(f"c{columns.index(path)}", quoted=True))
 
     numbered = node.transform(number_column)
-    return ScalarSql(text, numbered.sql(dialect=PredicateDialect, comments=False), tuple(columns))
+    return ScalarSql(text, numbered.sql(dialect=DuckDB, comments=False), tuple(columns))
 
 
 def _find_path(node: exp.Expression) -> str | None:

@@ -16,9 +16,7 @@ from typing import Any, TypeVar
 import sqlglot
 from attrs import evolve
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import TokenType
 
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
@@ -47,16 +45,15 @@ _KNOWN_PARTS = frozenset(("this", "expression", "expressions", "low", "high", "n
 """The converted attributes of syntax nodes. A node with any other attribute is refused, so that nothing is ignored."""
 
 
-class PredicateDialect(DuckDB):  # type: ignore[misc]
-    """DuckDB's SQL, as in queries, with both kinds of identifier quotes and binary literals."""
+class PredicateDialect(sqlglot.Dialect):  # type: ignore[misc]
+    """Standard SQL with both kinds of identifier quotes, and without backslash escapes."""
 
-    class Tokenizer(DuckDB.Tokenizer):  # type: ignore[misc]
+    class Tokenizer(sqlglot.Tokenizer):  # type: ignore[misc]
         """Quotes of identifiers, texts and binary literals."""
 
         IDENTIFIERS = ['"', "`"]  # noqa: RUF012
         STRING_ESCAPES = ["'"]  # noqa: RUF012
         HEX_STRINGS = [("x'", "'"), ("X'", "'")]  # noqa: RUF012
-        KEYWORDS = {**DuckDB.Tokenizer.KEYWORDS, "BYTES": TokenType.VARBINARY}  # noqa: RUF012
 
 
 def parse_predicate(text: str) -> Predicate:
@@ -310,7 +307,7 @@ def _convert_typed_literal(node: exp.Expression, text: str, to: exp.Expression) 
     kinds = exp.DataType.Type
     if to.this in (kinds.DATE,):
         return datetime.date.fromisoformat(text.strip())
-    if to.this in (kinds.TIMESTAMPNTZ, kinds.TIMESTAMPTZ, kinds.TIMESTAMPLTZ, kinds.TIMESTAMP_NS, kinds.TIME):
+    if to.this in (kinds.TIMESTAMP, kinds.TIMESTAMPTZ, kinds.TIMESTAMPLTZ, kinds.DATETIME, kinds.TIME):
         return text  # converted by `bind`: the column can have nanoseconds
     raise _not_a_predicate_error(node, "write the value as DATE '…', TIME '…', TIMESTAMP '…', or without a type")
 

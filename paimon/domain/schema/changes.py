@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema import change_columns as columns
 from paimon.domain.schema.change_columns import Path, Position
@@ -98,18 +98,9 @@ class RenameColumn:
 
 @frozen
 class DropColumn:
-    """Drop a column or nested field; its stored values are never read again.
-
-    Parameters
-    ----------
-    path : str or sequence of str
-        See `AddColumn`.
-    missing_ok : bool
-        Whether a column that does not exist is ignored.
-    """
+    """Drop a column or nested field; its stored values are never read again."""
 
     path: Path = field(converter=_path)
-    missing_ok: bool = False
 
 
 @frozen
@@ -278,12 +269,7 @@ def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
 
 
 def _drop(schema: TableSchema, change: DropColumn) -> TableSchema:
-    try:
-        return evolve(schema, fields=columns.drop_field(schema, change.path))
-    except NotFound:
-        if change.missing_ok:
-            return schema
-        raise
+    return evolve(schema, fields=columns.drop_field(schema, change.path))
 
 
 def _set_type(schema: TableSchema, change: SetColumnType) -> TableSchema:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from paimon.domain.errors import Unsupported
 from paimon.domain.schema.change_columns import Path, Position
 from paimon.domain.schema.changes import (
     AddColumn,
@@ -58,8 +57,6 @@ def parse_schema_changes(text: str) -> Changes:
     ------
     InvalidRequest
         The text is no such clause; the message shows where reading stopped.
-    Unsupported
-        The clause is one that tables do not have.
 
     Examples
     --------
@@ -86,12 +83,7 @@ def read_schema_changes(reader: TokenReader) -> Changes:
     ------
     InvalidRequest
         The text is no such clause; the message shows where reading stopped.
-    Unsupported
-        The clause is one that tables do not have.
     """
-    for words, hint in _REFUSED.items():
-        if reader.read_if_next(*words):
-            raise Unsupported(f"ALTER TABLE … {' '.join(words).rstrip(' (')}", hint=hint)
     for words, read in _READERS.items():
         if reader.read_if_next(*words):
             return read(reader)
@@ -121,8 +113,7 @@ def _rename(reader: TokenReader) -> Changes:
 
 
 def _drop(reader: TokenReader) -> Changes:
-    missing_ok = reader.read_if_next("IF", "EXISTS")
-    return _read_list(reader, lambda inner: DropColumn(_path(inner), missing_ok))
+    return _read_list(reader, lambda inner: DropColumn(_path(inner)))
 
 
 def _alter(reader: TokenReader) -> Changes:
@@ -180,24 +171,6 @@ def _reset(reader: TokenReader) -> Changes:
 
     return _in_parentheses(reader, option)
 
-
-_NOT_ENFORCED = "a table checks NOT NULL and its primary key, which CREATE TABLE declares; leave out the clause"
-_NO_WATERMARK = "the query engine defines watermarks; a writer passes 'watermark' to commits"
-_EXISTS = "look at DESCRIBE, then write ADD COLUMN for a column that is missing"
-_REFUSED: Mapping[tuple[str, ...], str] = {
-    ("ADD", "COLUMN", "IF", "NOT", "EXISTS"): _EXISTS,
-    ("ADD", "COLUMNS", "IF", "NOT", "EXISTS"): _EXISTS,
-    ("ADD", "IF", "NOT", "EXISTS"): _EXISTS,
-    ("ADD", "CONSTRAINT"): _NOT_ENFORCED,
-    ("ADD", "PRIMARY", "KEY"): _NOT_ENFORCED,
-    ("ADD", "UNIQUE", "("): _NOT_ENFORCED,
-    ("ADD", "CHECK", "("): _NOT_ENFORCED,
-    ("ADD", "FOREIGN", "KEY"): _NOT_ENFORCED,
-    ("MODIFY", "PRIMARY", "KEY"): _NOT_ENFORCED,
-    ("ADD", "WATERMARK", "FOR"): _NO_WATERMARK,
-    ("MODIFY", "WATERMARK", "FOR"): _NO_WATERMARK,
-}
-"""Clauses of other systems by their first words, and what to do. A column of such a name is written in quotes."""
 
 _READERS: Mapping[tuple[str, ...], Callable[[TokenReader], Changes]] = {
     ("ADD", "COLUMNS"): _add,

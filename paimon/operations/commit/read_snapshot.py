@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paimon.domain.errors import CorruptTable, ReadConflict, SnapshotExpired, StorageError
+from paimon.domain.errors import CommitConflict, CorruptTable, SnapshotExpired, StorageError
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.table_context import TableContext
@@ -34,17 +34,17 @@ def check_read_snapshot(context: TableContext, latest: Snapshot | None, read_sna
 
     Raises
     ------
-    ReadConflict
+    CommitConflict
         Another user changed rows, or the history was rewritten.
     """
     newest_id = 0 if latest is None else latest.id
     if newest_id < read_snapshot:
-        raise ReadConflict(f"Snapshot {read_snapshot}, from which rows were computed, was rolled back.")
+        raise CommitConflict(f"Snapshot {read_snapshot}, from which rows were computed, was rolled back.")
     for snapshot_id in range(read_snapshot + 1, newest_id + 1):
         is_latest = latest is not None and snapshot_id == latest.id
         snapshot = latest if is_latest else find_snapshot(context, snapshot_id)
         if snapshot is None or (snapshot.commit_kind in _CHANGING and snapshot.commit_user != commit_user):
-            raise ReadConflict(
+            raise CommitConflict(
                 f"Table {context.table.table_name!r}: snapshot {snapshot_id} changed rows after snapshot "
                 f"{read_snapshot}, from which this change was computed.",
                 hint="run the call again, so that it reads the newest snapshot",

@@ -113,8 +113,7 @@ def delete_rows(
     InvalidRequest, Unsupported
         The table does not accept deletes, or the predicate does not fit it.
     CommitConflict
-        Another commit changed the same files, or rows of a table with a primary key, or the snapshot expired during
-        the call; no row was deleted.
+        Another commit changed the same files, or the snapshot expired during the call; no row was deleted.
     """
     check_deletable(context.table)
     return _change_rows(
@@ -157,8 +156,7 @@ def update_rows(
     InvalidRequest, Unsupported
         The table does not accept updates, a column cannot be set, or a value does not fit its column.
     CommitConflict
-        Another commit changed the same files, or rows of a table with a primary key, or the snapshot expired during
-        the call; no row was updated.
+        Another commit changed the same files, or the snapshot expired during the call; no row was updated.
     """
     if not values:
         raise InvalidRequest("An update must set at least one column", subject="set", hint="pass set={'column': value}")
@@ -204,11 +202,8 @@ def _change_rows(
         return RowChange(CommitResult(), 0)
     with check_unexpired(context, snapshot, "run the call again"):
         written = write(context, SelectedChange(snapshot, predicate, assignments, request.commit_user))
-    # Old rows of append tables are found by their files; new versions of keyed rows hide those of other users.
-    read_snapshot = snapshot.id if context.schema.primary_keys else None
-    commit = evolve(request, messages=written.messages, read_snapshot=read_snapshot)
     with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
-        return RowChange(commit_written(context, commit), written.rows)
+        return RowChange(commit_written(context, evolve(request, messages=written.messages)), written.rows)
 
 
 def to_expression(value: Any) -> Expression:

@@ -1,25 +1,30 @@
 """Delete and update rows of primary-key tables: read the rows, and write them as deletes or as new versions.
 
 Invariant: all written rows are changed, also rows of level 0 that reads skip before a compaction (Java changes only the
-rows that it shows). Source: `DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
+rows that it shows). The merge engine applies the changes, so there are no conflicts. Source:
+`DeleteFromPaimonTableCommand`, `UpdatePaimonTableCommand`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import evolve
 
+from paimon.domain.assignment.expression import Assignment
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.merge.sequence_groups import parse_sequence_groups
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.assign import apply_assignments
-from paimon.operations.row_level.check_versions import check_versions
 from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
@@ -66,10 +71,42 @@ def read_keyed_changes(
     kind = RowKind.UPDATE_AFTER if assignments else RowKind.DELETE
     for batch in read_split(with_hidden_rows(context), split, read):
         rows = apply_assignments(context.engine, batch, assignments)
-        check_versions(context.table, batch, rows, assignments)
+        check_nulls(context.table, batch, rows, assignments)
         yield rows, repeat_kind(kind, rows.num_rows)
 
 
 def repeat_kind(kind: RowKind, count: int) -> pa.Int8Array:
     """Return the row kind of rows that all have the same one."""
     return pa.array(np.full(count, kind, np.int8))
+
+
+def check_nulls(
+    table: TableDefinition, before: pa.RecordBatch, after: pa.Table, assignments: Sequence[Assignment]
+) -> None:
+    """Refuse a null that the merge engine would ignore.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table.
+    before, after : pyarrow.RecordBatch, pyarrow.Table
+        The rows before and after the change.
+    assignments : sequence of Assignment
+        The columns that are set.
+
+    Raises
+    ------
+    InvalidRequest
+        A column of a partial-update table is set to null.
+    """
+    if table.options.merge_engine != "partial-update":
+        return
+    grouped = {name for group in parse_sequence_groups(table.options) for name in (*group.members, *group.sequence)}
+    for name in (a.column.name for a in assignments if a.column.name not in grouped):
+        emptied = pc.and_(after[name].combine_chunks().is_null(), before[name].is_valid())
+        if emptied.true_count:
+            raise InvalidRequest(
+                f"Column {name!r} cannot be set to null, because partial-update keeps the old value",
+                subject=name,
+                hint="add the column to a sequence group",
+            )

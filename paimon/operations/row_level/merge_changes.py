@@ -20,8 +20,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.splits import DataSplit
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.row_level.check_versions import check_versions
-from paimon.operations.row_level.keyed_rows import repeat_kind
+from paimon.operations.row_level.keyed_rows import check_nulls, repeat_kind
 from paimon.operations.row_level.matches import FileMatch
 from paimon.operations.row_level.merge_match import Matching, RowChanges
 from paimon.operations.row_level.merge_target import LiveRows, read_file_vectors, read_live_rows
@@ -81,7 +80,7 @@ def compute_keyed_rows(
         before = batch.take(pa.array(rows))
         if clause.action is MergeAction.UPDATE:
             after = matching.compute_rows(clause, context.schema.fields, before, sources)
-            check_versions(context.table, before, after, clause.assignments)
+            check_nulls(context.table, before, after, clause.assignments)
             yield clause, after, repeat_kind(RowKind.UPDATE_AFTER, len(rows))
         else:
             yield clause, pa.Table.from_batches([before]), repeat_kind(RowKind.DELETE, len(rows))

@@ -261,7 +261,7 @@ def _fit_schema(table: pa.Table, schema: pa.Schema, fields: Sequence[DataField])
 
 
 def describe_source(schema: pa.Schema, fields: Sequence[DataField]) -> tuple[DataField, ...]:
-    """Return the columns of a source; one without a type, as of nulls or empty lists, gets that of the target's column.
+    """Return the columns of a source; one that contains only nulls gets the type of the column of that name.
 
     Parameters
     ----------
@@ -288,16 +288,8 @@ def describe_source(schema: pa.Schema, fields: Sequence[DataField]) -> tuple[Dat
             hint="rename or drop one of them",
         )
     types = {f.name: arrow_type(f.type) for f in fields}
-    typed = [(f.name, _find_type(f.type, types.get(f.name))) for f in schema]
+    typed = [(f.name, types.get(f.name, pa.string()) if pa.types.is_null(f.type) else f.type) for f in schema]
     return fields_from_arrow(pa.schema(typed))
-
-
-def _find_type(given: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
-    """Return the type of a column of a source; nulls that no column of the target has become text."""
-    if pa.types.is_null(given):
-        return wanted or pa.string()
-    is_untyped_list = pa.types.is_list(given) and pa.types.is_null(given.value_type)
-    return wanted if is_untyped_list and wanted is not None and pa.types.is_list(wanted) else given
 
 
 def convert_source(rows: pa.Table, fields: Sequence[DataField]) -> pa.RecordBatch:

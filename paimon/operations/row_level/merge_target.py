@@ -23,7 +23,6 @@ from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.read.projection import select_fields
 from paimon.operations.read.split import ReadPlan, read_split
-from paimon.operations.row_level.check_versions import list_version_columns
 from paimon.operations.row_level.keyed_rows import with_hidden_rows
 from paimon.operations.table_context import TableContext
 
@@ -39,7 +38,7 @@ def list_match_columns(context: TableContext, merge: Merge) -> tuple[DataField, 
 
 def list_read_columns(context: TableContext, merge: Merge) -> tuple[str, ...]:
     """Return the columns to read of a primary-key table: whole rows only where a clause needs them."""
-    names = {field.name for field in list_match_columns(context, merge)} | list_version_columns(context.table)
+    names = {field.name for field in list_match_columns(context, merge)}
     all_names = context.schema.names
     for clause in merge.changing:
         set_columns = {a.column.name for a in clause.assignments}

@@ -84,7 +84,7 @@ class SparkCatalog:
     def _open_session(self) -> SqlSession:
         return open_session(self.catalog, self.catalog.connect, self._queries, SparkWorkers(self._queries))
 
-    def sql(self, text: str, /, **frames: Any) -> DataFrame:
+    def sql(self, text: str, **frames: Any) -> DataFrame:
         """Run SQL statements; `docs/reference/sql.md` lists them.
 
         ``USE``, ``SET`` and temporary views hold for the next call.

@@ -221,22 +221,7 @@ def _adapt_select(node: exp.Select) -> exp.Expression:
     return node
 
 
-def _adapt_pivot(node: exp.Pivot) -> exp.Expression:
-    """Return a PIVOT or UNPIVOT after a table as it is; Spark has no other form.
-
-    Raises
-    ------
-    Unsupported
-        It has the form of DuckDB's statements.
-    """
-    if node.this is None:
-        return node
-    word, hint = ("UNPIVOT", "value FOR name") if node.args.get("unpivot") else ("PIVOT", "sum(value) FOR column")
-    raise Unsupported(f"{word} … ON on Spark", hint=f"write FROM table {word} ({hint} IN (…))")
-
-
 _ADAPTERS: Mapping[type[exp.Expression], Callable[[Any], exp.Expression]] = {
-    exp.Pivot: _adapt_pivot,
     **FUNCTIONS,
     exp.Cast: _adapt_cast,
     exp.TryCast: _adapt_cast,

@@ -23,7 +23,7 @@ from paimon.sql.parse.query_errors import explain_refusal
 from paimon.sql.parse.query_tree import DIALECT
 from paimon.sql.parse.statements import Options, Query, TableName
 
-QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "PIVOT", "UNPIVOT", "(")
+QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")
 """The words that begin a query."""
 _FIRST_WORDS = frozenset(word for word in QUERY_WORDS if word.isalpha())
 _MARK = "__paimon_name_"
@@ -102,8 +102,6 @@ def _to_query(tree: exp.Expression, body: str, marked: Mapping[str, tuple[tuple[
     """
     if isinstance(tree, exp.Values):
         tree = exp.select("*").from_(exp.alias_(tree, "v", table=True))
-    if isinstance(tree, exp.Pivot):
-        tree = exp.select("*").from_(exp.Subquery(this=tree))
     if not isinstance(tree, exp.Query):
         words = body.split(None, 1)[0].upper()
         raise Unsupported(f"statement {words}", hint="a query begins with SELECT, WITH, VALUES or FROM")

@@ -150,8 +150,8 @@ _READERS: Mapping[tuple[str, ...], Read] = {
 _OTHER_STATEMENTS = frozenset(
     (
         *("ANALYZE", "ATTACH", "BEGIN", "CACHE", "CLEAR", "COMMIT", "COPY", "DECLARE", "DETACH", "EXECUTE"),
-        *("EXPORT", "GRANT", "IMPORT", "INSTALL", "LIST", "LOAD", "MSCK", "OPTIMIZE", "PRAGMA"),
-        *("PREPARE", "REFRESH", "REPAIR", "REPLACE", "REVOKE", "ROLLBACK", "START", "SUMMARIZE", "UNCACHE"),
+        *("EXPORT", "GRANT", "IMPORT", "INSTALL", "LIST", "LOAD", "MSCK", "OPTIMIZE", "PIVOT", "PRAGMA"),
+        *("PREPARE", "REFRESH", "REPAIR", "REPLACE", "REVOKE", "ROLLBACK", "START", "SUMMARIZE", "UNCACHE", "UNPIVOT"),
         *("UPSERT", "VACUUM", "COMPACT", "STOP", "ADD", "REMOVE", "EXECUTE", "TABLE"),
     )
 )

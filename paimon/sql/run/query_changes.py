@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from sqlglot import exp
 
-from paimon.domain.assignment.expression import ColumnValue
 from paimon.domain.types.type_text import quote_identifier
 from paimon.merge_builder import retry_conflicts
 from paimon.operations.row_level.change import RowChange
@@ -88,8 +87,8 @@ def change_by_query(run: StatementRun, table: Table, statement: Update | Delete)
     if isinstance(statement, Delete):
         merge = merge.when_matched_delete()
     else:
-        values = {column: ColumnValue(f"{_SOURCE}.{column}") for column in statement.assignments}
-        merge = merge.when_matched_update(values)
+        values = _name_values(table, statement.assignments)
+        merge = merge.when_matched_update({column: f"{_SOURCE}.{value}" for column, value in values.items()})
     done = merge_query(reading, merge, query)
     return QueryChange(done.updated + done.deleted, done.snapshot_ids)
 
@@ -201,13 +200,9 @@ def build_change_query(run: StatementRun, table: Table, statement: Update | Dele
     where = "TRUE" if statement.where is None else f"({statement.where})"
     is_sorted = not table.primary_keys and run.session.workers is None  # workers sort what they get
     order = " ORDER BY 1" if is_sorted else ""
-    text = f"SELECT {', '.join(columns)} FROM {name} AS {alias} WHERE {where}{order}"
+    query = parse_query(StatementReader(f"SELECT {', '.join(columns)} FROM {name} AS {alias} WHERE {where}{order}"))
     if table.primary_keys:
-        # Under the names of their columns, values that are all null get the types of these columns.
-        renamed = [f"{value} AS {quote_identifier(column)}" for column, value in values.items()]
-        text = f"SELECT {', '.join([*columns[: len(keys)], *renamed])} FROM ({text}) AS found"
-        return parse_query(StatementReader(text)), run
-    query = parse_query(StatementReader(text))
+        return query, run
     frame = _find_free_name("changed table", run.frames)
     changed = next(node for node in query.tree.args.values() if isinstance(node, exp.From)).this
     read = evolve(query, tables={**query.tables, changed.name: TableName((frame,))})

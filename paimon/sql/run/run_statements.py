@@ -41,7 +41,7 @@ class SqlSession:
 
     state: Session
 
-    def sql(self, text: str, /, **frames: Any) -> SqlResult:
+    def sql(self, text: str, **frames: Any) -> SqlResult:
         """Run statements and return the rows of the last one; see `Catalog.sql`.
 
         Parameters

@@ -251,31 +251,6 @@ def test_row_ids_are_not_lost(tmp_path: Path) -> None:
         table.update({"v": 1}, where="id = 1")
 
 
-@pytest.mark.parametrize("options", [{"bucket": "1"}, {"bucket": "1", **MARKED}], ids=["merge on read", "vectors"])
-def test_changes_of_keyed_rows_see_what_others_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
-) -> None:
-    """An update neither overwrites the values of another writer, nor brings back the rows that it deleted."""
-    table = make(tmp_path, options, ["id", "day"])
-    table.write(rows(1, 3))
-    commit, others = (
-        change.commit_written,
-        [lambda: table.delete("id = 2"), lambda: table.update({"v": "90"}, "id = 3")],
-    )
-
-    def commit_late(*arguments: Any, **more: Any) -> Any:
-        while others:
-            others.pop()()
-        return commit(*arguments, **more)
-
-    monkeypatch.setattr(change, "commit_written", commit_late)
-    assert table.update({"v": "v + 1"}, "v > 0").rows == 2
-    assert [(r["id"], r["v"]) for r in read(table)] == [(1, 2), (3, 91)]
-    others += [lambda: table.update({"v": "0"}, "id = 1")]
-    assert table.delete("v > 0").rows == 1
-    assert [(r["id"], r["v"]) for r in read(table)] == [(1, 0)]
-
-
 @pytest.mark.parametrize("options", LAYOUTS)
 def test_of_two_that_change_one_file_one_is_refused(
     tmp_path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
