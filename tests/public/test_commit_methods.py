@@ -14,7 +14,7 @@ from support.command_line import run
 
 import paimon
 from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
-from paimon.domain.errors import CommitOverwritten, CommitUncertain, InvalidRequest, Unsupported
+from paimon.domain.errors import CommitOverwritten, CommitUncertain, InvalidRequest, ReadConflict, Unsupported
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import Snapshot
@@ -200,19 +200,28 @@ def test_files_of_rows_stay_until_an_overwritten_write_is_resolved(
     theirs = paimon.open_table(other, {"write-only": "true"})
     assert isinstance(theirs, paimon.Table)
     mine = replaced_before_the_compaction(table, theirs)
-    with pytest.raises(CommitOverwritten, match="commit this write again; do not repeat the call") as lost:
+
+    def call(changed: paimon.Table) -> None:
         if verb == "write":
-            mine.write([{"id": 2, "day": "tue"}])
+            changed.write([{"id": 2, "day": "tue"}])
         elif verb == "overwrite":
-            mine.overwrite([{"id": 2, "day": "tue"}])
+            changed.overwrite([{"id": 2, "day": "tue"}])
         elif verb == "update":
-            mine.update({"day": "'tue'"}, "id = 1")
+            changed.update({"day": "'tue'"}, "id = 1")
         else:
-            mine.delete("id = 1")
+            changed.delete("id = 1")
+
+    with pytest.raises(CommitOverwritten, match="commit this write again; do not repeat the call") as lost:
+        call(mine)
     assert lost.value.is_this_commit
     fresh = paimon.open_table(table.location)
     assert isinstance(fresh, paimon.Table)
-    assert fresh.resolve(lost.value).snapshot_ids
+    if verb in ("write", "overwrite"):
+        assert fresh.resolve(lost.value).snapshot_ids
+    else:  # the other client changed rows after those that were read
+        with pytest.raises(ReadConflict, match="changed rows after snapshot"):
+            fresh.resolve(lost.value)
+        call(fresh)
     days = {row["id"]: row["day"] for row in fresh.scan().to_arrow().to_pylist()}
     found = {"write": {1: "mon", 2: "tue"}, "overwrite": {2: "tue"}, "update": {1: "tue"}, "delete": {}}[verb]
     fresh.compact(full=True)  # rows of the other client may wait on level 0
