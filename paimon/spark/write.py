@@ -12,13 +12,15 @@ from functools import partial
 import pyarrow as pa
 from attrs import evolve
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
+from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.read_snapshot import check_unexpired
+from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.options import check_shared_storage
 from paimon.spark.session import register
@@ -32,12 +34,14 @@ from paimon.spark.tasks.routing import (
     with_task_options,
 )
 from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
+from paimon.spark.types import to_batch_schema
 from paimon.spark.warehouse import open_in_session
-from paimon.spark.writer import check_columns, write_rows
+from paimon.spark.writer import check_columns, round_numbers, write_rows
 from paimon.table import Table
 from paimon.table_write import WriteResult, commit_messages, retry_assignment
 
 _MODES = ("append", "overwrite")
+_SCHEMA_ATTEMPTS = 20
 
 
 def write(  # noqa: PLR0913  (a public signature)
@@ -51,6 +55,7 @@ def write(  # noqa: PLR0913  (a public signature)
     commit_identifier: int | None = None,
     options: Mapping[str, str] | None = None,
     partition: Mapping[str, object] | None = None,
+    merge_schema: bool = False,
 ) -> WriteResult:
     """Write a data frame to a table in one commit.
 
@@ -77,6 +82,8 @@ def write(  # noqa: PLR0913  (a public signature)
         Dynamic table options.
     partition : mapping of str to object, optional
         The partitions that an overwrite replaces, as in `Table.overwrite`.
+    merge_schema : bool
+        Add the columns that only `frame` has, as nullable ones. They are added before the rows are written.
 
     Returns
     -------
@@ -93,6 +100,8 @@ def write(  # noqa: PLR0913  (a public signature)
     """
     _check_arguments(mode, tasks, partition)
     opened = open_target(table, options, register(frame.sparkSession))
+    if merge_schema:
+        opened = add_columns(opened, frame.schema, kind_column)
     user = choose_commit_user(frame.sparkSession, commit_user, commit_identifier)
     builder = make_builder(opened, mode, user, partition)
     _check_overwrite(builder)
@@ -104,7 +113,7 @@ def write(  # noqa: PLR0913  (a public signature)
 def _write_once(
     frame: DataFrame, builder: BatchWriteBuilder, kind_column: str | None, tasks: int | None, identifier: int
 ) -> WriteResult:
-    messages = write_in_tasks(frame, builder, kind_column, tasks, identifier)
+    messages = write_in_tasks(frame, builder, kind_column, tasks, identifier, read=round_numbers(builder))
     return commit_messages(builder.new_commit(), messages, identifier=identifier)
 
 
@@ -172,6 +181,42 @@ def _check_overwrite(builder: BatchWriteBuilder) -> None:
             f"overwriting partitions of {builder.context.table.table_name!r} on Spark: keys may be in any partition",
             hint="use Table.overwrite, or set 'dynamic-partition-overwrite' to false to replace the whole table",
         )
+
+
+def add_columns(table: Table, schema: StructType, kind_column: str | None) -> Table:
+    """Add the columns that only a frame has, and return the table with them.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    schema : StructType
+        The columns of the frame.
+    kind_column : str, optional
+        Column with row kinds, which is not added.
+
+    Returns
+    -------
+    Table
+        The table at its newest schema.
+
+    Raises
+    ------
+    InvalidRequest
+        The other columns do not fit the table; no column was added.
+    CommitConflict
+        Other writers changed the schema each time.
+    """
+    given = to_batch_schema(StructType([f for f in schema.fields if f.name != kind_column]))
+    for _ in range(_SCHEMA_ATTEMPTS):
+        newest = load_at_newest_schema(table.context)
+        merged = plan_merged_schema(newest, given)
+        check_columns(BatchWriteBuilder(merged, ""), schema, kind_column)
+        if merged is newest or publish_schema(merged):
+            return Table(merged)
+    raise CommitConflict(
+        f"Table {table.name!r}: the schema changed each time while new columns were added.", hint="write the rows again"
+    )
 
 
 def make_builder(

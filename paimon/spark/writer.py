@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from paimon.builders import BatchWriteBuilder
+from paimon.domain.assignment.store_assignment import RoundNumbers
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode, encode
 from paimon.domain.schema.writable import check_rows_writable
@@ -46,7 +47,7 @@ class PaimonWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EncodedMessages:
         """Write the rows of one task."""
-        return EncodedMessages(write_rows(self.builder, iterator, self._kind_column))
+        return EncodedMessages(write_rows(self.builder, round_numbers(self.builder)(iterator), self._kind_column))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the messages of all tasks on the driver."""
@@ -76,7 +77,13 @@ def check_columns(builder: BatchWriteBuilder, schema: StructType, kind_column: s
         Column with row kinds.
     """
     with builder.new_write() as writer:
-        writer.write(pa.Table.from_batches([], to_batch_schema(schema)), kind_column)
+        rows = pa.Table.from_batches([], to_batch_schema(schema))
+        writer.write(round_numbers(builder).round_rows(rows), kind_column)
+
+
+def round_numbers(builder: BatchWriteBuilder) -> RoundNumbers:
+    """Return the function with which tasks read rows of Spark, whose INSERT rounds numbers in the same way."""
+    return RoundNumbers(builder.context.schema.fields)
 
 
 def write_rows(

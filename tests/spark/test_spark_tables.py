@@ -26,6 +26,8 @@ from paimon.spark.types import to_spark_schema
 from paimon.spark.writer import EncodedMessages, PaimonWriter, write_rows
 
 pytestmark = pytest.mark.spark
+SINGLE = 0.10000000149011612
+"""0.1 in single precision."""
 
 
 def test_an_overwrite_of_named_partitions(spark: SparkSession, catalog: paimon.Catalog) -> None:
@@ -150,6 +152,27 @@ def test_overwrite_replaces_the_partitions_that_are_written(spark: SparkSession,
     assert {(r["day"], r["note"]) for r in table.scan().to_arrow().to_pylist()} == {
         ("2026-01-01", "new"), ("2026-01-02", "old"), ("2026-01-03", "old"),
     }  # fmt: skip
+
+
+def test_new_columns_are_added_and_numbers_are_rounded_as_insert_does(
+    spark: SparkSession, catalog: paimon.Catalog
+) -> None:
+    ddl = "id BIGINT NOT NULL, ratio FLOAT"
+    keyed = catalog.create_table("db.keyed", ddl, primary_keys=["id"], options={"bucket": 2})
+    plain = catalog.create_table("db.plain", ddl)
+    frame = spark.sql("SELECT 1L AS id, 0.1D AS ratio, 'a' AS note, '+I' AS op")
+    with pytest.raises(paimon.InvalidRequest, match="no such column"):
+        paimon.spark.write(frame, keyed, kind_column="op")
+    paimon.spark.write(frame, keyed, kind_column="op", merge_schema=True)
+    frame.select("id", "ratio").write.format("paimon").mode("append").save(plain.location)
+    assert catalog.table("db.keyed").scan().to_arrow().to_pylist() == [{"id": 1, "ratio": SINGLE, "note": "a"}]
+    assert plain.scan().to_arrow().to_pylist() == [{"id": 1, "ratio": SINGLE}]
+    wrong = spark.sql("SELECT 'x' AS id, 1 AS size")
+    with pytest.raises(paimon.InvalidRequest, match="another type"):
+        paimon.spark.write(wrong, keyed, merge_schema=True)
+    with pytest.raises(paimon.InvalidRequest, match=r"'ratio' contains a value that does not fit FLOAT: 1e\+39"):
+        paimon.spark.write(spark.sql("SELECT 1L AS id, 1e39D AS ratio"), keyed)
+    assert catalog.table("db.keyed").table_schema.names == ("id", "ratio", "note")
 
 
 def test_deletes_are_sent_as_row_kinds(spark: SparkSession, catalog: paimon.Catalog) -> None:

@@ -26,7 +26,7 @@ from paimon.spark.write import (
     open_target,
     write_in_tasks,
 )
-from paimon.spark.writer import check_columns
+from paimon.spark.writer import check_columns, round_numbers
 from paimon.table import Table
 from paimon.table_write import WriteResult, retry_assignment
 
@@ -174,7 +174,8 @@ class _CommitBatch:
             return
 
         def write_once() -> WriteResult:
-            messages = write_in_tasks(batch, builder, self.kind_column, self.tasks, number, ordered=True)
+            read = round_numbers(builder)
+            messages = write_in_tasks(batch, builder, self.kind_column, self.tasks, number, ordered=True, read=read)
             return sink.commit(builder, messages, number)
 
         retry_assignment(write_once)
