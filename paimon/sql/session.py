@@ -131,7 +131,7 @@ class Workers(Protocol):
         table : Table
             Where the rows go.
         sql : str
-            A query in the dialect of the port, with the columns of the table by name.
+            A query in the dialect of the port, with the columns of the table by name. A DOUBLE may stand for a FLOAT.
         sources : mapping of str to QuerySource
             What the query reads.
         overwrite : bool

@@ -11,11 +11,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon.domain.assignment.expression import Arithmetic, ColumnValue, Constant, Expression, Operation, misfit_error
+from paimon.domain.assignment.expression import (
+    Arithmetic,
+    ColumnValue,
+    Constant,
+    Expression,
+    Operation,
+    misfit_error,
+    overflow_error,
+    read_constant,
+)
 from paimon.domain.columns.accept import can_accept
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.evaluate_columnar import read_path
-from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DecimalType, DoubleType, FloatType
@@ -56,7 +64,7 @@ def evaluate_column(expression: Expression, rows: pa.RecordBatch, column: DataFi
     """
     match expression:
         case Constant(value=value):
-            return _repeat_value(parse_literal(value, column.type), column, rows.num_rows)
+            return _repeat_value(read_constant(value, column), column, rows.num_rows)
         case ColumnValue(name=name):
             return read_path(rows, name)
     try:
@@ -171,5 +179,10 @@ def _fit_to_column(numbers: pa.Array, column: DataField) -> pa.Array:
     if isinstance(kind, INTEGER_TYPES):
         return numbers.cast(target)
     if isinstance(kind, FloatType | DoubleType):
-        return numbers.cast(pa.float64(), safe=False).cast(target, safe=False)
+        doubles = numbers.cast(pa.float64(), safe=False)
+        made = doubles.cast(target, safe=False)
+        overflows = pc.and_(pc.is_inf(made), pc.is_finite(doubles))
+        if overflows.true_count:
+            raise overflow_error(column, doubles.filter(overflows)[0].as_py())
+        return made
     raise misfit_error(column)

@@ -2,13 +2,12 @@
 
 Invariant: Integers have 64 bits and never overflow silently. Together with a DECIMAL they are exact. Together with
 FLOAT or DOUBLE, and in every division, numbers are doubles. A null operand makes the result null. A DECIMAL is rounded
-half up to the scale of its column, and a FLOAT to single precision. Nothing else is rounded.
+half up to the scale of its column, and a FLOAT to single precision; a number beyond the largest FLOAT is refused.
+Nothing else is rounded.
 """
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Mapping
 from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -20,6 +19,8 @@ from paimon.domain.assignment.expression import (
     Expression,
     Operation,
     misfit_error,
+    read_constant,
+    to_single,
 )
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.row.literals import parse_literal
@@ -60,7 +61,7 @@ def evaluate_assignment(expression: Expression, row: Mapping[str, Any], column: 
     """
     match expression:
         case Constant(value=value):
-            return parse_literal(value, column.type)
+            return read_constant(value, column)
         case ColumnValue(name=name):
             return row[name]
     return _fit_to_column(_evaluate_number(expression, row), column)
@@ -132,14 +133,7 @@ def _fit_to_column(number: int | Decimal | float | None, column: DataField) -> A
             raise misfit_error(column)
         return parse_literal(int(number), kind)
     if isinstance(kind, FloatType):
-        return _to_single(float(number))
+        return to_single(float(number), column)
     if isinstance(kind, DoubleType):
         return float(number)
     raise misfit_error(column)
-
-
-def _to_single(number: float) -> float:
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", number))[0])
-    except OverflowError:
-        return math.copysign(math.inf, number)

@@ -5,6 +5,7 @@ An expression has no types. `evaluate_reference` and `evaluate_columnar` define 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
@@ -13,7 +14,8 @@ from attrs import evolve, frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import ScalarSql
-from paimon.domain.types.data_types import DataField
+from paimon.domain.row.literals import parse_literal
+from paimon.domain.types.data_types import DataField, FloatType
 from paimon.domain.types.type_text import format_type
 
 
@@ -113,3 +115,75 @@ def misfit_error(column: DataField) -> InvalidRequest:
         subject=column.name,
         hint=f"write CAST(… AS {format_type(column.type.with_nullable(True))}), which rounds",
     )
+
+
+def overflow_error(column: DataField, number: object) -> InvalidRequest:
+    """Return the error for a number beyond the largest one of a column's type.
+
+    Parameters
+    ----------
+    column : DataField
+        The column.
+    number : object
+        The number.
+
+    Returns
+    -------
+    InvalidRequest
+        The error.
+    """
+    return InvalidRequest(
+        f"Column {column.name!r} cannot be set: {number!r} does not fit {format_type(column.type)}",
+        subject=column.name,
+        hint="change the data, or the column's type",
+    )
+
+
+def read_constant(value: object, column: DataField) -> Any:
+    """Return the internal value of a constant for a column.
+
+    Parameters
+    ----------
+    value : object
+        A Python value; None is null.
+    column : DataField
+        The column that is set.
+
+    Returns
+    -------
+    Any
+        An internal value of the type of the column.
+
+    Raises
+    ------
+    InvalidRequest
+        The value does not fit the column.
+    """
+    found = parse_literal(value, column.type)
+    return to_single(found, column) if isinstance(column.type, FloatType) and found is not None else found
+
+
+def to_single(number: float, column: DataField) -> float:
+    """Round a number to single precision.
+
+    Parameters
+    ----------
+    number : float
+        The number.
+    column : DataField
+        The column that is set, for the error.
+
+    Returns
+    -------
+    float
+        The nearest number of single precision.
+
+    Raises
+    ------
+    InvalidRequest
+        The number is beyond the largest one of single precision.
+    """
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        raise overflow_error(column, number) from None

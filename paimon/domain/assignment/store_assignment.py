@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from attrs import field, frozen
 
 from paimon.domain.assignment.evaluate_columnar import fit_values
-from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField, DecimalType, FloatType
-from paimon.domain.types.type_text import format_type
 
 
 def _by_name(fields: Sequence[DataField]) -> dict[str, DataField]:
@@ -50,7 +47,7 @@ class RoundNumbers:
         for position, name in enumerate(rows.schema.names):
             column = self.fields.get(name)
             if column is not None and _loses_digits(rows.schema.field(position).type, column):
-                chunks = [_round_values(chunk, column) for chunk in rows.column(position).chunks]
+                chunks = [fit_values(chunk, column) for chunk in rows.column(position).chunks]
                 rows = rows.set_column(position, name, pa.chunked_array(chunks, arrow_type(column.type)))
         return rows
 
@@ -60,17 +57,3 @@ def _loses_digits(given: pa.DataType, column: DataField) -> bool:
         return bool(pa.types.is_float64(given) or pa.types.is_decimal(given))
     assert isinstance(column.type, DecimalType)
     return bool(pa.types.is_decimal(given)) and given.scale > column.type.scale
-
-
-def _round_values(values: pa.Array, column: DataField) -> pa.Array:
-    rounded = fit_values(values, column)
-    if isinstance(column.type, FloatType):
-        overflows = pc.and_(pc.is_inf(rounded), pc.is_finite(values.cast(pa.float64())))
-        if pc.any(overflows).as_py():
-            value = values.filter(overflows)[0].as_py()
-            raise InvalidRequest(
-                f"Column {column.name!r} contains a value that does not fit {format_type(column.type)}: {value!r}.",
-                subject=column.name,
-                hint="change the data, or the column's type",
-            )
-    return rounded

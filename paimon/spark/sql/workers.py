@@ -12,6 +12,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 from pyspark.sql import SparkSession
 
+from paimon.domain.assignment.store_assignment import RoundNumbers
 from paimon.domain.errors import StorageError
 from paimon.domain.predicate.expression import Predicate
 from paimon.merge_builder import MergeBuilder, MergeResult
@@ -81,7 +82,7 @@ class SparkWorkers:
             A value cannot be computed, or does not fit the table. Nothing was committed.
         """
         if not sources and is_constant(sql):
-            rows = self.queries.run(sql, sources).read_all()
+            rows = RoundNumbers(table.table_schema.fields).round_rows(self.queries.run(sql, sources).read_all())
             return table.overwrite(rows, partition) if overwrite else table.write(rows)
         frame = self.queries.to_frame(sql, sources)
         with _translate_errors():

@@ -15,7 +15,7 @@ from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import find_column
 from paimon.domain.types.arrow import arrow_type
-from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType
+from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.type_text import quote_identifier, quote_text
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
@@ -107,8 +107,9 @@ class _CastRows:
             message = f"INSERT INTO {table.name} needs {len(given)} columns, and the query has {len(found)}."
             names = ", ".join(column.name for column in given)
             raise InvalidRequest(message, subject=table.name, hint=f"the columns are {names}")
+        in_tasks = run.session.workers is not None
         casts = [
-            f"{_cast(f'c{i}', kind, c.type)} AS {quote_identifier(c.name)}"
+            f"{_cast(f'c{i}', kind, c.type, in_tasks)} AS {quote_identifier(c.name)}"
             for i, (c, kind) in enumerate(zip(given, found, strict=True))
         ]
         static = statement.partition or {}
@@ -132,15 +133,18 @@ class _CastRows:
         return self.open().__arrow_c_stream__(requested_schema)
 
 
-def _cast(name: str, found: pa.DataType, wanted: DataType) -> str:
+def _cast(name: str, found: pa.DataType, wanted: DataType, in_tasks: bool) -> str:
     """Return a column as a value of a type; an integer of this type needs no cast.
 
-    A fraction is rounded here, because a cast rounds 2.5 to an even number in some engines only.
+    A fraction is rounded here, because a cast rounds 2.5 to an even number in some engines only. Tasks round DOUBLE to
+    a FLOAT column themselves, because Spark casts a number that is too large to infinity.
     """
     if isinstance(wanted, INTEGER_TYPES):
         if found == arrow_type(wanted):
             return name
         name = f"round_even({name}, 0)" if pa.types.is_floating(found) else name
+    if isinstance(wanted, FloatType) and in_tasks and not pa.types.is_integer(found):
+        wanted = DoubleType()
     return f"CAST({name} AS {to_engine_type(wanted)})"
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.assignment.evaluate_columnar import evaluate_column
+from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_values
 from paimon.domain.assignment.evaluate_reference import evaluate_assignment
 from paimon.domain.assignment.expression import (
     Arithmetic,
@@ -51,7 +51,7 @@ SUMS = st.sampled_from([Operation.ADD, Operation.SUBTRACT, Operation.MULTIPLY])
 EXPRESSIONS = (
     st.builds(Arithmetic, SUMS, LEAVES, st.builds(Arithmetic, SUMS, LEAVES, LEAVES) | LEAVES)
     | st.builds(Arithmetic, st.sampled_from(Operation), WHOLE_LEAVES, WHOLE_LEAVES)
-    | st.sampled_from([ColumnValue("i"), Constant(None), Constant(3)])
+    | st.sampled_from([ColumnValue("i"), Constant(None), Constant(3), Constant(0.1), Constant(1e39)])
 )
 
 
@@ -153,6 +153,17 @@ def test_a_number_that_does_not_fit_names_the_column() -> None:
             evaluate_column(parse_expression(text), batch, TARGETS[-1])
     with pytest.raises(InvalidRequest, match="'s'"):
         evaluate_column(parse_expression("l + 1"), batch, S)
+
+
+@pytest.mark.parametrize("text", ["1e39", "-1e39", "x", "x * 2"])
+def test_a_number_beyond_the_largest_float_is_refused(text: str) -> None:
+    batch, target = pa.record_batch({"x": [None, 1e39]}), TARGETS[-2]
+    expression = parse_expression(text)
+    assert by_column(Constant(3.5e38), [], target) is None
+    with pytest.raises(InvalidRequest, match="'f'"):
+        fit_values(evaluate_column(expression, batch, target), target)
+    with pytest.raises(InvalidRequest, match="'f'"):
+        evaluate_assignment(Arithmetic(Operation.ADD, expression, Constant(0.0)), {"x": 1e39}, target)
 
 
 def test_the_columns_that_are_read() -> None:
