@@ -140,8 +140,7 @@ class TableUpdate(PeerClass):
 
     def _update_by_row_id(self, rows: pa.Table) -> list[CommitMessage]:
         self._check_evolves("updates by row id", "call upsert_by_arrow_with_key, or Table.merge of the package paimon")
-        columns = None if self.update_cols is None else self.update_cols
-        return from_paimon_messages(self._open().update_by_row_id(rows, columns), self.table)
+        return from_paimon_messages(self._open().update_by_row_id(rows, self.update_cols), self.table)
 
     def _upsert(self, rows: pa.Table, keys: Sequence[str]) -> list[Any]:
         for key in keys:

@@ -19,6 +19,7 @@ from paimon.domain.assignment.expression import (
     SqlValue,
     columns_of,
 )
+from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
@@ -28,6 +29,7 @@ from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
+from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.read.plan import plan_scan
@@ -52,17 +54,26 @@ def write_changes(context: TableContext, change: SelectedChange) -> WrittenChang
 
 
 def write_row_id_changes(context: TableContext, change: SelectedChange) -> WrittenChanges:
-    """Write new values of the selected rows next to their old files, which stay (`data-evolution.enabled`)."""
+    """Write new values of the selected rows next to their old files, which stay (`data-evolution.enabled`).
+
+    Memory holds the changed rows of one split.
+    """
     updates = RowIdUpdates(context, change.snapshot)
     read = ReadPlan((*context.schema.names, ROW_ID.name), change.predicate, row_ids=True)
     names = [ROW_ID.name, *(assignment.column.name for assignment in change.assignments)]
-    changed = [
-        apply_assignments(context.engine, batch, change.assignments).select(names)
-        for split in plan_scan(context, ScanRequest(change.snapshot, change.predicate)).splits
-        for batch in read_split(context, split, read)
-    ]
-    rows = sum(table.num_rows for table in changed)
-    return WrittenChanges(updates.update(changed) if rows else [], rows)
+    messages: list[CommitMessage] = []
+    rows = 0
+    with undo_on_failure(lambda: updates.abort(messages)):
+        for split in plan_scan(context, ScanRequest(change.snapshot, change.predicate)).splits:
+            changed = [
+                apply_assignments(context.engine, batch, change.assignments).select(names)
+                for batch in read_split(context, split, read)
+            ]
+            count = sum(table.num_rows for table in changed)
+            if count:
+                messages += updates.update(changed)
+            rows += count
+    return WrittenChanges(messages, rows)
 
 
 @frozen(eq=False)

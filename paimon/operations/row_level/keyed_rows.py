@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import evolve
 
+from paimon.domain.assignment.check_versions import check_versions
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit
@@ -19,7 +20,6 @@ from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.row_level.assign import apply_assignments
-from paimon.operations.row_level.check_versions import check_versions
 from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.domain.assignment.check_versions import check_versions
 from paimon.domain.assignment.merge_clauses import Merge, MergeAction, MergeClause
 from paimon.domain.assignment.merge_columnar import Integers, Mask
 from paimon.domain.deletion.vector import DeletionVector
@@ -20,7 +21,6 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.splits import DataSplit
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
-from paimon.operations.row_level.check_versions import check_versions
 from paimon.operations.row_level.keyed_rows import repeat_kind
 from paimon.operations.row_level.matches import FileMatch
 from paimon.operations.row_level.merge_match import Matching, RowChanges

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
+from paimon.domain.assignment.check_versions import list_version_columns
 from paimon.domain.assignment.merge_clauses import Merge, MergeAction, is_of_target, to_plain_name
 from paimon.domain.assignment.merge_columnar import Integers
 from paimon.domain.deletion.vector import DeletionVector
@@ -23,7 +24,6 @@ from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.read.projection import select_fields
 from paimon.operations.read.split import ReadPlan, read_split
-from paimon.operations.row_level.check_versions import list_version_columns
 from paimon.operations.row_level.keyed_rows import with_hidden_rows
 from paimon.operations.table_context import TableContext
 

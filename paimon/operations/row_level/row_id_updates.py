@@ -107,6 +107,12 @@ class RowIdUpdates:
         ]
         return sorted(found, key=lambda group: group.first)
 
+    @cached_property
+    def _ranges(self) -> tuple[RowIds, RowIds]:
+        """The first id of each group, and the one after its last."""
+        starts = np.array([group.first for group in self.groups], np.int64)
+        return starts, starts + np.array([group.rows for group in self.groups], np.int64)
+
     def update(self, data: Any, columns: Sequence[str] | None = None) -> list[CommitMessage]:
         """Write files with new values of columns.
 
@@ -142,8 +148,7 @@ class RowIdUpdates:
         return self._write(*_sort_by_id(rows), chosen)
 
     def _write(self, ids: RowIds, rows: pa.Table, columns: tuple[DataField, ...]) -> list[CommitMessage]:
-        starts = np.array([group.first for group in self.groups], np.int64)
-        ends = np.array([group.first + group.rows for group in self.groups], np.int64)
+        starts, ends = self._ranges
         places = np.searchsorted(starts, ids, side="right") - 1
         unknown = ids[(places < 0) | (ids >= ends[places])] if len(ends) else ids
         if len(unknown):

@@ -6,7 +6,7 @@ last one counts, and all rows of the table with this key are updated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, did_you_mean
-from paimon.domain.types.arrow import arrow_schema
+from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
@@ -25,7 +25,9 @@ from paimon.operations.table_context import TableContext
 from paimon.operations.write.source import to_arrow_tables
 from paimon.operations.write.writer import TableWriter
 
-_Codes = npt.NDArray[np.int64]
+_Numbers = npt.NDArray[np.int64]
+_MATCHED_ROWS = 4_000_000
+"""How many rows of the table are compared with the source at once."""
 
 
 def upsert_by_keys(
@@ -72,19 +74,13 @@ def upsert_by_keys(
     wanted = list(dict.fromkeys(given.column_names if columns is None else columns))
     key_names = [field.name for field in match_by]
     source_keys = conform_to_fields(given.select(key_names), match_by, f"the keys of table {context.table.table_name}")
-    stored = _read_keys(updates, match_by)
-    source_codes, stored_codes = _number_keys(source_keys, stored)
-    rows = _last_of_each(source_codes)
-    places = np.searchsorted(source_codes[rows], stored_codes)
-    found = np.minimum(places, len(rows) - 1)
-    matches = source_codes[rows][found] == stored_codes
+    ids, matched = _match_keys(updates, match_by, source_keys)
     messages: list[CommitMessage] = []
     set_columns = [name for name in wanted if name not in schema.partition_keys]
-    if matches.any() and set_columns:
-        changed = given.select(set_columns).take(pa.array(rows[found[matches]]))
-        ids = pa.array(np.asarray(stored[ROW_ID.name])[matches])
-        messages += updates.update(changed.append_column(ROW_ID.name, ids))
-    new = np.sort(np.setdiff1d(rows, rows[found[matches]]))
+    if len(ids) and set_columns:
+        changed = given.select(set_columns).take(pa.array(matched))
+        messages += updates.update(changed.append_column(ROW_ID.name, pa.array(ids)))
+    new = np.setdiff1d(_last_of_each(_number_keys(source_keys)), matched)
     return [*messages, *_append(context, commit_user, given.take(pa.array(new)))]
 
 
@@ -102,25 +98,48 @@ def _find_keys(context: TableContext, keys: Sequence[str], given: Sequence[str])
     return tuple(fields[name] for name in names)
 
 
-def _read_keys(updates: RowIdUpdates, columns: Sequence[DataField]) -> pa.Table:
-    """Return the keys and ids of all rows."""
-    batches = [batch for group in updates.groups for batch in updates.read_group(group, (*columns, ROW_ID))]
-    return pa.Table.from_batches(batches, schema=arrow_schema((*columns, ROW_ID)))
+def _match_keys(updates: RowIdUpdates, columns: Sequence[DataField], source: pa.Table) -> tuple[_Numbers, _Numbers]:
+    """Return the ids of the rows that have a key of the source, and for each the last row of the source with this key.
+
+    Memory holds the keys of some million rows of the table at once, and the ids that were found.
+    """
+    ids, matched = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for stored in _read_keys(updates, columns):
+        codes = _number_keys(source, stored)
+        source_codes, stored_codes = codes[: source.num_rows], codes[source.num_rows :]
+        rows = _last_of_each(source_codes)
+        places = np.minimum(np.searchsorted(source_codes[rows], stored_codes), len(rows) - 1)
+        matches = source_codes[rows][places] == stored_codes
+        ids.append(to_numpy(combine_column(stored[ROW_ID.name]))[matches])
+        matched.append(rows[places[matches]])
+    return np.concatenate(ids), np.concatenate(matched)
 
 
-def _number_keys(source: pa.Table, stored: pa.Table) -> tuple[_Codes, _Codes]:
-    """Return a number for each key, equal for equal keys."""
-    codes: _Codes = np.zeros(source.num_rows + stored.num_rows, np.int64)
-    for name in source.column_names:
-        parts = [source[name], *([stored[name]] if stored.num_rows else [])]
-        column = combine_column(pa.chunked_array([chunk for part in parts for chunk in part.chunks]))
+def _read_keys(updates: RowIdUpdates, columns: Sequence[DataField]) -> Iterator[pa.Table]:
+    """Yield the keys and ids of all rows, in parts of about the same size."""
+    batches: list[pa.RecordBatch] = []
+    for group in updates.groups:
+        for batch in updates.read_group(group, (*columns, ROW_ID)):
+            batches.append(batch)
+            if sum(b.num_rows for b in batches) >= _MATCHED_ROWS:
+                yield pa.Table.from_batches(batches)
+                batches = []
+    if batches:
+        yield pa.Table.from_batches(batches)
+
+
+def _number_keys(*tables: pa.Table) -> _Numbers:
+    """Return a number for each key of all tables, equal for equal keys."""
+    codes: _Numbers = np.zeros(sum(table.num_rows for table in tables), np.int64)
+    for name in tables[0].column_names:
+        column = combine_column(pa.chunked_array([chunk for table in tables for chunk in table[name].chunks]))
         encoded = column.dictionary_encode(null_encoding="encode")
-        pairs = codes * len(encoded.dictionary) + np.asarray(encoded.indices, np.int64)
+        pairs = codes * len(encoded.dictionary) + to_numpy(encoded.indices)
         codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64).ravel()
-    return codes[: source.num_rows], codes[source.num_rows :]
+    return codes
 
 
-def _last_of_each(codes: _Codes) -> _Codes:
+def _last_of_each(codes: _Numbers) -> _Numbers:
     """Return the last row of each key, in the order of the keys' numbers."""
     backwards = codes[::-1]
     return (len(codes) - 1 - np.unique(backwards, return_index=True)[1]).astype(np.int64)

@@ -10,6 +10,7 @@ import pytest
 
 import paimon
 from paimon.domain.commit.message_codec import decode, encode
+from paimon.operations.row_level import row_id_upsert
 
 
 @pytest.fixture
@@ -116,7 +117,11 @@ def test_one_commit_sets_a_column_once(table: paimon.Table) -> None:
         builder.new_commit().commit([*twice[0], *twice[1]])
 
 
-def test_keys_update_rows_and_append_the_others(table: paimon.Table) -> None:
+@pytest.mark.parametrize("part", [1, 1_000_000])
+def test_keys_update_rows_and_append_the_others(
+    table: paimon.Table, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.setattr(row_id_upsert, "_MATCHED_ROWS", part)
     builder = table.new_batch_write_builder()
     rows = {"a": [2, 9, 9, 3, None], "b": ["k2", "first", "last", "other", "null"], "p": ["m", "m", "m", "m", "n"]}
     builder.new_commit().commit(builder.new_update().upsert_by_keys(rows, ["a"]))

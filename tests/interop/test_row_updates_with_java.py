@@ -1,0 +1,48 @@
+"""Updates by row id with Java: it reads the new columns next to the old files, and writes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.java_paimon import JavaPaimon, canonical
+from support.shared_java_table import create_table, read_rows
+
+import paimon
+
+pytestmark = pytest.mark.interop
+
+
+def test_java_reads_columns_that_are_updated_by_row_id(java: JavaPaimon, tmp_path: Path) -> None:
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+    table, directory = create_table(tmp_path, partition_keys=["p"], options=options)
+    expected: dict[int, dict[str, Any]] = {}
+    for step in range(3):
+        rows = [{"id": step * 10 + i, "p": "ab"[i % 2], "s": i, "v": f"v{i}"} for i in range(10)]
+        if step == 1:
+            java.write(directory, rows, identifier=step)
+        else:
+            table.write(rows)
+        expected |= {row["id"]: row for row in rows}
+        change(table, expected, step)
+        assert read_rows(directory) == canonical(expected.values()), f"ours after step {step}"
+        assert java.read(directory) == canonical(expected.values()), f"Java after step {step}"
+
+
+def change(table: paimon.Table, expected: dict[int, dict[str, Any]], step: int) -> None:
+    """Update rows by their ids, by a condition and by their keys, in three commits."""
+    found = table.scan(columns=["_ROW_ID", "id"], where=f"id >= {step * 10 - 3} AND s < 8").to_arrow()
+    ids = found["id"].to_pylist()
+    rows = {"_ROW_ID": found["_ROW_ID"].to_pylist(), "v": [f"{step}:{i}" for i in ids]}
+    builder = table.new_batch_write_builder()
+    builder.new_commit().commit(builder.new_update().update_by_row_id(rows))
+    for number in ids:
+        expected[number]["v"] = f"{step}:{number}"
+    table.update({"s": "s + 100"}, "id % 3 = 0")
+    for number in [n for n in expected if n % 3 == 0]:
+        expected[number]["s"] += 100
+    given = [{**expected[step * 10 + 4], "s": -1}, {"id": 1000 + step, "p": "a", "s": None, "v": "new"}]
+    builder = table.new_batch_write_builder()
+    builder.new_commit().commit(builder.new_update().upsert_by_keys(given, ["id"]))
+    expected |= {row["id"]: row for row in given}
