@@ -15,7 +15,7 @@ from paimon.sql.parse.parse_catalogs import CATALOG_READERS, parse_call
 from paimon.sql.parse.parse_merge import MERGE_READERS
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_rows import ROW_READERS
-from paimon.sql.parse.parse_tables import TABLE_READERS
+from paimon.sql.parse.parse_tables import REFUSED_READERS, TABLE_READERS
 from paimon.sql.parse.statements import Explain, Statement
 
 Read = Callable[[StatementReader], Statement]
@@ -81,7 +81,7 @@ def parse_statement(reader: StatementReader) -> Statement:
     """
     if reader.current.text.upper() in QUERY_WORDS:  # no reader begins with one of them
         return parse_query(reader)
-    for words, read in _READERS.items():
+    for words, read in (*REFUSED_READERS.items(), *_READERS.items()):
         if reader.read_if_next(*words):
             statement = read(reader)
             reader.expect_end()

@@ -270,10 +270,14 @@ def _refuse(what: str, hint: str) -> Callable[[StatementReader], Statement]:
     return read
 
 
-TABLE_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] = {
-    ("CREATE", "TABLE"): _create_table,
+REFUSED_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] = {
     ("CREATE", "OR", "REPLACE", "TABLE"): _refuse("CREATE OR REPLACE TABLE", "drop the table first"),
     ("CREATE", "TEMPORARY", "TABLE"): _refuse("CREATE TEMPORARY TABLE", "use CREATE TEMPORARY VIEW, or a table"),
+}
+"""Statements of other systems by their first words; help does not list them."""
+
+TABLE_READERS: Mapping[tuple[str, ...], Callable[[StatementReader], Statement]] = {
+    ("CREATE", "TABLE"): _create_table,
     ("ALTER", "TABLE"): _alter_table,
     ("DROP", "TABLE"): _drop_table,
     ("TRUNCATE", "TABLE"): _truncate,
