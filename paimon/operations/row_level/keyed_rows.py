@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import evolve
 
-from paimon.domain.assignment.check_versions import check_versions
+from paimon.domain.merge.check_versions import check_versions
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.assignment.check_versions import check_versions
 from paimon.domain.assignment.merge_clauses import Merge, MergeAction, MergeClause
 from paimon.domain.assignment.merge_columnar import Integers, Mask
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.merge.check_versions import check_versions
 from paimon.domain.row.kinds import RowKind
 from paimon.domain.scan.splits import DataSplit
 from paimon.operations.data_files.read_data_file import Bucket, read_data_file

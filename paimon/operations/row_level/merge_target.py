@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
-from paimon.domain.assignment.check_versions import list_version_columns
 from paimon.domain.assignment.merge_clauses import Merge, MergeAction, is_of_target, to_plain_name
 from paimon.domain.assignment.merge_columnar import Integers
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.merge.check_versions import list_version_columns
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
