@@ -16,7 +16,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.manifest.entry_columns import EntryColumns, Mask, files_at
 from paimon.domain.merge.merge_engines import is_row_keeping
 from paimon.domain.scan.read_rules import ReadRules
-from paimon.domain.scan.row_ranges import first_row_id_of, group_by_row_range
+from paimon.domain.scan.row_ranges import group_by_row_range
 from paimon.domain.scan.split_packing import FileGroup, can_skip_merge, pack_files, pack_ranges, pack_sections
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 
@@ -84,8 +84,7 @@ def pack_bucket(bucket: BucketFiles, rules: ReadRules) -> tuple[FileGroup, ...]:
     """Return the files of each split of a bucket."""
     files: Sequence[DataFileMeta] = bucket.files
     if rules.is_data_evolution:
-        new = [f for f in files if first_row_id_of(f) >= rules.first_new_row_id] if rules.first_new_row_id else files
-        return pack_ranges(group_by_row_range(new), rules.limits)
+        return pack_ranges(group_by_row_range(files), rules.limits)
     if rules.is_ordered:
         files = sorted(files, key=lambda f: f.min_sequence_number)
     if not rules.merges:
@@ -158,7 +157,7 @@ def assemble_splits(
     Yields
     ------
     DataSplit
-        The splits, which together contain each file once; of changes only the files of new rows.
+        The splits, which together contain each file once.
     """
     for group in pack_bucket(bucket, rules):
         deletions = tuple(vectors.get(f.file_name) for f in group.files)

@@ -41,9 +41,6 @@ class ReadRules:
         The sizes of splits.
     key_types : tuple of DataType
         The types of the trimmed primary key.
-    first_new_row_id : int
-        For the changes of a snapshot under data evolution: rows with smaller ids existed before, and their files only
-        have new values of columns.
     """
 
     merges: bool
@@ -55,7 +52,6 @@ class ReadRules:
     is_data_evolution: bool
     limits: SplitLimits
     key_types: tuple[DataType, ...] = ()
-    first_new_row_id: int = 0
 
     @classmethod
     def of(cls, table: TableDefinition, kind: ScanKind) -> ReadRules:

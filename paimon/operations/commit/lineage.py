@@ -79,13 +79,16 @@ def can_have_been_detached(context: TableContext, base: Snapshot | None) -> bool
 
 
 def find_detached_snapshots(context: TableContext) -> list[Snapshot]:
-    """Return the detached snapshots, oldest first; in a table without any, one snapshot is read."""
+    """Return the snapshots that are certainly detached, oldest first; in a table without any, one snapshot is read."""
     found: list[Snapshot] = []
     for snapshot_id in snapshot_ids(context):
         snapshot = find_snapshot(context, snapshot_id)
         if snapshot is None:  # expired since it was listed
             continue
-        if not is_detached(context, snapshot):
+        try:
+            if not is_detached(context, snapshot):
+                break
+        except CorruptTable:  # expiry deletes the files of a snapshot first, and may have been killed then
             break
         found.append(snapshot)
     return found

@@ -46,7 +46,6 @@ from paimon.operations.metadata.manifests import (
     read_manifest_list,
 )
 from paimon.operations.metadata.schemas import load_schemas
-from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.table_context import TableContext
 
 _MOST_CACHED_FILES = 1_000
@@ -161,9 +160,6 @@ def _name_plan(table: TableDefinition, request: ScanRequest, snapshot: Snapshot)
 
 def _plan_snapshot(context: TableContext, request: ScanRequest, snapshot: Snapshot) -> Plan:
     rules = ReadRules.of(context.table, request.kind)
-    if rules.is_data_evolution and request.kind is not ScanKind.ALL:
-        before = find_snapshot(context, snapshot.id - 1) if snapshot.id > 1 else None
-        rules = evolve(rules, first_new_row_id=0 if before is None else before.next_row_id or 0)
     scan = _Request(context, request, snapshot, rules, [])
     entries = _live_entries(scan, _select_manifests(scan))
     entries, matching = _prune_by_stats(scan, entries)
