@@ -31,20 +31,20 @@ class SharedFile(Protocol):
     def checks_bytes(self) -> int:
         """The memory that the checks take at most."""
 
-    def read_into(self, target: memoryview, start: int) -> int:
-        """Read bytes of the file. Column data is checked before the call returns.
+    def read_at(self, size: int, start: int) -> bytes:
+        """Return bytes of the file. Column data is checked before it is returned.
 
         Parameters
         ----------
-        target : memoryview
-            Memory of the caller, which can use it again. It is filled, except at the end of the file.
+        size : int
+            The number of bytes; fewer are returned only at the end of the file.
         start : int
             The offset of the first byte.
 
         Returns
         -------
-        int
-            The number of bytes that were read.
+        bytes
+            The bytes.
 
         Raises
         ------

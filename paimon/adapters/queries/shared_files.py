@@ -25,52 +25,16 @@ ROOT = f"{PROTOCOL}://"
 FILE_NAME = re.compile(rf"{PROTOCOL}://[0-9a-f]{{32}}/\d+")
 _ANY_TIME = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 """Files do not change while they can be opened."""
-_MOST_THREADS = 64
-_MOST_REUSED_BYTES = 4 * 1024 * 1024
-"""The most memory that each thread keeps; DuckDB reads a column chunk, or several small ones, at once."""
-
-
-class ThreadBuffers:
-    """Memory for the reads of each thread, because new memory for each read takes longer than the read.
-
-    Threads are known by their numbers. Values of `threading.local` do not survive a call from a thread of DuckDB.
-    """
-
-    def __init__(self) -> None:
-        self._memory: dict[int, memoryview] = {}
-
-    def get(self, size: int) -> memoryview:
-        """Return memory that no other thread uses until the next call of this thread."""
-        if size > _MOST_REUSED_BYTES:
-            return memoryview(bytearray(size))
-        thread = threading.get_ident()
-        memory = self._memory.get(thread)
-        if memory is None or size > len(memory):
-            if len(self._memory) >= _MOST_THREADS:
-                self._memory = {}  # most of its threads have ended
-            self._memory[thread] = memory = memoryview(bytearray(size))
-        return memory[:size]
 
 
 class OpenFile:
-    """A file as DuckDB reads it: it sets the position and reads, and each thread has a position of its own.
-
-    Parameters
-    ----------
-    file : SharedFile
-        The file.
-    errors : list of PaimonError
-        Errors are appended here.
-    buffers : ThreadBuffers
-        Memory for what is read.
-    """
+    """A file as DuckDB reads it: it sets the position and reads, and each thread has a position of its own."""
 
     mode = "rb"
 
-    def __init__(self, file: SharedFile, errors: list[PaimonError], buffers: ThreadBuffers) -> None:
+    def __init__(self, file: SharedFile, errors: list[PaimonError]) -> None:
         self._file = file
         self._errors = errors
-        self._buffers = buffers
         self._local = threading.local()
         self.size = file.size
 
@@ -91,8 +55,8 @@ class OpenFile:
         """Return the position of this thread."""
         return int(getattr(self._local, "position", 0))
 
-    def read(self, size: int = -1) -> memoryview:
-        """Return the next bytes, which are valid until the next read of this thread: DuckDB copies them first.
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes.
 
         Raises
         ------
@@ -101,13 +65,12 @@ class OpenFile:
         """
         start = self.tell()
         try:
-            data = self._buffers.get(self.size - start if size < 0 else size)
-            count = self._file.read_into(data, start)
+            data = self._file.read_at(self.size - start if size < 0 else size, start)
         except PaimonError as error:
             self._errors.append(error)
             raise
-        self._local.position = start + count
-        return data[:count]
+        self._local.position = start + len(data)
+        return data
 
     def close(self) -> None:
         """Do nothing: the file stays open while its query runs."""
@@ -122,7 +85,6 @@ class QueryFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has n
     def __init__(self) -> None:
         super().__init__()
         self._files: dict[str, tuple[SharedFile, list[PaimonError]]] = {}
-        self._buffers = ThreadBuffers()
 
     def add(self, files: Sequence[SharedFile], errors: list[PaimonError]) -> list[str]:
         """Allow files, and return their names.
@@ -161,7 +123,7 @@ class QueryFileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has n
         """
         if mode != "rb":
             raise PermissionError(path)
-        return OpenFile(*self._find(path), self._buffers)
+        return OpenFile(*self._find(path))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """Return the size of a file."""

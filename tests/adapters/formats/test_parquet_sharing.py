@@ -33,17 +33,12 @@ def share(data: bytes, limit: int = LIMIT, **given: Any) -> SharedParquetFile | 
     return share_file(pa.BufferReader(data), request, limit)
 
 
-def read_at(file: SharedParquetFile, size: int, start: int) -> bytes:
-    target = memoryview(bytearray(size))
-    return bytes(target[: file.read_into(target, start)])
-
-
 def test_all_bytes_are_returned() -> None:
     data = write(ROWS, row_group_size=300)
     file = share(data)
     assert file is not None
     assert file.size == len(data)
-    assert b"".join(read_at(file, 100, start) for start in range(0, len(data), 100)) == data
+    assert b"".join(file.read_at(100, start) for start in range(0, len(data), 100)) == data
 
 
 @pytest.mark.parametrize(
@@ -88,7 +83,7 @@ def test_changed_bytes_of_pages_are_found() -> None:
         file = share(changed)
         assert file is not None
         with pytest.raises(CorruptTable):
-            read_at(file, end - start, start)
+            file.read_at(end - start, start)
 
 
 def test_pages_that_decompress_to_too_much_are_refused() -> None:
@@ -96,7 +91,7 @@ def test_pages_that_decompress_to_too_much_are_refused() -> None:
     file = share(write(rows, use_dictionary=False), 1000, fields=FIELDS[1:], row_count=1)
     assert file is not None
     with pytest.raises(CorruptTable, match="more than the limit"):
-        read_at(file, 100, 4)
+        file.read_at(100, 4)
 
 
 def test_another_number_of_rows_is_damage() -> None:
@@ -129,10 +124,10 @@ def test_an_unchanged_file_is_checked_once(tmp_path: Path, checked_chunks: list[
     path = tmp_path / "f.parquet"
     path.write_bytes(write(ROWS, row_group_size=500))
     first = share_path(path)
-    whole = read_at(first, first.size, 0)
+    whole = first.read_at(first.size, 0)
     assert len(checked_chunks) == 4
     again = share_path(path, first.checks)
-    assert read_at(again, again.size, 0) == whole
+    assert again.read_at(again.size, 0) == whole
     assert len(checked_chunks) == 4
     assert again.checks is first.checks
 
@@ -143,10 +138,10 @@ def test_a_file_that_was_checked_in_part_is_checked_further(
     path = tmp_path / "f.parquet"
     path.write_bytes(write(ROWS, row_group_size=500))
     first = share_path(path)
-    read_at(first, 100, 4)
+    first.read_at(100, 4)
     assert len(checked_chunks) == 1
     again = share_path(path, first.checks)
-    read_at(again, again.size, 0)
+    again.read_at(again.size, 0)
     assert len(checked_chunks) == 4
 
 
@@ -155,7 +150,7 @@ def test_a_changed_file_is_checked_again(tmp_path: Path) -> None:
     data = write(ROWS)
     path.write_bytes(data)
     first = share_path(path)
-    read_at(first, len(data), 0)
+    first.read_at(len(data), 0)
     times = path.stat()
     with path.open("r+b") as file:
         file.seek(34)
@@ -164,7 +159,7 @@ def test_a_changed_file_is_checked_again(tmp_path: Path) -> None:
     again = share_path(path, first.checks)
     assert again.checks is not first.checks
     with pytest.raises(CorruptTable):
-        read_at(again, len(data), 0)
+        again.read_at(len(data), 0)
 
 
 def test_the_limit_of_pages_holds_for_checked_chunks(tmp_path: Path) -> None:
@@ -172,9 +167,9 @@ def test_the_limit_of_pages_holds_for_checked_chunks(tmp_path: Path) -> None:
     rows = pa.table({"id": pa.array(range(1000), pa.int64()), "word": [str(i) * 9000 for i in range(1000)]})
     path.write_bytes(write(rows, use_dictionary=False))
     first = share_path(path)
-    read_at(first, first.size, 0)
+    first.read_at(first.size, 0)
     with pytest.raises(CorruptTable, match="more than the limit"):
-        read_at(share_path(path, first.checks, limit=1000), first.size, 0)
+        share_path(path, first.checks, limit=1000).read_at(first.size, 0)
 
 
 def test_a_file_in_memory_keeps_no_checks() -> None:
@@ -193,7 +188,7 @@ def test_the_chunks_of_a_request_are_kept(tmp_path: Path) -> None:
         found = share_file(pa.OSFile(str(path)), request, LIMIT)
         assert found is not None
         checks = found.checks
-        read.append(pq.read_table(pa.BufferReader(read_at(found, found.size, 0)), columns=[f.name for f in fields]))
+        read.append(pq.read_table(pa.BufferReader(found.read_at(found.size, 0)), columns=[f.name for f in fields]))
     assert read[0].equals(ROWS) and read[1].equals(ROWS.select(["id"]))
     assert read[2:] == read[:2]
 
