@@ -157,3 +157,18 @@ def test_expired_files_of_a_detached_snapshot_are_not_named_again(tmp_path: Path
     table = paimon.connect(tmp_path).table("d.t")  # a new engine without cached manifests
     assert table.maintain.check(deep=True).faults == ()
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 107]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lost", ["base_manifest_list", "delta_manifest_list"])
+def test_an_expiry_that_was_killed_does_not_stop_orphan_removal(tmp_path: Path, kind: str, lost: str) -> None:
+    table = create_table(tmp_path, kind)
+    table.write({"id": [2], "v": ["second"]})
+    table.write({"id": [3], "v": ["third"]})
+    oldest = table.snapshots()[0]
+    Path(table.location, "manifest", getattr(oldest, lost)).unlink()
+    table.maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
+    assert [snapshot.id for snapshot in table.snapshots()] == [3]
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
