@@ -88,8 +88,10 @@ def find_detached_snapshots(context: TableContext) -> list[Snapshot]:
         try:
             if not is_detached(context, snapshot):
                 break
-        except CorruptTable:  # expiry deletes the files of a snapshot first, and may have been killed then
-            break
+        except CorruptTable:
+            if find_snapshot(context, snapshot_id) == snapshot:
+                raise
+            continue  # expired since it was read
         found.append(snapshot)
     return found
 

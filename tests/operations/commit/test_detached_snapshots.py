@@ -15,10 +15,12 @@ import pytest
 from attrs import evolve, frozen
 
 import paimon
+from paimon.adapters.cache import LruCache
 from paimon.adapters.files.local import LocalFiles
 from paimon.domain.maintenance.fault import FaultKind
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.ports.files import WHOLE_BYTES
 from paimon.ports.snapshots import PublishOutcome, SnapshotCommit
 
 NOW = timedelta(0)
@@ -66,6 +68,22 @@ class Passing(LocalFiles):
             Path(self._table.location, "snapshot", "EARLIEST").write_text(str(self._detached_id))
             self._table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
         super().delete(paths)
+
+
+class Expiring(LocalFiles):
+    """A disk on which another process expires all snapshots but one before a file is read for the first time."""
+
+    def __init__(self, table: Any, name: str) -> None:
+        super().__init__()
+        self._table = table
+        self._names = {name}
+
+    def read(self, path: str, max_bytes: int = WHOLE_BYTES) -> bytes:
+        name = path.rpartition("/")[2]
+        if name in self._names:
+            self._names.clear()
+            self._table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
+        return super().read(path, max_bytes)
 
 
 def create_table(root: Path, kind: str, *, empty: bool = False) -> Any:
@@ -160,15 +178,25 @@ def test_expired_files_of_a_detached_snapshot_are_not_named_again(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lost", ["base_manifest_list", "delta_manifest_list"])
-def test_an_expiry_that_was_killed_does_not_stop_orphan_removal(tmp_path: Path, kind: str, lost: str) -> None:
+@pytest.mark.parametrize("part", ["base_manifest_list", "delta_manifest_list"])
+def test_a_snapshot_that_expires_while_it_is_checked_does_not_stop_orphan_removal(
+    tmp_path: Path, kind: str, part: str
+) -> None:
     table = create_table(tmp_path, kind)
-    table.write({"id": [2], "v": ["second"]})
-    table.write({"id": [3], "v": ["third"]})
-    oldest = table.snapshots()[0]
-    Path(table.location, "manifest", getattr(oldest, lost)).unlink()
-    table.maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
-    table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=NOW)
+    for number in (2, 3):
+        table.write({"id": [number], "v": ["next"]})
+    checked = table.snapshots()[1 if part == "base_manifest_list" else 0]
+    files = Expiring(table, getattr(checked, part))
+    other = table.with_engine(evolve(table.engine, files=files, cache=LruCache()))
+    other.maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
     assert [snapshot.id for snapshot in table.snapshots()] == [3]
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_snapshot_without_its_files_stops_orphan_removal(tmp_path: Path) -> None:
+    table = create_table(tmp_path, "append")
+    table.write({"id": [2], "v": ["second"]})
+    Path(table.location, "manifest", table.snapshots()[0].delta_manifest_list).unlink()
+    other = table.with_engine(evolve(table.engine, cache=LruCache()))
+    with pytest.raises(paimon.CorruptTable, match="does not exist"):
+        other.maintain.remove_orphans(NOW, allow_young=True, dry_run=False)
