@@ -170,7 +170,7 @@ def test_new_columns_are_added_and_numbers_are_rounded_as_insert_does(
     wrong = spark.sql("SELECT 'x' AS id, 1 AS size")
     with pytest.raises(paimon.InvalidRequest, match="another type"):
         paimon.spark.write(wrong, keyed, merge_schema=True)
-    with pytest.raises(paimon.InvalidRequest, match=r"'ratio' contains a value that does not fit FLOAT: 1e\+39"):
+    with pytest.raises(paimon.InvalidRequest, match=r"'ratio' cannot be set: 1e\+39 does not fit FLOAT"):
         paimon.spark.write(spark.sql("SELECT 1L AS id, 1e39D AS ratio"), keyed)
     assert catalog.table("db.keyed").table_schema.names == ("id", "ratio", "note")
 

@@ -11,7 +11,7 @@ import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import duckdb
@@ -111,7 +111,8 @@ class DuckDBQueries:
     def interrupt(self) -> None:
         """Stop running queries; see `QueryEngine`."""
         for session in list(self._running):
-            session.connection.interrupt()
+            with suppress(duckdb.ConnectionException):  # its query ended
+                session.connection.interrupt()
 
     def close(self) -> None:
         """Release the database with all its memory and its files; no query may follow."""

@@ -61,3 +61,12 @@ def test_a_running_query_can_be_stopped() -> None:
     with pytest.raises(InvalidRequest, match="nterrupt"):
         found.result().read_all()
     assert engine.run("SELECT 1 AS a", {}).read_all()["a"].to_pylist() == [1]
+
+
+def test_a_query_that_ended_does_not_keep_others_from_being_stopped() -> None:
+    queries = DuckDBQueries(MEMORY, 1)
+    ended = queries._open_session()
+    ended.close()
+    running = queries._open_session()
+    queries.interrupt()  # an interrupt before a query has no effect
+    assert running.connection.execute("SELECT 1").fetchall() == [(1,)]

@@ -142,13 +142,14 @@ def test_conditions_select_the_rows_of_an_update(table: paimon.Table) -> None:
         table.delete("a = 1")
 
 
-def test_changes_are_the_new_rows(table: paimon.Table) -> None:
-    builder = table.new_batch_write_builder()
-    rows = {"a": [1, 9], "b": ["new", "new"], "p": ["m", "m"]}
-    builder.new_commit().commit(builder.new_update().upsert_by_keys(rows, ["a"]))
-    between = table.with_options({"incremental-between": "2,3"}).scan().to_arrow().to_pylist()
-    assert between == [{"a": 9, "b": "new", "p": "m"}]
-    assert [row["a"] for row in table.changes().to_arrow().to_pylist() if row["_snapshot_id"] == 3] == [9]
+def test_changes_show_the_files_of_an_update_as_java_does(table: paimon.Table) -> None:
+    update(table, {"_ROW_ID": [1], "b": ["Y"]})
+    table.write({"a": [9], "b": ["new"], "p": ["m"]})
+    between = table.with_options({"incremental-between": "2,4"}).scan().to_arrow().to_pylist()
+    updated = [{"a": None, "b": "x", "p": "m"}, {"a": None, "b": "Y", "p": "m"}]  # the columns of all rows of the file
+    assert sorted(between, key=str) == sorted([*updated, {"a": 9, "b": "new", "p": "m"}], key=str)
+    changes = table.changes().to_arrow().to_pylist()
+    assert [(row["a"], row["b"]) for row in changes if row["_snapshot_id"] == 3] == [(None, "x"), (None, "Y")]
 
 
 def test_parts_of_the_rows_get_new_columns(table: paimon.Table) -> None:
