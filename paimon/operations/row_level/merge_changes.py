@@ -6,7 +6,8 @@ source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -24,7 +25,7 @@ from paimon.operations.data_files.read_data_file import Bucket, read_data_file
 from paimon.operations.row_level.keyed_rows import repeat_kind
 from paimon.operations.row_level.matches import FileMatch
 from paimon.operations.row_level.merge_match import Matching, RowChanges
-from paimon.operations.row_level.merge_target import LiveRows, read_file_vectors, read_live_rows
+from paimon.operations.row_level.merge_target import LiveRows, list_match_columns, read_file_vectors, read_live_rows
 from paimon.operations.row_level.replace_rows import filter_rows, replace_rows
 from paimon.operations.table_context import TableContext
 
@@ -147,36 +148,85 @@ def read_merged_rows(
     pyarrow.Table
         New versions of rows, in the order of the file.
     """
-    clauses, fields = matching.merge.changing, context.schema.fields
+    clauses = matching.merge.changing
     updates = any(clauses[int(n)].action is MergeAction.UPDATE for n in np.unique(file.changes.clauses))
     if not updates and (file.match.removes_all_rows or not whole_files):
         return
-    batches = _number_batches(read_data_file(Bucket.of(context, split), file.match.file, fields))
+    replace = partial(_replace_changed, context, matching, file, whole_files)
     # One thread decodes the file, and others replace rows.
-    for rows in context.engine.executor.map(partial(_replace_rows, context, matching, file, whole_files), batches):
+    for rows in context.engine.executor.map(replace, _read_whole_rows(context, split, file.match.file)):
         if rows.num_rows:
             yield rows
 
 
-def _number_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield each batch of a file with the position of its first row."""
+def merge_file(
+    context: TableContext, matching: Matching, split: DataSplit, file: DataFileMeta, before: DeletionVector
+) -> Iterator[tuple[pa.Table, RowChanges]]:
+    """Read a file of an append table once: find its changed rows, and compute all rows of the file that replaces it.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    matching : Matching
+        The merge and its source.
+    split : DataSplit
+        The split of the file.
+    file : DataFileMeta
+        The file.
+    before : DeletionVector
+        The rows that are deleted before the change.
+
+    Yields
+    ------
+    tuple of (pyarrow.Table, RowChanges)
+        The remaining rows of a part of the file, and the changed rows of this part, by their positions in the file.
+    """
+    batches = _read_whole_rows(context, split, file)
+    yield from context.engine.executor.map(partial(_merge_batch, context, matching, before), batches)
+
+
+def _read_whole_rows(
+    context: TableContext, split: DataSplit, file: DataFileMeta
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield each batch of a file, with all columns, together with the position of its first row."""
     start = 0
-    for batch in batches:
+    for batch in read_data_file(Bucket.of(context, split), file, context.schema.fields):
         yield start, batch
         start += batch.num_rows
 
 
-def _replace_rows(
+def _replace_changed(
     context: TableContext,
     matching: Matching,
     file: FileChanges,
     whole_files: bool,
     numbered: tuple[int, pa.RecordBatch],
 ) -> pa.Table:
-    """Return the unchanged rows of a batch together with the new versions of others, in the order of the batch."""
+    """Return the unchanged rows of a batch together with the new versions of the known changed ones."""
     start, batch = numbered
     changes = file.changes.between(start, start + batch.num_rows)
     unchanged = ~file.match.after.mask(start, batch.num_rows) & whole_files
+    return _replace_rows(context, matching, batch, changes, unchanged)
+
+
+def _merge_batch(
+    context: TableContext, matching: Matching, before: DeletionVector, numbered: tuple[int, pa.RecordBatch]
+) -> tuple[pa.Table, RowChanges]:
+    """Find the changed rows of a batch, and return all of its rows after the change."""
+    start, batch = numbered
+    names = [field.name for field in list_match_columns(context, matching.merge)]
+    found = _find_in_rows(matching, LiveRows.of(batch.select(names), start, before))
+    changes = found.between(start, start + batch.num_rows)
+    unchanged = ~before.mask(start, batch.num_rows)
+    unchanged[changes.rows] = False
+    return _replace_rows(context, matching, batch, changes, unchanged), found
+
+
+def _replace_rows(
+    context: TableContext, matching: Matching, batch: pa.RecordBatch, changes: RowChanges, unchanged: Mask
+) -> pa.Table:
+    """Return the unchanged rows of a batch together with the new versions of others, in the order of the batch."""
     changed, parts = [np.empty(0, np.int64)], []
     for clause, rows, sources in group_by_clause(matching.merge, changes):
         if clause.action is MergeAction.UPDATE:
@@ -228,13 +278,68 @@ def find_changes_in_split(context: TableContext, matching: Matching, split: Data
     return SplitChanges(tuple(f for f in found if len(f.changes.rows)), matched)
 
 
+@frozen(eq=False)
+class ChangedFiles:
+    """The files of a split with changed rows, and what the source matches in the others.
+
+    Parameters
+    ----------
+    files : tuple of (DataFileMeta, DeletionVector)
+        The files with changed rows, and their rows that are deleted before the change.
+    matched : array of int64
+        The rows of the source that match a row of another file.
+    """
+
+    files: tuple[tuple[DataFileMeta, DeletionVector], ...]
+    matched: Integers
+
+
+def find_changed_files(context: TableContext, matching: Matching, split: DataSplit) -> ChangedFiles:
+    """Find the files of one split of an append table that a MERGE changes; each is read up to its first changed row.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    matching : Matching
+        The merge and its source.
+    split : DataSplit
+        The split to search.
+
+    Returns
+    -------
+    ChangedFiles
+        The files to rewrite.
+    """
+    bucket = Bucket.of(context, split)
+    changed, matched = [], [np.empty(0, np.int64)]
+    for file, before in read_file_vectors(context, split):
+        parts = []
+        with closing(_search_file(context, matching, bucket, file, before)) as found:
+            for part in found:
+                parts.append(part.matched)
+                if len(part.rows):
+                    changed.append((file, before))
+                    break
+            else:
+                matched += parts
+    return ChangedFiles(tuple(changed), np.unique(np.concatenate(matched)))
+
+
 def _find_in_file(
     context: TableContext, matching: Matching, bucket: Bucket, file: DataFileMeta, before: DeletionVector
 ) -> FileChanges:
+    parts = list(_search_file(context, matching, bucket, file, before))
+    return FileChanges.of(file, before, RowChanges.of_parts(parts))
+
+
+def _search_file(
+    context: TableContext, matching: Matching, bucket: Bucket, file: DataFileMeta, before: DeletionVector
+) -> Generator[RowChanges]:
+    """Yield the changed rows of each batch of a file."""
     rows = read_live_rows(context, matching.merge, bucket, file, before)
     # One thread decodes the file, and others search the batches.
-    parts = list(context.engine.executor.map(partial(_find_in_rows, matching), rows))
-    return FileChanges.of(file, before, RowChanges.of_parts(parts))
+    yield from context.engine.executor.map(partial(_find_in_rows, matching), rows)
 
 
 def _find_in_rows(matching: Matching, live: LiveRows) -> RowChanges:

@@ -32,11 +32,13 @@ from paimon.operations.row_level.merge_changes import (
     FileChanges,
     compute_insert_rows,
     compute_keyed_rows,
+    find_changed_files,
     find_changes_in_split,
     group_by_clause,
+    merge_file,
     read_merged_rows,
 )
-from paimon.operations.row_level.merge_match import Matching
+from paimon.operations.row_level.merge_match import Matching, RowChanges
 from paimon.operations.row_level.merge_target import read_keyed_target
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
@@ -192,14 +194,39 @@ class _Job:
 
     def change_append_rows(self, snapshot: Snapshot) -> None:
         """Find the changed rows of an append table, write their new versions, and record the old ones."""
-        whole_files = not (self.context.options.deletion_vectors_enabled or self.output.is_divided)
+        if self.context.options.deletion_vectors_enabled or self.output.is_divided:
+            self._write_new_versions(snapshot)
+        else:
+            self._rewrite_files(snapshot)
+
+    def _rewrite_files(self, snapshot: Snapshot) -> None:
+        """Write all remaining rows of the files with a changed row. Such a file is read once."""
+        splits = plan_scan(self.context, ScanRequest(snapshot, self.condition)).splits
+        task = partial(find_changed_files, self.context, self.matching)
+        for split, found in zip(splits, self.context.engine.executor.map(task, splits), strict=True):
+            self.matched[found.matched] = True
+            for file, before in found.files:
+                parts = []
+                for rows, changes in merge_file(self.context, self.matching, split, file, before):
+                    self.matched[changes.matched] = True
+                    parts.append(changes)
+                    if rows.num_rows:
+                        self.output.writer.write(rows)
+                self._record_changes(split, FileChanges.of(file, before, RowChanges.of_parts(parts)))
+
+    def _write_new_versions(self, snapshot: Snapshot) -> None:
+        """Write only the new versions of changed rows."""
         for bucket in self._find_buckets(snapshot):
             for file in bucket.files:
-                for rows in read_merged_rows(self.context, self.matching, bucket.split, file, whole_files):
+                for rows in read_merged_rows(self.context, self.matching, bucket.split, file, whole_files=False):
                     self.output.writer.write(rows)
-                for clause, numbers, _ in group_by_clause(self.matching.merge, file.changes):
-                    self.output.counts[clause.action] += len(numbers)
-                self.output.add_match(bucket.split, file.match)
+                self._record_changes(bucket.split, file)
+
+    def _record_changes(self, split: DataSplit, file: FileChanges) -> None:
+        """Count the changed rows of a file, and record that they are removed."""
+        for clause, numbers, _ in group_by_clause(self.matching.merge, file.changes):
+            self.output.counts[clause.action] += len(numbers)
+        self.output.add_match(split, file.match)
 
     def _find_buckets(self, snapshot: Snapshot) -> Sequence[_BucketChanges]:
         """Search all splits, concurrently, and group the changed files by bucket."""

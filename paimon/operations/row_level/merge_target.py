@@ -90,6 +90,27 @@ class LiveRows:
     rows: pa.RecordBatch
     positions: Integers
 
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, start: int, before: DeletionVector) -> LiveRows:
+        """Return the live rows of a batch.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Rows of a file, one after the other, with the columns of `list_match_columns`.
+        start : int
+            The position of the first of them.
+        before : DeletionVector
+            The rows of the file that are deleted before the change.
+
+        Returns
+        -------
+        LiveRows
+            The others.
+        """
+        live = np.flatnonzero(~before.mask(start, batch.num_rows))
+        return cls(batch if len(live) == batch.num_rows else batch.take(pa.array(live)), live + start)
+
 
 def read_file_vectors(context: TableContext, split: DataSplit) -> list[tuple[DataFileMeta, DeletionVector]]:
     """Return the files of a split with the rows that are deleted before the change."""
@@ -126,6 +147,5 @@ def read_live_rows(
     start = 0
     # No row group may be skipped, because the position of a row is the number of rows before it.
     for batch in read_data_file(bucket, file, list_match_columns(context, merge)):
-        live = np.flatnonzero(~before.mask(start, batch.num_rows))
-        yield LiveRows(batch if len(live) == batch.num_rows else batch.take(pa.array(live)), live + start)
+        yield LiveRows.of(batch, start, before)
         start += batch.num_rows

@@ -27,6 +27,7 @@ from paimon.domain.predicate.build import col
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.merge_builder import MergeBuilder
+from paimon.operations.data_files.read_data_file import BATCH_ROWS
 from paimon.operations.row_level import merge as merge_module
 from paimon.operations.row_level import merge_match, merge_source, spilled_source
 from paimon.operations.row_level.merge_plan import bind_merge
@@ -276,6 +277,22 @@ def test_rows_of_a_rewritten_file_stay_in_order(tmp_path: Path) -> None:
     table.merge([row(3, s="x"), row(7)], "id").when_matched_update({"s": "source.s"}, "source.s = 'x'").execute()
     table.merge([row(5)], "id").when_matched_delete().execute()
     assert table.scan().to_arrow()["id"].to_pylist() == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+
+
+def test_a_file_changes_late_and_another_only_matches(tmp_path: Path) -> None:
+    """The first change is far from the beginning of its file, and a match without a clause inserts no row."""
+    table = make(tmp_path)
+    last = BATCH_ROWS + 10
+    table.write(pa.table([pa.array(c, t) for c, t in zip(([*range(last)], [1] * last, [0] * last, ["old"] * last),
+                                                         SCHEMA.types, strict=True)], schema=SCHEMA))  # fmt: skip
+    table.write([row(last, v=1), row(last + 1, v=1)])
+    kept = {f.file_name for split in table.scan(where=f"id >= {last}").plan().splits for f in split.files}
+    source = [row(i, s="new") for i in (5, last - 1, last, last + 2)]
+    merge = table.merge(source, "id").when_matched_update({"s": "source.s"}, f"target.v = 0 AND target.id > {last - 5}")
+    assert run(merge.when_not_matched_insert_all()) == (1, 1, 0)
+    changed = table.scan(where="s = 'new'").to_arrow()["id"].to_pylist()
+    assert (sorted(changed), table.scan().count()) == ([last - 1, last + 2], last + 3)
+    assert kept <= {f.file_name for split in table.scan().plan().splits for f in split.files}
 
 
 @pytest.mark.parametrize("layout", ["append", "append with vectors", "fixed"])
