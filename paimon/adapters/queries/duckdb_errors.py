@@ -9,6 +9,7 @@ import duckdb
 
 from paimon.adapters.queries.shared_files import FILE_NAME
 from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, did_you_mean
+from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 
 _POSITION = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _SIMILAR = re.compile(r"(?:Candidate (?:bindings|tables):|Did you mean) (.*?)\??$", re.MULTILINE)
@@ -56,4 +57,4 @@ def _find_hint(name: str, text: str) -> str | None:
     known = _QUOTED.findall(near[1]) if near else []
     if "Type with name" in text:
         return did_you_mean(name.upper(), [*_TYPES, *known])
-    return did_you_mean(name, known) if known else None
+    return suggest_column(name, known) if known or name.upper() == DEFAULT else None

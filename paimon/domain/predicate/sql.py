@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from math import isfinite
 from typing import Any, TypeVar
 
 import sqlglot
@@ -175,7 +176,7 @@ def _compare_constants(node: exp.Expression, op: Operator, left: Any, right: Any
     """Evaluate a comparison of two values, such as the ``1 = 1`` in generated SQL."""
     if left is None or right is None:
         return Literal(None)
-    numbers = all(isinstance(v, int | Decimal) and not isinstance(v, bool) for v in (left, right))
+    numbers = all(isinstance(v, int | Decimal | float) and not isinstance(v, bool) for v in (left, right))
     if not numbers and type(left) is not type(right):
         raise _not_a_predicate_error(node, "compare values of the same type")
     truths = {
@@ -272,7 +273,7 @@ def literal_value(node: exp.Expression) -> Any:
 
     Returns
     -------
-    int, Decimal, str, bool, bytes, date or None
+    int, Decimal, float, str, bool, bytes, date or None
         Times and timestamps stay text, because their column can hold nanoseconds.
 
     Raises
@@ -282,10 +283,10 @@ def literal_value(node: exp.Expression) -> Any:
     """
     match _strip_parentheses(node):
         case exp.Literal() as literal:
-            return str(literal.this) if literal.is_string else _parse_number(str(literal.this))
+            return str(literal.this) if literal.is_string else parse_number(str(literal.this))
         case exp.Neg(this=inner):
             number = literal_value(inner)
-            if isinstance(number, int) and not isinstance(number, bool):
+            if isinstance(number, int | float) and not isinstance(number, bool):
                 return -number
             if isinstance(number, Decimal):
                 return number.copy_negate()  # unary minus would lose the sign of -0.0
@@ -302,8 +303,36 @@ def literal_value(node: exp.Expression) -> Any:
     )
 
 
-def _parse_number(text: str) -> int | Decimal:
-    return int(text) if text.isdecimal() else Decimal(text)
+def parse_number(text: str) -> int | Decimal | float:
+    """Return the value of a number in SQL: a whole number, a DECIMAL, or with an exponent a DOUBLE such as ``1e3``.
+
+    Parameters
+    ----------
+    text : str
+        The number, without a sign before it.
+
+    Returns
+    -------
+    int, Decimal or float
+        A number with an exponent that is too large for a DOUBLE stays exact, so that it can be compared.
+
+    Raises
+    ------
+    ArithmeticError
+        The text is not a number.
+
+    Examples
+    --------
+    >>> parse_number("12"), parse_number("1.50"), parse_number("1e3")
+    (12, Decimal('1.50'), 1000.0)
+    """
+    if text.isdecimal():
+        return int(text)
+    exact = Decimal(text)
+    if "e" not in text.lower():
+        return exact
+    double = float(exact)
+    return double if isfinite(double) else exact
 
 
 def _convert_typed_literal(node: exp.Expression, text: str, to: exp.Expression) -> Any:

@@ -88,7 +88,7 @@ def write_changed_rows(found: DataFrame, change: NumberedChange) -> WrittenChang
     """
     spark, context, snapshot = found.sparkSession, change.context, change.rows.snapshot
     schema = to_batch_schema(found.schema)
-    check_value_types(change.columns, schema)
+    check_value_types(change.computed, schema)
     if snapshot is None or not change.rows.files:
         return WrittenChanges([], 0)
     held = read_bucket_vectors(context, snapshot)

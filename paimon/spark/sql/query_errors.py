@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pyspark.errors import PySparkException
 
 from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean
+from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.engines import translate_spark_error
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]+(?:\.[A-Z_0-9]+)*)\] (.*?)(?= SQLSTATE|\n|$)", re.DOTALL)
@@ -59,8 +60,8 @@ def _read_parameters(error: BaseException) -> Mapping[str, str]:
 def _to_column_error(parameters: Mapping[str, str], message: str) -> InvalidRequest:
     name = _last_name(parameters.get("objectName", message))
     near = _QUOTED.findall(parameters.get("proposal", ""))
-    found = did_you_mean(name, near) or ""
-    hint = found if found.startswith("did") else None
+    found = suggest_column(name, near) or ""
+    hint = found if found.startswith(("did", DEFAULT)) else None
     return InvalidRequest(f"Column {name!r} does not exist in this part of the query.", subject=name, hint=hint)
 
 

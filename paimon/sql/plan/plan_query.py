@@ -18,6 +18,7 @@ from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_
 from paimon.domain.extras import MissingExtra
 from paimon.domain.markup import format_count
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.field_paths import suggest_column
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.engine_files import find_engine_files, open_engine_files
@@ -254,7 +255,7 @@ def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
         if not error.message.startswith("Column ") or error.subject is None:
             raise
         # Columns that the query does not read are not known to the engine.
-        hint = did_you_mean(error.subject, planned.names) or error.hint
+        hint = suggest_column(error.subject, planned.names) or error.hint
         raise InvalidRequest(error.message, subject=error.subject, hint=hint) from error
 
 
