@@ -175,6 +175,43 @@ def test_words_depend_on_their_place(lake: str, before: str, after: str, expecte
     assert complete(paimon.connect(lake).sql_session().state, before, after) == expected
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("SELECT orders.", "", ['orders."unit price"', "orders.address", "orders.id"]),
+        ("SELECT shop.orders.i", "", ["shop.orders.id"]),
+        ("SELECT O.i", "\nFROM orders AS o", ["O.id"]),
+        ("SELECT o.u", " FROM shop.orders o", ['o."unit price"']),
+        ("SELECT o.id, o.ad", " FROM shop.orders o", ["o.address"]),
+        ("SELECT o.address.", " FROM orders o", ["o.address.city", "o.address.zip"]),
+        ("SELECT address.z", " FROM orders", ["address.zip"]),
+        ("SELECT * FROM orders o, items i WHERE i.", "", ["i.item"]),
+        ("SELECT o.i", "FROM orders VERSION AS OF 1 o", ["o.id"]),
+        ("SELECT o.i", " FROM orders FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01' AS o", ["o.id"]),
+        ("SELECT o.i", " FROM orders /*+ OPTIONS('scan.mode' = 'latest') */ o", ["o.id"]),
+        ("SELECT orders$tags.tag_n", "", ["orders$tags.tag_name"]),
+        ("SELECT v.", "", ["v.double_id"]),
+        ("SELECT x.", " FROM v x", ["x.double_id"]),
+        ("SELECT q.", " FROM (SELECT id AS a FROM orders) AS q", ["q.a"]),
+        ("WITH w AS (SELECT max(id) AS m FROM orders) SELECT w.", "", ["w.m"]),
+        ("SELECT q.", " FROM (SELECT id AS a FROM nothing) AS q", []),
+        ("MERGE INTO orders t USING items s ON s.", "", ["s.item"]),
+        ("UPDATE items SET items.", "", ["items.item"]),
+        ("INSERT INTO items SELECT ord", " FROM items", ["ORDER"]),
+        ("SELECT nothing.", "", []),
+        ("SELECT `orders.", "", []),
+    ],
+)
+def test_columns_follow_after_a_name_and_a_dot(tmp_path: Path, before: str, after: str, expected: list[str]) -> None:
+    session = paimon.connect(tmp_path).sql_session()
+    session.sql(
+        "CREATE DATABASE shop; USE shop; CREATE TABLE items (item INT);"
+        "CREATE TABLE orders (id INT, `unit price` INT, address ROW<city STRING, zip INT>);"
+        "CREATE TEMPORARY VIEW v AS SELECT id * 2 AS double_id FROM orders"
+    )
+    assert complete(session.state, before, after) == expected
+
+
 def test_words_complete_a_statement(lake: str) -> None:
     session = paimon.connect(lake).sql_session().state
     assert complete(session, "SELECT * FROM d") == ["default.t"]
