@@ -9,8 +9,10 @@ comparisons of two columns) is refused with a hint. Any text leads to a predicat
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from itertools import pairwise
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -27,6 +29,9 @@ from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, L
 T = TypeVar("T")
 HINT = "a predicate compares columns with values: =, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT"
 LONGEST_TEXT = 1_000_000
+
+_LONE_COMMA = re.compile(r"[,(\[{]\s*,")
+_OPENING = (TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 
 _OPERATORS: Mapping[type[exp.Expression], Operator] = {
     exp.EQ: Operator.EQ,
@@ -104,6 +109,7 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
             f"{what.capitalize()} text has {len(text)} characters", hint=f"the limit is {LONGEST_TEXT}"
         )
     try:
+        _check_commas(text)
         trees = sqlglot.parse(text, dialect=PredicateDialect)
         if len(trees) != 1 or trees[0] is None:
             raise InvalidRequest(f"{text!r} is not a single {what}", subject=text, hint=hint)
@@ -116,6 +122,20 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
         raise InvalidRequest(
             f"{what.capitalize()} text is nested too deep", subject=text[:200], hint="use IN for lists"
         ) from error
+
+
+def _check_commas(text: str) -> None:
+    """Refuse a comma without an expression before it, which the parser would leave out.
+
+    Raises
+    ------
+    ParseError
+        There is such a comma.
+    """
+    if _LONE_COMMA.search(text):
+        for before, token in pairwise(sqlglot.tokenize(text, dialect=PredicateDialect)):
+            if token.token_type == TokenType.COMMA and before.token_type in _OPENING:
+                raise ParseError("comma", [{"line": token.line, "col": token.col}])
 
 
 def _format_position(error: Exception) -> str:

@@ -29,6 +29,7 @@ from paimon.ports.queries import QuerySource, SourceFiles
 from paimon.scan import Scan
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
+from paimon.sql.plan.check_columns import check_subquery_columns
 from paimon.sql.plan.count_from_metadata import plan_from_metadata
 from paimon.sql.plan.pushdown_columns import find_columns
 from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
@@ -144,7 +145,7 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
     NotFound
         There is no such table.
     InvalidRequest
-        A table function or an option is not valid.
+        A table function or an option is not valid, or a subquery names an unknown column.
     """
     tree, names = query.indexed, query.tables
     if session.views:
@@ -159,7 +160,9 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
 
 
 def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relation]) -> PlannedQuery:
-    columns = find_columns(tree, {own: relation.columns for own, relation in relations.items()})
+    known = {own: relation.columns for own, relation in relations.items()}
+    check_subquery_columns(tree, known)
+    columns = find_columns(tree, known)
     pushable = {
         own: PushableTable(own, {f.name.lower(): f for f in relation.fields})
         for own, relation in relations.items()

@@ -17,6 +17,7 @@ from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.build import col
 from paimon.domain.predicate.evaluate_reference import matches
 from paimon.domain.predicate.expression import Compare, In, IsNull, Like, Literal, Not, Operator, Predicate
+from paimon.domain.predicate.scalar_sql import parse_condition
 from paimon.domain.predicate.sql import parse_number, parse_predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.types.ddl import parse_columns
@@ -187,3 +188,11 @@ def test_a_number_with_an_exponent_is_a_double(text: str, value: object) -> None
     found = parse_number(text)
     assert (found, type(found)) == (value, type(value))
     assert parse_predicate(f"g > {text}") == Compare("g", Operator.GT, value)
+
+
+@pytest.mark.parametrize("text", ["t IN (1,, 2)", "t IN (,2)", "coalesce(t,\n, c) > 1", "t > 1 AND length([,1]) = 1"])
+def test_a_comma_without_an_expression_is_refused(text: str) -> None:
+    """The SQL parser leaves such commas out."""
+    with pytest.raises(InvalidRequest, match="is not valid SQL: line"):
+        parse_condition(text)
+    assert parse_condition("s = ',,' AND t IN (1, 2)") == parse_condition("s = ',,' AND t IN (1,2)")
