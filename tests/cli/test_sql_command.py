@@ -59,6 +59,25 @@ def test_a_failed_statement_stops_the_script_with_its_line(
     assert paimon.connect(lake).sql("SELECT count(*) AS n FROM t").to_arrow()["n"].to_pylist() == [3]
 
 
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_an_error_of_rows_names_the_line_too(lake: str, capsys: pytest.CaptureFixture[str], output: str) -> None:
+    """A query computes its rows when they are printed."""
+    failing = "SELECT 1 AS a;\n\nSELECT CAST(word AS INT) AS b FROM t;\nDROP TABLE t"
+    assert main(["sql", lake, "-e", failing, "-o", output]) == 1
+    printed, error = capsys.readouterr()
+    assert "1" in printed and "Could not convert" in error
+    assert error.splitlines()[-1] == "The statement begins in line 3 of the script."
+    assert main(["sql", lake, "-e", "SELECT CAST(word AS INT) AS b FROM t", "-o", output]) == 1
+    assert "begins in line" not in capsys.readouterr().err
+    assert paimon.connect(lake).tables("default") == ["t"]
+
+
+def test_a_script_that_does_not_exist(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", lake, "-f", "nothing.sql"]) == 1
+    error = capsys.readouterr().err
+    assert error.splitlines()[0] == "paimon: File 'nothing.sql' does not exist"
+
+
 def test_a_syntax_error_runs_nothing_and_shows_the_place(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", lake, "-e", "DROP TABLE t;\nCREATE TABLE u (id BIGNT)"]) == 1
     error = capsys.readouterr().err
@@ -251,7 +270,7 @@ def test_tables_are_dropped_renamed_and_listed(lake: str, capsys: pytest.Capture
     run(capsys, "drop", f"{lake}/default.db/q")
     assert catalog.tables("default") == ["t"]
     assert main(["drop", f"{lake}/default.db/q"]) == 1
-    run(capsys, "drop", f"{lake}/default.db/q", "--if-exists")
+    assert run(capsys, "drop", f"{lake}/default.db/q", "--if-exists") == "there is no table default.q\n"
 
 
 def test_ctrl_c_stops_a_query(lake: str) -> None:
