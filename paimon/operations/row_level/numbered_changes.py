@@ -20,7 +20,7 @@ from paimon.domain.columns.convert import convert_array
 from paimon.domain.commit.conflicts.read_snapshot import ReadState
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_refusal
@@ -64,7 +64,14 @@ def check_numbered_change(context: TableContext, columns: Sequence[str] | None) 
         The table does not accept the change, or a column cannot be set.
     """
     if columns is not None:
-        return check_updatable(context.table, columns)
+        fields = check_updatable(context.table, columns)
+        if context.options.data_evolution_enabled:  # the columns of a row may be in several files
+            raise Unsupported(
+                f"UPDATE of table {context.table.table_name!r} with option 'data-evolution.enabled', and with a subquery "
+                "over columns of the changed row, or within an expression",
+                hint="read the row ids and the new values, and write them with new_update().update_by_row_id(…)",
+            )
+        return fields
     check_deletable(context.table)
     return ()
 
