@@ -48,11 +48,13 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
     ],
     "Rows": [
         ("INSERT INTO name [PARTITION (…)] [(columns) | BY NAME] query",
-         "Each column is cast to the type of the table. `BY NAME` takes the columns from the names in the query."),
+         "Each column is cast to the type of the table. `BY NAME` takes the columns from the names in the query. "
+         "In `VALUES`, `DEFAULT` is the default of the column, or null; so is a column that is left out."),
         ("INSERT OVERWRITE name [PARTITION (…)] [(columns) | BY NAME] query",
          "Replaces the partition of the clause, else the partitions of the rows, else the table."),
         ("UPDATE name [AS alias] SET column = expression, … [WHERE condition]",
-         "As `Table.update`; values and the condition may contain subqueries, also over columns of the changed row."),
+         "As `Table.update`; values and the condition may contain subqueries, also over columns of the changed row. "
+         "`SET column = DEFAULT` sets the default of the column, or null, here and in `MERGE INTO`."),
         ("DELETE FROM name [AS alias] [WHERE condition]",
          "As `Table.delete`; the condition may contain subqueries, also over columns of the deleted row."),
         ("MERGE INTO name [AS alias] USING source [AS alias] ON condition WHEN …",
@@ -65,7 +67,7 @@ STATEMENTS: dict[str, list[tuple[str, str]]] = {
     ],
     "Queries": [
         ("SELECT … · VALUES … · WITH … · FROM … · PIVOT … · UNPIVOT …",
-         "DuckDB's dialect and functions. Bytes are `X'00FF'`."),
+         "DuckDB's dialect and functions. Bytes are `X'00FF'`. A number with an exponent, such as `1e3`, is a DOUBLE."),
         ("name VERSION AS OF n · name VERSION AS OF 'tag' · FOR VERSION AS OF",
          "A snapshot or a tag. An alias follows after it."),
         ("name TIMESTAMP AS OF 'time' · name FOR SYSTEM_TIME AS OF TIMESTAMP 'time'",

@@ -111,7 +111,7 @@ def parse_options(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         if "=" not in pair:
             raise InvalidRequest(
-                f"Argument {pair!r} must have the form KEY=VALUE.", subject=pair, hint="write --option bucket=4"
+                f"Argument {pair!r} must have the form KEY=VALUE.", subject=pair, hint="an example is bucket=4"
             )
     return {key.strip(): value.strip() for key, _, value in (pair.partition("=") for pair in pairs)}
 

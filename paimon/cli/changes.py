@@ -77,7 +77,7 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, str]:
             raise InvalidRequest(
                 f"Argument {text!r} must have the form COLUMN=SQL.",
                 subject=text,
-                hint='write --set "amount=amount * 2"',
+                hint='an example is "amount=amount * 2"',
             )
         found[column.strip()] = value.strip()
     return found

@@ -102,9 +102,7 @@ class _AddCondition(argparse.Action):
 def _merge(arguments: argparse.Namespace) -> None:
     table = open_data_table(arguments)
     data = chain.from_iterable([read_file(file, arguments.format, table.arrow_schema) for file in arguments.files])
-    names = parse_names(arguments.on) or []
-    on = names if names and all(name in table.arrow_schema.names for name in names) else arguments.on
-    merge = table.merge(data, on)
+    merge = table.merge(data, _parse_on(arguments.on, table.arrow_schema.names))
     if not arguments.clauses:
         raise InvalidRequest(
             "A merge needs at least one clause.", subject="merge", hint="pass --update-all, --insert-all or another one"
@@ -115,6 +113,13 @@ def _merge(arguments: argparse.Namespace) -> None:
         values = [parse_assignments(texts)] if takes_values else []
         merge = add_clause(*values, condition=condition)
     _print(arguments, merge.execute())
+
+
+def _parse_on(text: str, columns: Sequence[str]) -> str | list[str]:
+    """Return names of columns as a list, and a condition as it is; a list with commas is no condition."""
+    names = parse_names(text) or []
+    is_list = len(names) > 1 and all(name.isidentifier() for name in names)
+    return names if is_list or (names and all(name in columns for name in names)) else text
 
 
 def _print(arguments: argparse.Namespace, result: MergeResult) -> None:

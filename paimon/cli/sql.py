@@ -67,6 +67,9 @@ def _read_script(arguments: argparse.Namespace) -> str | None:
         return sys.stdin.read()
     try:
         return Path(arguments.file).read_text("utf-8-sig")  # editors of Windows write a mark before the text
+    except FileNotFoundError as error:
+        hint = "check the path; it is relative to the current directory"
+        raise InvalidRequest(f"File {arguments.file!r} does not exist", subject=arguments.file, hint=hint) from error
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(arguments.file, str(error), hint="check the path, and that the file is UTF-8") from error
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from paimon.cli.completed_columns import list_columns
 from paimon.domain.errors import PaimonError
 from paimon.domain.options.known_options import OPTIONS
 from paimon.procedures.registry import HELP, PROCEDURES, REPAIR
 from paimon.sql.parse.parse_script import list_statement_words
-from paimon.sql.parse.statements import TableName
 from paimon.sql.session import OPTION_PREFIX, Session
 from paimon.system_table import SYSTEM_TABLES
 
@@ -27,7 +27,6 @@ _CLAUSES = (
 _TABLE_WORDS = (
     r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE(?:\s+IF\s+EXISTS)?|OVERWRITE|DESCRIBE|DESC|USING|PARTITIONS|COLUMNS\s+IN)\s+"
 )
-_TABLES = re.compile(_TABLE_WORDS + r"(?P<name>[\w.$`]+)(?:\s+(?:AS\s+)?(?P<alias>\w+))?", re.IGNORECASE)
 _AFTER_TABLE_WORD = re.compile(_TABLE_WORDS + r"[\w.$`]*\Z", re.IGNORECASE)
 _AFTER_DATABASE_WORD = re.compile(r"\b(?:USE|DATABASE|SCHEMA|TABLES\s+(?:IN|FROM))\s+\w*\Z", re.IGNORECASE)
 _IN_TEXT = re.compile(r"'[^']*\Z")
@@ -56,9 +55,10 @@ def complete(session: Session, before: str, after: str = "") -> list[str]:
         Whole words in alphabetical order, which begin with the word before the cursor in any case.
     """
     match = WORD.search(before)
-    begun = match.group().lower() if match else ""
+    begun = match.group() if match else ""
     found = _list_candidates(session, before, after, begun)
-    return sorted({word for word in found if word.lower().startswith(begun)}, key=str.lower)
+    wanted = begun.lower()
+    return sorted({word for word in found if word.replace('"', "").lower().startswith(wanted)}, key=str.lower)
 
 
 def _list_candidates(session: Session, before: str, after: str, begun: str) -> Iterable[str]:
@@ -74,7 +74,7 @@ def _list_candidates(session: Session, before: str, after: str, begun: str) -> I
         return _list_databases(session)
     if _AFTER_TABLE_WORD.search(before):
         return _list_tables(session, begun)
-    return [*list_statement_words(), *_CLAUSES, *_list_columns(session, before + after, begun)]
+    return [*list_statement_words(), *_CLAUSES, *list_columns(session, f"{before} {after}", begun)]
 
 
 def _list_texts(session: Session, before: str, begun: str) -> Iterable[str]:
@@ -101,24 +101,7 @@ def _list_tables(session: Session, begun: str) -> list[str]:
         names += [f"{database}.{table}" for database in databases for table in catalog.tables(database)]
     except PaimonError:
         return []
-    base, dollar, _ = begun.partition("$")
+    base, dollar, _ = begun.lower().partition("$")
     if dollar:
         names = [f"{name}${system}" for name in names if name.lower() == base for system in SYSTEM_TABLES]
     return names
-
-
-def _list_columns(session: Session, text: str, begun: str) -> list[str]:
-    """Return the columns of the tables of a text; those of one table after its name or alias and a dot."""
-    qualifier, dot, _ = begun.rpartition(".")
-    found: list[str] = []
-    for match in _TABLES.finditer(text):
-        parts = tuple(match["name"].replace("`", "").split("."))
-        names = [name.lower() for name in (match["alias"], parts[-1]) if name]
-        if dot and qualifier not in names:
-            continue
-        try:
-            columns = session.open(TableName(parts)).arrow_schema.names
-        except PaimonError:  # the table does not exist, or not yet
-            continue
-        found += [f"{qualifier}.{column}" for column in columns] if dot else columns
-    return found

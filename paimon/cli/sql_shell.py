@@ -118,6 +118,8 @@ def run_text(session: SqlSession, text: str) -> None:
         print(error.message.strip())
         if error.hint:
             print(f"hint: {error.hint}")
+        for note in getattr(error, "__notes__", ()):
+            print(note)
     except KeyboardInterrupt:
         print("interrupted")
 

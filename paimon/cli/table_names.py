@@ -17,6 +17,7 @@ from paimon.cli.arguments import (
     open_data_table,
 )
 from paimon.cli.output import print_records
+from paimon.domain.errors import NotFound
 
 
 def add_commands(commands: Commands) -> None:
@@ -41,8 +42,15 @@ def add_commands(commands: Commands) -> None:
 
 def _drop(arguments: argparse.Namespace) -> None:
     warehouse, name = locate_table(arguments)
-    open_catalog(arguments, warehouse).drop_table(name, missing_ok=arguments.if_exists)
-    print(f"{name} is dropped")
+    catalog = open_catalog(arguments, warehouse)
+    try:
+        catalog.drop_table(name)
+    except NotFound:
+        if not arguments.if_exists:
+            raise
+        print(f"there is no table {name}")
+    else:
+        print(f"{name} is dropped")
 
 
 def _rename(arguments: argparse.Namespace) -> None:

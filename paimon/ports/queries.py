@@ -11,6 +11,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 from attrs import field, frozen
 
+TYPE_NAMES = (
+    *("BIGINT", "BLOB", "BOOLEAN", "BYTES", "CHAR", "DATE", "DECIMAL", "DOUBLE", "FLOAT", "INT", "INTEGER", "INTERVAL"),
+    *("REAL", "SMALLINT", "STRING", "TEXT", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TINYINT", "UUID", "VARCHAR"),
+)
+"""The usual types in the dialect of queries, for the hint of an unknown one."""
+
 
 class SharedFile(Protocol):
     """The bytes of one Parquet file for the engine's own reader. All methods are safe to call from several threads."""

@@ -6,10 +6,14 @@ and instants in UTC. Each column is cast to its type, and nothing else is change
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+
+from paimon.domain.columns.accept import complete_type
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
@@ -38,9 +42,74 @@ def _spark_field(field: pa.Field) -> pa.Field:
 
 
 def to_batch_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark requires of batches with this Spark schema."""
-    converted: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-    return converted
+    """Return the Arrow schema that Spark requires of batches with this Spark schema.
+
+    The elements of ``[]`` have the type null and are never null for Spark, a pair that PySpark does not convert.
+    """
+    return pa.schema([_to_batch_field(f.name, f.dataType, f.nullable) for f in schema])
+
+
+def _to_batch_field(name: str, kind: DataType, nullable: bool) -> pa.Field:
+    return pa.field(name, _to_batch_type(kind), nullable or isinstance(kind, NullType))
+
+
+def _to_batch_type(kind: DataType) -> pa.DataType:
+    match kind:
+        case ArrayType():
+            return pa.list_(_to_batch_field("element", kind.elementType, kind.containsNull))
+        case MapType():
+            value = _to_batch_field("value", kind.valueType, kind.valueContainsNull)
+            return make_map_type(_to_batch_type(kind.keyType), value)
+        case StructType():
+            return pa.struct([_to_batch_field(f.name, f.dataType, f.nullable) for f in kind])
+    return to_arrow_schema(StructType([StructField("value", kind)]), timezone="UTC").field(0).type
+
+
+def make_map_type(key: pa.DataType, value: pa.Field) -> pa.DataType:
+    """Return the type of a map, also with keys of the type null, which `pyarrow.map_` refuses."""
+    if pa.types.is_null(key):
+        return pa.MapArray.from_arrays([0], pa.nulls(0), pa.nulls(0, value.type)).type
+    return pa.map_(key, value)
+
+
+def has_null_parts(kind: DataType) -> bool:
+    """Return whether a type contains a list, a map or a struct with a part of the type null, as that of ``[]``."""
+    match kind:
+        case ArrayType():
+            parts = [kind.elementType]
+        case MapType():
+            parts = [kind.keyType, kind.valueType]
+        case StructType():
+            parts = [f.dataType for f in kind]
+        case _:
+            return False
+    return any(isinstance(part, NullType) or has_null_parts(part) for part in parts)
+
+
+def complete_types(frame: DataFrame, wanted: Sequence[pa.DataType | None] | None = None) -> DataFrame:
+    """Return a frame whose lists, maps and structs have no part of the type null, which PySpark does not convert.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows.
+    wanted : sequence of pyarrow.DataType or None, optional
+        The type of the column that gets each column of the frame.
+
+    Returns
+    -------
+    DataFrame
+        The same rows; see `complete_type`.
+    """
+    if not has_null_parts(frame.schema):
+        return frame
+    columns = [frame[number] for number in range(len(frame.schema))]
+    for number, (field, given) in enumerate(zip(frame.schema, to_batch_schema(frame.schema), strict=True)):
+        if has_null_parts(field.dataType):
+            arrow = complete_type(given.type, None if wanted is None else wanted[number])
+            kind = to_spark_schema(pa.schema([("value", arrow)]))[0].dataType
+            columns[number] = columns[number].cast(kind).alias(field.name)
+    return frame.select(columns)
 
 
 def to_spark_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

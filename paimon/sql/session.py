@@ -317,9 +317,33 @@ class Session:
         ------
         NotFound
             There is no such table.
+        InvalidRequest
+            The name is that of a view.
         """
         place = self.locate(name.parts)
-        return place.catalog.table(place.name, {**self.table_options(), **read_function_options(name), **name.options})
+        options = {**self.table_options(), **read_function_options(name), **name.options}
+        try:
+            return place.catalog.table(place.name, options)
+        except NotFound as error:
+            if error.kind == "table":
+                self.refuse_view(name.parts)
+            raise
+
+    def find_view(self, parts: ObjectName) -> View | None:
+        """Return the view of a name; None if it is not the name of a view."""
+        return self.views.get(parts[0].lower()) if len(parts) == 1 else None
+
+    def refuse_view(self, parts: ObjectName) -> None:
+        """Refuse the name of a view where a statement needs a table.
+
+        Raises
+        ------
+        InvalidRequest
+            The name is that of a view.
+        """
+        if self.find_view(parts) is not None:
+            message = f"{parts[0]!r} is a view of this session, and not a table."
+            raise InvalidRequest(message, subject=parts[0], hint="use it in queries; DROP VIEW removes it")
 
     def open_table(self, name: TableName) -> Table:
         """Open a table that a statement changes.

@@ -53,6 +53,8 @@ def test_clauses_have_conditions_and_an_order(
 
 def test_it_refuses_what_is_wrong(stock: paimon.Table, file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--update-all" in run(capsys, "merge", stock.location, file, "--on", "id", code=1)
+    misspelled = run(capsys, "merge", stock.location, file, "--on", "id,piecs", "--update-all", code=1)
+    assert "Column 'piecs' does not exist" in misspelled and "did you mean 'pieces'" in misspelled
     assert "COLUMN=SQL" in run(capsys, "merge", stock.location, file, "--on", "id", "--update", "pieces", code=1)
     with pytest.raises(SystemExit) as refused:
         run(capsys, "merge", stock.location, file, "--on", "id", "--if", "id = 1")

@@ -59,6 +59,25 @@ def test_a_failed_statement_stops_the_script_with_its_line(
     assert paimon.connect(lake).sql("SELECT count(*) AS n FROM t").to_arrow()["n"].to_pylist() == [3]
 
 
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_an_error_of_rows_names_the_line_too(lake: str, capsys: pytest.CaptureFixture[str], output: str) -> None:
+    """A query computes its rows when they are printed."""
+    failing = "SELECT 1 AS a;\n\nSELECT CAST(word AS INT) AS b FROM t;\nDROP TABLE t"
+    assert main(["sql", lake, "-e", failing, "-o", output]) == 1
+    printed, error = capsys.readouterr()
+    assert "1" in printed and "Could not convert" in error
+    assert error.splitlines()[-1] == "The statement begins in line 3 of the script."
+    assert main(["sql", lake, "-e", "SELECT CAST(word AS INT) AS b FROM t", "-o", output]) == 1
+    assert "begins in line" not in capsys.readouterr().err
+    assert paimon.connect(lake).tables("default") == ["t"]
+
+
+def test_a_script_that_does_not_exist(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", lake, "-f", "nothing.sql"]) == 1
+    error = capsys.readouterr().err
+    assert error.splitlines()[0] == "paimon: File 'nothing.sql' does not exist"
+
+
 def test_a_syntax_error_runs_nothing_and_shows_the_place(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", lake, "-e", "DROP TABLE t;\nCREATE TABLE u (id BIGNT)"]) == 1
     error = capsys.readouterr().err
@@ -175,6 +194,43 @@ def test_words_depend_on_their_place(lake: str, before: str, after: str, expecte
     assert complete(paimon.connect(lake).sql_session().state, before, after) == expected
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("SELECT orders.", "", ['orders."unit price"', "orders.address", "orders.id"]),
+        ("SELECT shop.orders.i", "", ["shop.orders.id"]),
+        ("SELECT O.i", "\nFROM orders AS o", ["O.id"]),
+        ("SELECT o.u", " FROM shop.orders o", ['o."unit price"']),
+        ("SELECT o.id, o.ad", " FROM shop.orders o", ["o.address"]),
+        ("SELECT o.address.", " FROM orders o", ["o.address.city", "o.address.zip"]),
+        ("SELECT address.z", " FROM orders", ["address.zip"]),
+        ("SELECT * FROM orders o, items i WHERE i.", "", ["i.item"]),
+        ("SELECT o.i", "FROM orders VERSION AS OF 1 o", ["o.id"]),
+        ("SELECT o.i", " FROM orders FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01' AS o", ["o.id"]),
+        ("SELECT o.i", " FROM orders /*+ OPTIONS('scan.mode' = 'latest') */ o", ["o.id"]),
+        ("SELECT orders$tags.tag_n", "", ["orders$tags.tag_name"]),
+        ("SELECT v.", "", ["v.double_id"]),
+        ("SELECT x.", " FROM v x", ["x.double_id"]),
+        ("SELECT q.", " FROM (SELECT id AS a FROM orders) AS q", ["q.a"]),
+        ("WITH w AS (SELECT max(id) AS m FROM orders) SELECT w.", "", ["w.m"]),
+        ("SELECT q.", " FROM (SELECT id AS a FROM nothing) AS q", []),
+        ("MERGE INTO orders t USING items s ON s.", "", ["s.item"]),
+        ("UPDATE items SET items.", "", ["items.item"]),
+        ("INSERT INTO items SELECT ord", " FROM items", ["ORDER"]),
+        ("SELECT nothing.", "", []),
+        ("SELECT `orders.", "", []),
+    ],
+)
+def test_columns_follow_after_a_name_and_a_dot(tmp_path: Path, before: str, after: str, expected: list[str]) -> None:
+    session = paimon.connect(tmp_path).sql_session()
+    session.sql(
+        "CREATE DATABASE shop; USE shop; CREATE TABLE items (item INT);"
+        "CREATE TABLE orders (id INT, `unit price` INT, address ROW<city STRING, zip INT>);"
+        "CREATE TEMPORARY VIEW v AS SELECT id * 2 AS double_id FROM orders"
+    )
+    assert complete(session.state, before, after) == expected
+
+
 def test_words_complete_a_statement(lake: str) -> None:
     session = paimon.connect(lake).sql_session().state
     assert complete(session, "SELECT * FROM d") == ["default.t"]
@@ -214,7 +270,7 @@ def test_tables_are_dropped_renamed_and_listed(lake: str, capsys: pytest.Capture
     run(capsys, "drop", f"{lake}/default.db/q")
     assert catalog.tables("default") == ["t"]
     assert main(["drop", f"{lake}/default.db/q"]) == 1
-    run(capsys, "drop", f"{lake}/default.db/q", "--if-exists")
+    assert run(capsys, "drop", f"{lake}/default.db/q", "--if-exists") == "there is no table default.q\n"
 
 
 def test_ctrl_c_stops_a_query(lake: str) -> None:

@@ -9,18 +9,20 @@ import duckdb
 
 from paimon.adapters.queries.shared_files import FILE_NAME
 from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, did_you_mean
+from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
+from paimon.ports.queries import TYPE_NAMES
 
 _POSITION = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _SIMILAR = re.compile(r"(?:Candidate (?:bindings|tables):|Did you mean) (.*?)\??$", re.MULTILINE)
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-_TYPES = (
-    *("BIGINT", "BLOB", "BOOLEAN", "BYTES", "CHAR", "DATE", "DECIMAL", "DOUBLE", "FLOAT", "INT", "INTEGER", "INTERVAL"),
-    *("REAL", "SMALLINT", "STRING", "TEXT", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TINYINT", "UUID", "VARCHAR"),
-)
 _NO_COLUMN = "Column {!r} does not exist in this part of the query."
 _MISSING: tuple[tuple[re.Pattern[str], Callable[[str], str]], ...] = (
     (re.compile(r'[Cc]olumn "([^"]*)" (?:was )?not found'), _NO_COLUMN.format),
     (re.compile(r'does not have a column named "([^"]*)"'), _NO_COLUMN.format),
+    (
+        re.compile(r'Column "([^"]*)" does not exist on (?:left|right) side of join'),
+        "Column {!r} of USING is not in both tables.".format,
+    ),
     (re.compile(r'Referenced table "([^"]*)" not found'), "Table {!r} is not in this part of the query.".format),
     (re.compile(r"Function with name (\S+) does not exist"), "Function {!r} does not exist.".format),
     (re.compile(r"Type with name (\S+) does not exist"), "Type {!r} does not exist.".format),
@@ -55,5 +57,5 @@ def _find_hint(name: str, text: str) -> str | None:
     near = _SIMILAR.search(text)
     known = _QUOTED.findall(near[1]) if near else []
     if "Type with name" in text:
-        return did_you_mean(name.upper(), [*_TYPES, *known])
-    return did_you_mean(name, known) if known else None
+        return did_you_mean(name.upper(), [*TYPE_NAMES, *known])
+    return suggest_column(name, known) if known or name.upper() == DEFAULT else None

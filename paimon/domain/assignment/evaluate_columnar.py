@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.assignment.expression import (
+    MOST_DIGITS,
     Arithmetic,
+    ColumnDefault,
     ColumnValue,
     Constant,
     Expression,
     Operation,
+    check_digits,
     misfit_error,
     overflow_error,
     read_constant,
@@ -31,7 +34,6 @@ from paimon.domain.types.type_text import format_type
 
 _NUMERIC_TYPES = (*INTEGER_TYPES, DecimalType, FloatType, DoubleType)
 _LONG_DIGITS = 19
-_MOST_DIGITS = 76
 _KERNELS = {
     Operation.ADD: pc.add_checked,
     Operation.SUBTRACT: pc.subtract_checked,
@@ -65,6 +67,8 @@ def evaluate_column(expression: Expression, rows: pa.RecordBatch, column: DataFi
     match expression:
         case Constant(value=value):
             return _repeat_value(read_constant(value, column), column, rows.num_rows)
+        case ColumnDefault():
+            return _repeat_value(read_constant(column.default_value, column), column, rows.num_rows)
         case ColumnValue(name=name):
             return read_path(rows, name)
     try:
@@ -130,7 +134,9 @@ def _evaluate_numbers(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
         case Constant(value=None):
             return pa.nulls(rows.num_rows, pa.int64())
         case Constant(value=int() | float() | Decimal() as value):
-            cell = pa.array([value])
+            check_digits(value)
+            is_wide = isinstance(value, int) and value.bit_length() > 63
+            cell = pa.array([Decimal(value) if is_wide else value])
             return pa.repeat(_to_number_array(cell, str(value))[0], rows.num_rows)
     raise InvalidRequest(f"{getattr(expression, 'value', expression)!r} is not a number")
 
@@ -170,10 +176,10 @@ def _fit_to_column(numbers: pa.Array, column: DataField) -> pa.Array:
     kind, target = column.type, arrow_type(column.type)
     if isinstance(kind, DecimalType) and not pa.types.is_floating(numbers.type):
         if not pa.types.is_decimal(numbers.type):
-            numbers = numbers.cast(pa.decimal256(_MOST_DIGITS, kind.scale))
+            numbers = numbers.cast(pa.decimal256(MOST_DIGITS, kind.scale))
         elif numbers.type.scale > kind.scale:
             numbers = pc.round(
-                numbers.cast(pa.decimal256(_MOST_DIGITS, numbers.type.scale)), kind.scale, "half_towards_infinity"
+                numbers.cast(pa.decimal256(MOST_DIGITS, numbers.type.scale)), kind.scale, "half_towards_infinity"
             )
         return numbers.cast(target)
     if isinstance(kind, INTEGER_TYPES):

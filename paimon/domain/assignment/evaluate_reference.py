@@ -1,9 +1,9 @@
 """Evaluate the expression of an update on one row: the reference for `evaluate_columnar`.
 
-Invariant: Integers have 64 bits and never overflow silently. Together with a DECIMAL they are exact. Together with
-FLOAT or DOUBLE, and in every division, numbers are doubles. A null operand makes the result null. A DECIMAL is rounded
-half up to the scale of its column, and a FLOAT to single precision; a number beyond the largest FLOAT is refused.
-Nothing else is rounded.
+Invariant: Integers have 64 bits and never overflow silently; a longer constant is a DECIMAL. Together with a DECIMAL
+they are exact. Together with FLOAT or DOUBLE, and in every division, numbers are doubles. A null operand makes the
+result null. A DECIMAL is rounded half up to the scale of its column, and a FLOAT to single precision; a number beyond
+the largest FLOAT is refused. Nothing else is rounded.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from paimon.domain.assignment.expression import (
+    MOST_DIGITS,
     Arithmetic,
+    ColumnDefault,
     ColumnValue,
     Constant,
     Expression,
     Operation,
+    check_digits,
     misfit_error,
     read_constant,
     to_single,
@@ -34,7 +37,6 @@ from paimon.domain.types.data_types import (
 )
 
 _EXACT = Context(prec=MAX_PREC, Emax=10**17, Emin=-(10**17))
-_DIGITS = 76
 
 
 def evaluate_assignment(expression: Expression, row: Mapping[str, Any], column: DataField) -> Any:
@@ -62,6 +64,8 @@ def evaluate_assignment(expression: Expression, row: Mapping[str, Any], column: 
     match expression:
         case Constant(value=value):
             return read_constant(value, column)
+        case ColumnDefault():
+            return read_constant(column.default_value, column)
         case ColumnValue(name=name):
             return row[name]
     return _fit_to_column(_evaluate_number(expression, row), column)
@@ -75,6 +79,9 @@ def _evaluate_number(expression: Expression, row: Mapping[str, Any]) -> int | De
             number = row[value] if isinstance(expression, ColumnValue) else value
             if number is not None and (isinstance(number, bool) or not isinstance(number, int | Decimal | float)):
                 raise InvalidRequest(f"{number!r} is not a number", subject=str(number))
+            if number is not None and isinstance(expression, Constant):
+                check_digits(number)
+                return Decimal(number) if isinstance(number, int) and number.bit_length() > 63 else number
             return number
     raise InvalidRequest(f"{expression!r} is not a number")
 
@@ -116,8 +123,8 @@ def _compute_decimal(operation: Operation, left: Decimal, right: Decimal) -> Dec
             number = _EXACT.subtract(left, right)
         case _:
             number = _EXACT.multiply(left, right)
-    if number.adjusted() >= _DIGITS:
-        raise InvalidRequest(f"Number {number} has more than {_DIGITS} digits")
+    if number.adjusted() >= MOST_DIGITS:
+        raise InvalidRequest(f"Number {number} has more than {MOST_DIGITS} digits")
     return number
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -17,6 +18,9 @@ from paimon.domain.predicate.expression import ScalarSql
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.types.data_types import DataField, FloatType
 from paimon.domain.types.type_text import format_type
+
+MOST_DIGITS = 76
+"""Digits of exact numbers in arithmetic at most."""
 
 
 class Operation(Enum):
@@ -38,6 +42,11 @@ class Constant(Expression):
     """A value as the caller gave it; the column type defines its meaning."""
 
     value: Any
+
+
+@frozen
+class ColumnDefault(Expression):
+    """The default of the column that is set; null if it has none."""
 
 
 @frozen
@@ -161,6 +170,26 @@ def read_constant(value: object, column: DataField) -> Any:
     """
     found = parse_literal(value, column.type)
     return to_single(found, column) if isinstance(column.type, FloatType) and found is not None else found
+
+
+def check_digits(number: float | Decimal) -> None:
+    """Refuse a constant of arithmetic that needs more digits than exact numbers have.
+
+    Raises
+    ------
+    InvalidRequest
+        The number is exact, and has too many digits or is not finite.
+    """
+    if isinstance(number, float):
+        return
+    _, digits, exponent = Decimal(number).as_tuple()
+    if not isinstance(exponent, int):
+        raise InvalidRequest(f"{number!r} is not a finite number", subject=str(number))
+    if max(len(digits) + max(exponent, 0), -exponent) > MOST_DIGITS:
+        text = str(number)
+        shown = text if len(text) <= 30 else f"{text[:30]}…"
+        hint = "write a DOUBLE with an exponent between -307 and 307, such as 1.5e80"
+        raise InvalidRequest(f"Number {shown} has more than {MOST_DIGITS} digits", subject=shown, hint=hint)
 
 
 def to_single(number: float, column: DataField) -> float:

@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from paimon.domain.assignment.expression import Expression, map_columns
 from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, MergeOn, is_of_target, to_plain_name
-from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.expression import Literal, Predicate
-from paimon.domain.predicate.field_paths import find_column, type_at
+from paimon.domain.predicate.field_paths import find_column, suggest_column, type_at
 from paimon.domain.predicate.scalar_sql import convert_condition, split_conjunction
 from paimon.domain.predicate.sql import column_path, parse_sql
 from paimon.domain.predicate.transform import join_conjuncts, map_names
@@ -86,7 +86,7 @@ class MergeNames:
         if not found:
             known = [f"{self.target_alias}.{f.name}" for f in self.target]
             known += [f"{self.source_alias}.{f.name}" for f in self.source]
-            raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, known))
+            raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=suggest_column(name, known))
         return found[0]
 
     def find_path(self, name: str, fields: Sequence[DataField]) -> str:

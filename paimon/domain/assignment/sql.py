@@ -2,8 +2,8 @@
 
 Importing this module loads the SQL parser. Import it only where there is text to parse.
 
-Invariant: The text has the meaning that it has in SQL, so a text value needs quotes. Other scalar SQL (functions, CASE,
-CAST) becomes a `ScalarSql`. Subqueries and aggregates are refused by name.
+Invariant: The text has the meaning that it has in SQL, so a text value needs quotes. DEFAULT is a value only alone.
+Other scalar SQL (functions, CASE, CAST) becomes a `ScalarSql`. Subqueries and aggregates are refused by name.
 """
 
 from __future__ import annotations
@@ -12,8 +12,17 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from paimon.domain.assignment.expression import Arithmetic, ColumnValue, Constant, Expression, Operation, SqlValue
+from paimon.domain.assignment.expression import (
+    Arithmetic,
+    ColumnDefault,
+    ColumnValue,
+    Constant,
+    Expression,
+    Operation,
+    SqlValue,
+)
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.field_paths import DEFAULT
 from paimon.domain.predicate.scalar_sql import convert_or_wrap, to_scalar_sql
 from paimon.domain.predicate.sql import PredicateDialect, column_path, literal_value, parse_sql
 
@@ -42,6 +51,9 @@ def parse_expression(text: str) -> Expression:
 
 def convert_expression(node: exp.Expression) -> Expression:
     """Return the expression of a syntax tree."""
+    is_plain_word = isinstance(node, exp.Column) and len(node.parts) == 1 and not node.this.args.get("quoted")
+    if is_plain_word and node.name.upper() == DEFAULT:
+        return ColumnDefault()
     return convert_or_wrap(node, _convert, lambda other: SqlValue(to_scalar_sql(other)))
 
 

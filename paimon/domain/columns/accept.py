@@ -112,3 +112,34 @@ def _accepts_row(fields: tuple[dt.DataField, ...], arrow: pa.StructType) -> bool
     return all(field.type.nullable for field in missing) and all(
         can_accept(known[name].type, inner) for name, inner in given.items()
     )
+
+
+def complete_type(arrow: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
+    """Return an Arrow type without parts of the type null, which NULL, ``[]`` and ``MAP {}`` have.
+
+    Parameters
+    ----------
+    arrow : pyarrow.DataType
+        The type of the data.
+    wanted : pyarrow.DataType or None
+        The type of the column that gets the data.
+
+    Returns
+    -------
+    pyarrow.DataType
+        Each part of the type null has the type of this part in `wanted`, or is a text if `wanted` does not have it.
+    """
+    types = pa.types
+    if types.is_null(arrow):
+        return wanted or pa.string()
+    if types.is_list(arrow):
+        inner = wanted.value_type if wanted is not None and types.is_list(wanted) else None
+        return pa.list_(arrow.value_field.with_type(complete_type(arrow.value_type, inner)))
+    if types.is_map(arrow):
+        parts = (wanted.key_type, wanted.item_type) if wanted is not None and types.is_map(wanted) else (None, None)
+        key, value = complete_type(arrow.key_type, parts[0]), complete_type(arrow.item_type, parts[1])
+        return pa.map_(key, arrow.item_field.with_type(value))
+    if types.is_struct(arrow):
+        known = {f.name: f.type for f in wanted} if wanted is not None and types.is_struct(wanted) else {}
+        return pa.struct([f.with_type(complete_type(f.type, known.get(f.name))) for f in arrow])
+    return arrow

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.types.data_types import DataField, DataType, RowType
 
+DEFAULT = "DEFAULT"
+"""The keyword that is the value of a column only alone; elsewhere it is read as the name of a column."""
+
 
 def find_column(name: str, columns: Iterable[str]) -> str | None:
     """Return the column that a name in any case means: the one of this name, or the only one that differs in case."""
@@ -41,8 +44,28 @@ def type_at(name: str, fields: Sequence[DataField]) -> DataType:
     found = _find_type(name, fields)
     if found is None:
         known = [known for field in fields for known in _list_names(field, name)]
-        raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, known))
+        raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=suggest_column(name, known))
     return found
+
+
+def suggest_column(name: str, known: Iterable[str]) -> str | None:
+    """Return the hint for a column that does not exist.
+
+    Parameters
+    ----------
+    name : str
+        The name in the expression.
+    known : iterable of str
+        The names that the expression may use.
+
+    Returns
+    -------
+    str or None
+        What DEFAULT needs, or else the nearest name.
+    """
+    if name.upper() == DEFAULT:
+        return "DEFAULT is a value only alone: in VALUES of INSERT, or after SET column ="
+    return did_you_mean(name, known)
 
 
 def _find_type(name: str, fields: Sequence[DataField]) -> DataType | None:
@@ -94,4 +117,4 @@ def resolve_column(name: str, columns: Mapping[str, object]) -> tuple[str, str |
     for first, rest in split_path(name):
         if first in columns:
             return first, rest
-    raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=did_you_mean(name, columns))
+    raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=suggest_column(name, columns))

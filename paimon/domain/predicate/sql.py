@@ -9,8 +9,11 @@ comparisons of two columns) is refused with a hint. Any text leads to a predicat
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from itertools import pairwise
+from math import isfinite
 from typing import Any, TypeVar
 
 import sqlglot
@@ -26,6 +29,9 @@ from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, L
 T = TypeVar("T")
 HINT = "a predicate compares columns with values: =, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT"
 LONGEST_TEXT = 1_000_000
+
+_LONE_COMMA = re.compile(r"[,(\[{]\s*,")
+_OPENING = (TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 
 _OPERATORS: Mapping[type[exp.Expression], Operator] = {
     exp.EQ: Operator.EQ,
@@ -103,6 +109,7 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
             f"{what.capitalize()} text has {len(text)} characters", hint=f"the limit is {LONGEST_TEXT}"
         )
     try:
+        _check_commas(text)
         trees = sqlglot.parse(text, dialect=PredicateDialect)
         if len(trees) != 1 or trees[0] is None:
             raise InvalidRequest(f"{text!r} is not a single {what}", subject=text, hint=hint)
@@ -115,6 +122,20 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
         raise InvalidRequest(
             f"{what.capitalize()} text is nested too deep", subject=text[:200], hint="use IN for lists"
         ) from error
+
+
+def _check_commas(text: str) -> None:
+    """Refuse a comma without an expression before it, which the parser would leave out.
+
+    Raises
+    ------
+    ParseError
+        There is such a comma.
+    """
+    if _LONE_COMMA.search(text):
+        for before, token in pairwise(sqlglot.tokenize(text, dialect=PredicateDialect)):
+            if token.token_type == TokenType.COMMA and before.token_type in _OPENING:
+                raise ParseError("comma", [{"line": token.line, "col": token.col}])
 
 
 def _format_position(error: Exception) -> str:
@@ -175,7 +196,7 @@ def _compare_constants(node: exp.Expression, op: Operator, left: Any, right: Any
     """Evaluate a comparison of two values, such as the ``1 = 1`` in generated SQL."""
     if left is None or right is None:
         return Literal(None)
-    numbers = all(isinstance(v, int | Decimal) and not isinstance(v, bool) for v in (left, right))
+    numbers = all(isinstance(v, int | Decimal | float) and not isinstance(v, bool) for v in (left, right))
     if not numbers and type(left) is not type(right):
         raise _not_a_predicate_error(node, "compare values of the same type")
     truths = {
@@ -272,7 +293,7 @@ def literal_value(node: exp.Expression) -> Any:
 
     Returns
     -------
-    int, Decimal, str, bool, bytes, date or None
+    int, Decimal, float, str, bool, bytes, date or None
         Times and timestamps stay text, because their column can hold nanoseconds.
 
     Raises
@@ -282,10 +303,10 @@ def literal_value(node: exp.Expression) -> Any:
     """
     match _strip_parentheses(node):
         case exp.Literal() as literal:
-            return str(literal.this) if literal.is_string else _parse_number(str(literal.this))
+            return str(literal.this) if literal.is_string else parse_number(str(literal.this))
         case exp.Neg(this=inner):
             number = literal_value(inner)
-            if isinstance(number, int) and not isinstance(number, bool):
+            if isinstance(number, int | float) and not isinstance(number, bool):
                 return -number
             if isinstance(number, Decimal):
                 return number.copy_negate()  # unary minus would lose the sign of -0.0
@@ -302,8 +323,36 @@ def literal_value(node: exp.Expression) -> Any:
     )
 
 
-def _parse_number(text: str) -> int | Decimal:
-    return int(text) if text.isdecimal() else Decimal(text)
+def parse_number(text: str) -> int | Decimal | float:
+    """Return the value of a number in SQL: a whole number, a DECIMAL, or with an exponent a DOUBLE such as ``1e3``.
+
+    Parameters
+    ----------
+    text : str
+        The number, without a sign before it.
+
+    Returns
+    -------
+    int, Decimal or float
+        A number with an exponent that is too large for a DOUBLE stays exact, so that it can be compared.
+
+    Raises
+    ------
+    ArithmeticError
+        The text is not a number.
+
+    Examples
+    --------
+    >>> parse_number("12"), parse_number("1.50"), parse_number("1e3")
+    (12, Decimal('1.50'), 1000.0)
+    """
+    if text.isdecimal():
+        return int(text)
+    exact = Decimal(text)
+    if "e" not in text.lower():
+        return exact
+    double = float(exact)
+    return double if isfinite(double) else exact
 
 
 def _convert_typed_literal(node: exp.Expression, text: str, to: exp.Expression) -> Any:

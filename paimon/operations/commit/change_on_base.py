@@ -63,8 +63,8 @@ class CheckedChange:
             check_last_commit(context, base.snapshot)
             self._is_last_commit_checked = True
         change = self._change_on(base)
-        if request.read_snapshot is not None and change.kind is not CommitKind.COMPACT:
-            check_read_snapshot(context, base.snapshot, request.read_snapshot, request.commit_user)
+        if request.read_state is not None and change.kind is not CommitKind.COMPACT:
+            check_read_snapshot(context, base.snapshot, request.read_state, request.commit_user)
         self._safe.check(context, base.snapshot, change, request.commit_user)
         self._key_index.check(base.snapshot, change)
         if change.index or change.index_bases:

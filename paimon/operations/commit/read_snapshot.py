@@ -1,8 +1,7 @@
 """Check that the snapshot from which a change is computed still exists, and that no other commit changed its rows.
 
-Invariant: only a commit that adds or removes rows refuses the change; compactions and statistics do not. A snapshot
-that expired cannot be checked, so it refuses the change, too. Files that are missing because the snapshot expired while
-it was read are a conflict, and not damage of the table.
+Invariant: the rule is `paimon.domain.commit.conflicts.read_snapshot`. Files that are missing because the snapshot
+expired while it was read are a conflict, and not damage of the table.
 """
 
 from __future__ import annotations
@@ -10,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paimon.domain.errors import CorruptTable, ReadConflict, SnapshotExpired, StorageError
-from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.domain.commit.conflicts.read_snapshot import ReadState, check_read_state
+from paimon.domain.errors import CorruptTable, SnapshotExpired, StorageError
+from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.table_context import TableContext
 
-_CHANGING = (CommitKind.APPEND, CommitKind.OVERWRITE)
 
-
-def check_read_snapshot(context: TableContext, latest: Snapshot | None, read_snapshot: int, commit_user: str) -> None:
-    """Check the snapshots after the one that was read.
+def check_read_snapshot(context: TableContext, latest: Snapshot | None, state: ReadState, commit_user: str) -> None:
+    """Check the snapshots from the one that was read; see `check_read_state`.
 
     Parameters
     ----------
@@ -27,28 +25,27 @@ def check_read_snapshot(context: TableContext, latest: Snapshot | None, read_sna
         Engine and table.
     latest : Snapshot, optional
         The newest snapshot; None for a table without snapshots.
-    read_snapshot : int
-        The id of the snapshot that was read; 0 for a table that had none.
+    state : ReadState
+        What was read.
     commit_user : str
         The user of the commit; its own snapshots are part of the change.
 
     Raises
     ------
     ReadConflict
-        Another user changed rows, or the history was rewritten.
+        Another user changed rows, or the snapshot that was read is no longer in the table.
     """
-    newest_id = 0 if latest is None else latest.id
-    if newest_id < read_snapshot:
-        raise ReadConflict(f"Snapshot {read_snapshot}, from which rows were computed, was rolled back.")
-    for snapshot_id in range(read_snapshot + 1, newest_id + 1):
-        is_latest = latest is not None and snapshot_id == latest.id
-        snapshot = latest if is_latest else find_snapshot(context, snapshot_id)
-        if snapshot is None or (snapshot.commit_kind in _CHANGING and snapshot.commit_user != commit_user):
-            raise ReadConflict(
-                f"Table {context.table.table_name!r}: snapshot {snapshot_id} changed rows after snapshot "
-                f"{read_snapshot}, from which this change was computed.",
-                hint="run the call again, so that it reads the newest snapshot",
-            )
+    check_read_state(state, _iterate_history(context, latest, state.first_id), commit_user, context.table.table_name)
+
+
+def _iterate_history(
+    context: TableContext, latest: Snapshot | None, first_id: int
+) -> Iterator[tuple[int, Snapshot | None]]:
+    """Yield the ids up to the newest snapshot with their snapshots; the newest one is not read again."""
+    if latest is not None:
+        yield from ((i, find_snapshot(context, i)) for i in range(first_id, latest.id))
+        if latest.id >= first_id:
+            yield latest.id, latest
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
+from paimon.domain.commit.conflicts.read_snapshot import ReadState
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.json_text import LONG_MAX, LONG_MIN
@@ -53,9 +54,9 @@ class CommitRequest:
         The operation stored in the snapshot (``"DELETE"``, ``"UPDATE"``, …); by default WRITE, OVERWRITE or TRUNCATE.
     bucket_option : int, optional
         The option `bucket` that the newest schema must have; for a rescale, which sets it before.
-    read_snapshot : int, optional
-        The id of the snapshot from which the rows were computed, or 0. A later commit of another user that changed rows
-        refuses this one.
+    read_state : ReadState, optional
+        The snapshot from which the rows were computed. A later commit of another user that changed rows refuses this
+        one, and so does a rollback.
     """
 
     messages: tuple[CommitMessage, ...] = field(converter=_messages)
@@ -70,7 +71,7 @@ class CommitRequest:
     check_conflicts: bool = False
     operation: str | None = None
     bucket_option: int | None = None
-    read_snapshot: int | None = None
+    read_state: ReadState | None = None
 
     @property
     def replaces(self) -> bool:

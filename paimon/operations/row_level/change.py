@@ -19,6 +19,7 @@ from paimon.domain.assignment.expression import (
     SqlValue,
     columns_of,
 )
+from paimon.domain.commit.conflicts.read_snapshot import ReadState
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
@@ -216,8 +217,8 @@ def _change_rows(
     with check_unexpired(context, snapshot, "run the call again"):
         written = write(context, SelectedChange(snapshot, predicate, assignments, request.commit_user))
     # Old rows of append tables are found by their files; new versions of keyed rows hide those of other users.
-    read_snapshot = snapshot.id if context.schema.primary_keys else None
-    commit = evolve(request, messages=written.messages, read_snapshot=read_snapshot)
+    read_state = ReadState(snapshot) if context.schema.primary_keys else None
+    commit = evolve(request, messages=written.messages, read_state=read_state)
     with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
         return RowChange(commit_written(context, commit), written.rows)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from paimon.domain.assignment.merge_clauses import MergeAction
+from paimon.domain.commit.conflicts.read_snapshot import ReadState
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
@@ -85,7 +86,7 @@ def merge_source(
         commit_user,
         properties=properties or {},
         operation="MERGE",
-        read_snapshot=0 if snapshot is None else snapshot.id,
+        read_state=ReadState(snapshot),
     )
     numbers = [written.counts.get(a, 0) for a in (MergeAction.INSERT, MergeAction.UPDATE, MergeAction.DELETE)]
     with abort_on_refusal(context, written.messages, commit_user, snapshot):

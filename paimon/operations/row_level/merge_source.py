@@ -17,7 +17,7 @@ from attrs import frozen
 from paimon.domain.assignment.merge_clauses import TARGET, Merge, MergeOn, to_plain_name
 from paimon.domain.assignment.merge_columnar import SourceIndex
 from paimon.domain.assignment.merge_sql import parse_on
-from paimon.domain.columns.accept import can_accept
+from paimon.domain.columns.accept import can_accept, complete_type
 from paimon.domain.columns.convert import convert_array
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import And, Compare, In, Literal, Operator, Predicate
@@ -288,16 +288,8 @@ def describe_source(schema: pa.Schema, fields: Sequence[DataField]) -> tuple[Dat
             hint="rename or drop one of them",
         )
     types = {f.name: arrow_type(f.type) for f in fields}
-    typed = [(f.name, _find_type(f.type, types.get(f.name))) for f in schema]
+    typed = [(f.name, complete_type(f.type, types.get(f.name))) for f in schema]
     return fields_from_arrow(pa.schema(typed))
-
-
-def _find_type(given: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
-    """Return the type of a column of a source; nulls that no column of the target has become text."""
-    if pa.types.is_null(given):
-        return wanted or pa.string()
-    is_untyped_list = pa.types.is_list(given) and pa.types.is_null(given.value_type)
-    return wanted if is_untyped_list and wanted is not None and pa.types.is_list(wanted) else given
 
 
 def convert_source(rows: pa.Table, fields: Sequence[DataField]) -> pa.RecordBatch:

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 from attrs import define, field, frozen
 
-from paimon.domain.assignment.evaluate_columnar import fit_values
+from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_values
+from paimon.domain.assignment.expression import ColumnDefault
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.convert import convert_array
+from paimon.domain.commit.conflicts.read_snapshot import ReadState
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_refusal
@@ -62,7 +64,14 @@ def check_numbered_change(context: TableContext, columns: Sequence[str] | None) 
         The table does not accept the change, or a column cannot be set.
     """
     if columns is not None:
-        return check_updatable(context.table, columns)
+        fields = check_updatable(context.table, columns)
+        if context.options.data_evolution_enabled:  # the columns of a row may be in several files
+            raise Unsupported(
+                f"UPDATE of table {context.table.table_name!r} with option 'data-evolution.enabled', and with a subquery "
+                "over columns of the changed row, or within an expression",
+                hint="read the row ids and the new values, and write them with new_update().update_by_row_id(…)",
+            )
+        return fields
     check_deletable(context.table)
     return ()
 
@@ -79,16 +88,24 @@ class NumberedChange:
         The columns that get new values; without columns the rows are deleted.
     commit_user : str
         The user of the commit to come.
+    defaults : frozenset of str
+        The columns that get their default; the query has no values for them.
     """
 
     rows: NumberedRows
     columns: tuple[DataField, ...]
     commit_user: str
+    defaults: frozenset[str] = frozenset()
 
     @property
     def context(self) -> TableContext:
         """Engine and table."""
         return self.rows.context
+
+    @property
+    def computed(self) -> list[DataField]:
+        """The columns whose values the query has, after the number of the row."""
+        return [column for column in self.columns if column.name not in self.defaults]
 
 
 WriteNumberedChange: TypeAlias = Callable[[NumberedChange], WrittenChanges]
@@ -129,7 +146,7 @@ def change_numbered_rows(
         change.commit_user,
         properties=properties or {},
         operation="UPDATE" if change.columns else "DELETE",
-        read_snapshot=0 if snapshot is None else snapshot.id,
+        read_state=ReadState(snapshot),
     )
     with abort_on_refusal(context, written.messages, change.commit_user, snapshot):
         return RowChange(commit_written(context, request), written.rows)
@@ -237,7 +254,7 @@ class _Job:
         _Job
             The job, with an open writer.
         """
-        check_value_types(change.columns, changes.schema)
+        check_value_types(change.computed, changes.schema)
         return cls(change, open_append_writer(change.context, change.commit_user, concurrent), _Stream(changes))
 
     @property
@@ -287,8 +304,13 @@ class _Job:
         """Return a function that replaces values of the changed rows, which it gets in the order of their numbers."""
         values = {
             column.name: convert_array(fit_values(combine_column(given), column), column.type, column.name)
-            for column, given in zip(self.change.columns, changes.columns[1:], strict=True)
+            for column, given in zip(self.change.computed, changes.columns[1:], strict=True)
         }
+        numbers = pa.RecordBatch.from_arrays([combine_column(changes.column(0))], ["number"])
+        for column in self.change.columns:
+            if column.name in self.change.defaults:
+                default = evaluate_column(ColumnDefault(), numbers, column)
+                values[column.name] = convert_array(default, column.type, column.name)
         position = 0
 
         def change(rows: pa.RecordBatch) -> pa.Table:

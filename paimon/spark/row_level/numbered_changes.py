@@ -23,6 +23,7 @@ from pyspark.sql.functions import arrow_udf
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
+from paimon.domain.types.arrow import arrow_type
 from paimon.operations.commit.abort import abort_on_failure
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
 from paimon.operations.row_level.matches import WrittenChanges
@@ -38,7 +39,7 @@ from paimon.spark.row_level.removals import RemoveRows, send_removals
 from paimon.spark.tasks.message_tasks import Counts, collect_prepared, count_rows, run_message_tasks, sum_counts
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, shuffle_rows
 from paimon.spark.tasks.work_units import has_partial_units
-from paimon.spark.types import to_batch_schema, to_spark_batch, to_spark_schema
+from paimon.spark.types import complete_types, to_batch_schema, to_spark_batch, to_spark_schema
 
 
 def read_numbered_rows(spark: SparkSession, rows: NumberedRows) -> DataFrame:
@@ -87,8 +88,9 @@ def write_changed_rows(found: DataFrame, change: NumberedChange) -> WrittenChang
         A task failed in all its attempts.
     """
     spark, context, snapshot = found.sparkSession, change.context, change.rows.snapshot
+    found = complete_types(found, [None, *(arrow_type(column.type) for column in change.computed)])
     schema = to_batch_schema(found.schema)
-    check_value_types(change.columns, schema)
+    check_value_types(change.computed, schema)
     if snapshot is None or not change.rows.files:
         return WrittenChanges([], 0)
     held = read_bucket_vectors(context, snapshot)

@@ -24,7 +24,15 @@ from paimon.spark.row_level.numbered_changes import read_numbered_rows
 from paimon.spark.sql.analysis import analyze_query, mute_error_log, use_settings
 from paimon.spark.sql.query_errors import to_query_error
 from paimon.spark.sql.sql_dialect import is_constant
-from paimon.spark.types import make_empty_frame, to_batch_schema, to_spark_batch, to_spark_frame, to_spark_schema
+from paimon.spark.types import (
+    has_null_parts,
+    make_empty_frame,
+    make_map_type,
+    to_batch_schema,
+    to_spark_batch,
+    to_spark_frame,
+    to_spark_schema,
+)
 from paimon.sql.plan.plan_query import ScanOrigin
 
 _ROWS = "rows"
@@ -136,7 +144,7 @@ def _to_nullable(field: pa.Field) -> pa.Field:
     if pa.types.is_struct(kind):
         kind = pa.struct([_to_nullable(inner) for inner in kind])
     elif pa.types.is_map(kind):
-        kind = pa.map_(kind.key_type, _to_nullable(kind.item_field))
+        kind = make_map_type(kind.key_type, _to_nullable(kind.item_field))
     elif pa.types.is_list(kind):
         kind = pa.list_(_to_nullable(kind.value_field))
     return pa.field(field.name, kind)
@@ -159,7 +167,8 @@ def read_frame(frame: DataFrame, schema: pa.Schema, in_one_piece: bool = False) 
     pyarrow.RecordBatchReader
         Spark runs when it is consumed.
     """
-    batches = _collect_batches(frame) if in_one_piece else _stream_batches(frame)
+    can_collect = in_one_piece and not has_null_parts(frame.schema)
+    batches = _collect_batches(frame) if can_collect else _stream_batches(frame)
     return pa.RecordBatchReader.from_batches(schema, _convert_batches(batches, schema))
 
 

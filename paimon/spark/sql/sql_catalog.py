@@ -19,7 +19,7 @@ from paimon.spark.remote import check_classic
 from paimon.spark.session import register
 from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.workers import SparkWorkers
-from paimon.spark.types import to_spark_frame
+from paimon.spark.types import complete_types, to_spark_frame
 from paimon.sql.parse.parse_script import ParsedStatement
 from paimon.sql.run.result import SqlResult
 from paimon.sql.run.run_statements import SqlSession, open_session
@@ -131,5 +131,5 @@ class SparkCatalog:
 
     def _to_frame(self, result: SqlResult) -> DataFrame:
         if result.query is not None:
-            return self._queries.to_frame(result.query.sql, result.query.sources)
+            return complete_types(self._queries.to_frame(result.query.sql, result.query.sources))
         return to_spark_frame(self.spark, result.to_arrow())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import count, pairwise
 
 import sqlglot
 from attrs import define, evolve, field
@@ -35,6 +35,10 @@ _TRAVEL: Mapping[tuple[str, ...], str] = {
     ("TIMESTAMP", "AS", "OF"): "scan.timestamp",
     ("FOR", "TIMESTAMP", "AS", "OF"): "scan.timestamp",
     ("FOR", "SYSTEM_TIME", "AS", "OF"): "scan.timestamp",
+}
+_TRAVEL_HINTS = {
+    "scan.version": "write the id of a snapshot, or a tag in quotes",
+    "scan.timestamp": "write a time such as '2026-01-31 23:59:59', without functions and arithmetic",
 }
 _TRAVEL_WORDS = frozenset(words[0] for words in _TRAVEL)
 _RESERVED = ("SELECT", "FROM", "JOIN", "WHERE", "ON", "AND", "OR", "BY", "AS", "WITH", "DISTINCT", "ALL", "UNION")
@@ -129,6 +133,7 @@ class _NormalText:
         InvalidRequest
             The text is not SQL.
         """
+        self._check_commas()
         sql = self._build()
         try:
             trees = sqlglot.parse(sql, dialect=DIALECT)
@@ -137,6 +142,20 @@ class _NormalText:
         if len(trees) != 1 or trees[0] is None:
             raise syntax_error(self.text, len(self.text), "expected one query", first_line=self.first_line)
         return trees[0]
+
+    def _check_commas(self) -> None:
+        """Refuse a comma without an expression before it, which the parser would leave out.
+
+        Raises
+        ------
+        InvalidRequest
+            There is such a comma.
+        """
+        for before, token in pairwise(self.tokens):
+            if token.text == "," and token.kind == "symbol" and _needs_expression(before):
+                raise syntax_error(
+                    self.text, token.start, "expected an expression, not ','", first_line=self.first_line
+                )
 
     def _build(self) -> str:
         """Replace hints, time travel and quoted names, and copy all else."""
@@ -200,12 +219,12 @@ class _NormalText:
             ahead = tokens[position : position + len(words)]
             if tuple(t.text.upper() for t in ahead if t.kind == "word") == words:
                 value, after = position + len(words), position + len(words) + 1
-                if value < len(tokens) and tokens[value].text.upper() == "TIMESTAMP":
+                if value < len(tokens) and tokens[value].text.upper() in ("TIMESTAMP", "DATE"):
                     value, after = value + 1, after + 1
                 if value >= len(tokens) or tokens[value].kind not in ("literal", "number"):
                     at = tokens[value].start if value < len(tokens) else len(self.text)
                     reason = f"expected a value after {' '.join(words)}"
-                    raise syntax_error(self.text, at, reason, first_line=self.first_line)
+                    raise syntax_error(self.text, at, reason, _TRAVEL_HINTS[key], self.first_line)
                 if key == "scan.timestamp" and tokens[value].kind == "number":
                     key = "scan.timestamp-millis"
                 return {key: tokens[value].text}, after
@@ -255,6 +274,13 @@ class _NormalText:
         is_last = offset + len(shown) >= len(sql.rstrip())
         why = explain_refusal(str(found.get("description") or ""), self.tokens, number, is_last)
         return syntax_error(self.text, why.position, why.reason, why.hint, self.first_line)
+
+
+def _needs_expression(token: SqlToken) -> bool:
+    words = ("SELECT", "DISTINCT", "BY", "FROM", "VALUES", "WHERE", "HAVING", "ON", "AND", "OR")
+    if token.kind == "symbol":
+        return token.text in (",", "(", "[", "{")
+    return token.kind == "word" and token.text.upper() in words
 
 
 def _can_be_name(token: SqlToken) -> bool:
@@ -321,8 +347,17 @@ def _name_tables(
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", exp.to_identifier(own, quoted=True))
+        if node.alias_column_names:
+            _move_into_subquery(node)
     _shorten_columns(tree, tables)
     return _adapt_nodes(tree), tables
+
+
+def _move_into_subquery(node: exp.Table) -> None:
+    """Write ``t AS a(x, y)`` as ``(SELECT * FROM t) AS a(x, y)``, so that a name means one column everywhere."""
+    alias = node.args["alias"]
+    node.set("alias", exp.TableAlias(this=alias.this.copy()))
+    node.replace(exp.Subquery(this=exp.select("*").from_(node.copy()), alias=alias))
 
 
 def _to_table_name(node: exp.Table, marked: Mapping[str, tuple[tuple[str, ...], Options]]) -> TableName | None:

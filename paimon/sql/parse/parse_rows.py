@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from sqlglot import exp
+
 from paimon.domain.errors import Unsupported
+from paimon.domain.predicate.field_paths import DEFAULT
 from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
 from paimon.sql.parse.parse_tables import read_partition, read_table_name
-from paimon.sql.parse.statements import Delete, Insert, PartitionValues, Statement, Update
+from paimon.sql.parse.statements import Delete, Insert, PartitionValues, Query, Statement, Update
 
 
 def _insert(overwrite: bool) -> Callable[[StatementReader], Statement]:
@@ -31,9 +34,22 @@ def _insert(overwrite: bool) -> Callable[[StatementReader], Statement]:
             columns = reader.names_in_parentheses()
         if reader.current.text.upper() not in QUERY_WORDS:
             raise reader.error(f"expected VALUES or a query, not {reader.describe_next()}")
-        return Insert(name, parse_query(reader), columns, overwrite, partition, by_name)
+        query = _write_null_for_default(parse_query(reader))
+        return Insert(name, query, columns, overwrite, partition, by_name)
 
     return read
+
+
+def _write_null_for_default(query: Query) -> Query:
+    """Write NULL for DEFAULT in the rows of VALUES, because a column with a default stores it in place of null."""
+    text = query.text.upper()
+    values = query.tree.find(exp.Values) if text.startswith("VALUES") and DEFAULT in text else None
+    if values is not None:
+        for row in values.expressions:
+            for value in row.expressions if isinstance(row, exp.Tuple) else ():
+                if isinstance(value, exp.Var) and value.name.upper() == DEFAULT:
+                    value.replace(exp.Null())
+    return query
 
 
 def _begins_query(reader: StatementReader) -> bool:
@@ -87,6 +103,12 @@ def read_assignments(reader: StatementReader, table: tuple[str, ...], ends: tupl
         assignments[column] = read_expression(reader, (",", *ends))
         if not reader.read_if_next(","):
             return assignments
+
+
+def is_default(text: str) -> bool:
+    """Return whether the text of a value is the keyword DEFAULT."""
+    first, *others = StatementReader(text).tokens
+    return first.kind == "word" and first.text.upper() == DEFAULT and len(others) == 1
 
 
 def _delete(reader: StatementReader) -> Statement:

@@ -18,6 +18,7 @@ from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_
 from paimon.domain.extras import MissingExtra
 from paimon.domain.markup import format_count
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.field_paths import suggest_column
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.engine_files import find_engine_files, open_engine_files
@@ -28,6 +29,7 @@ from paimon.ports.queries import QuerySource, SourceFiles
 from paimon.scan import Scan
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
+from paimon.sql.plan.check_columns import check_subquery_columns
 from paimon.sql.plan.count_from_metadata import plan_from_metadata
 from paimon.sql.plan.pushdown_columns import find_columns
 from paimon.sql.plan.pushdown_predicates import PushableTable, find_limit, find_predicates
@@ -143,7 +145,7 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
     NotFound
         There is no such table.
     InvalidRequest
-        A table function or an option is not valid.
+        A table function or an option is not valid, or a subquery names an unknown column.
     """
     tree, names = query.indexed, query.tables
     if session.views:
@@ -158,7 +160,9 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
 
 
 def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relation]) -> PlannedQuery:
-    columns = find_columns(tree, {own: relation.columns for own, relation in relations.items()})
+    known = {own: relation.columns for own, relation in relations.items()}
+    check_subquery_columns(tree, known)
+    columns = find_columns(tree, known)
     pushable = {
         own: PushableTable(own, {f.name.lower(): f for f in relation.fields})
         for own, relation in relations.items()
@@ -254,7 +258,7 @@ def describe_query(session: Session, planned: PlannedQuery) -> pa.Schema:
         if not error.message.startswith("Column ") or error.subject is None:
             raise
         # Columns that the query does not read are not known to the engine.
-        hint = did_you_mean(error.subject, planned.names) or error.hint
+        hint = suggest_column(error.subject, planned.names) or error.hint
         raise InvalidRequest(error.message, subject=error.subject, hint=hint) from error
 
 

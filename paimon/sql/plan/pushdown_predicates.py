@@ -16,6 +16,7 @@ from attrs import frozen
 from sqlglot import exp
 
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Not, Operator, Or, Predicate
+from paimon.domain.predicate.sql import parse_number
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
     BooleanType,
@@ -274,9 +275,9 @@ def _is_date(node: exp.Expression) -> bool:
     return isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DATE and bool(_DATE.match(node.this.name))
 
 
-def _to_number(text: str) -> int | Decimal | None:
+def _to_number(text: str) -> int | Decimal | float | None:
     try:
-        return int(text) if text.isdecimal() else Decimal(text)
+        return parse_number(text)
     except ArithmeticError:
         return None
 

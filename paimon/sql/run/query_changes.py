@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from sqlglot import exp
 
-from paimon.domain.assignment.expression import ColumnValue
+from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
 from paimon.domain.types.type_text import quote_identifier
 from paimon.merge_builder import retry_conflicts
 from paimon.operations.row_level.change import RowChange
@@ -29,6 +29,7 @@ from paimon.ports.queries import QuerySource
 from paimon.references import commit_user_of, run_after_commit
 from paimon.sql.parse.lexer import StatementReader
 from paimon.sql.parse.parse_query import parse_query
+from paimon.sql.parse.parse_rows import is_default
 from paimon.sql.parse.statements import Delete, Query, TableName, Update
 from paimon.sql.plan.plan_query import NumberedTable, PlannedQuery, plan_query, query_engine
 from paimon.sql.run.statement_run import StatementRun
@@ -88,7 +89,10 @@ def change_by_query(run: StatementRun, table: Table, statement: Update | Delete)
     if isinstance(statement, Delete):
         merge = merge.when_matched_delete()
     else:
-        values = {column: ColumnValue(f"{_SOURCE}.{column}") for column in statement.assignments}
+        values: dict[str, Expression] = {
+            column: ColumnDefault() if is_default(text) else ColumnValue(f"{_SOURCE}.{column}")
+            for column, text in statement.assignments.items()
+        }
         merge = merge.when_matched_update(values)
     done = merge_query(reading, merge, query)
     return QueryChange(done.updated + done.deleted, done.snapshot_ids)
@@ -123,9 +127,9 @@ def merge_query(run: StatementRun, merge: MergeBuilder, query: Query) -> MergeRe
 
 
 def _change_numbered_rows(run: StatementRun, table: Table, statement: Update | Delete) -> QueryChange:
-    columns = check_numbered_change(
-        table.context, list(statement.assignments) if isinstance(statement, Update) else None
-    )
+    assignments = statement.assignments if isinstance(statement, Update) else None
+    columns = check_numbered_change(table.context, None if assignments is None else list(assignments))
+    defaults = frozenset(column for column, text in (assignments or {}).items() if is_default(text))
     query, reading = build_change_query(run, table, statement)
     user = commit_user_of(table.context, None)
 
@@ -133,7 +137,8 @@ def _change_numbered_rows(run: StatementRun, table: Table, statement: Update | D
         """Run the query on the newest snapshot, and change the rows that it returns."""
         planned = plan_query(reading.session, query, reading.frames)
         rows = next(s.origin for s in planned.sources.values() if isinstance(s.origin, NumberedRows))
-        return change_numbered_rows(NumberedChange(rows, columns, user), partial(write_found_rows, reading, planned))
+        found = NumberedChange(rows, columns, user, defaults)
+        return change_numbered_rows(found, partial(write_found_rows, reading, planned))
 
     done = retry_conflicts(change)
     run_after_commit(table.context, done.commit.snapshot_ids)
@@ -178,7 +183,7 @@ def build_change_query(run: StatementRun, table: Table, statement: Update | Dele
     Returns
     -------
     Query
-        The columns of the primary key or the number of the row, and one column for each new value.
+        The columns of the primary key or the number of the row, and one column for each new value but DEFAULT.
     StatementRun
         The statement with the data frames of the query.
 
@@ -187,7 +192,8 @@ def build_change_query(run: StatementRun, table: Table, statement: Update | Dele
     InvalidRequest
         The condition or a value is not valid SQL.
     """
-    assignments = statement.assignments if isinstance(statement, Update) else {}
+    given = statement.assignments if isinstance(statement, Update) else {}
+    assignments = {column: text for column, text in given.items() if not is_default(text)}
     values = _name_values(table, assignments)
     number = _find_free_name("row number", [column.name for column in table.table_schema.fields])
     keys = table.primary_keys or (number,)

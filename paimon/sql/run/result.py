@@ -6,10 +6,12 @@ Invariant: the rows of a query are computed when they are requested, from the sn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from paimon.domain.errors import PaimonError
 from paimon.notebook import NotebookDisplay, read_or_explain
 from paimon.rendering.text_table import ELLIPSIS, to_text_columns, to_text_lines
 from paimon.results import Results, first_rows
@@ -52,6 +54,8 @@ class SqlResult(NotebookDisplay, Results):
         self._rows = rows
         self._run = run
         self.query = query
+        self.script_line: int | None = None
+        """The line of the statement in a script of several ones."""
 
     @property
     def is_query(self) -> bool:
@@ -65,7 +69,8 @@ class SqlResult(NotebookDisplay, Results):
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self._run is not None:
-            yield from self._run()
+            with note_line(self.script_line):
+                yield from self._run()
         elif self._rows is not None:
             yield from self._rows.to_batches()
 
@@ -115,6 +120,33 @@ class SqlResult(NotebookDisplay, Results):
         from paimon.cards import result_card
 
         return result_card(self._describe()[0], read_or_explain(lambda: self.head(SHOWN_ROWS)))
+
+
+@contextmanager
+def note_line(line: int | None) -> Iterator[None]:
+    """Add the line of a statement to an error of the block.
+
+    Parameters
+    ----------
+    line : int or None
+        The line in the script; None for a single statement, whose errors do not change.
+
+    Yields
+    ------
+    None
+        Control to the block.
+
+    Raises
+    ------
+    PaimonError
+        The error of the block.
+    """
+    try:
+        yield
+    except PaimonError as error:
+        if line is not None:
+            error.add_note(f"The statement begins in line {line} of the script.")
+        raise
 
 
 def split_lines(rows: pa.Table) -> pa.Table:

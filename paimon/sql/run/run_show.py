@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
-from paimon.domain.types.type_text import format_type
+from paimon.domain.types.type_text import format_type, quote_identifier
 from paimon.procedures.registry import PROCEDURES, list_procedures
+from paimon.sql.parse.lexer import StatementReader
+from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.parse.statements import Call, Describe, Show, TableName
+from paimon.sql.plan.plan_query import describe_query, plan_query
 from paimon.sql.run.format_table import format_create_table
 from paimon.sql.run.result import SqlResult
 from paimon.sql.run.run_calls import run_call
@@ -92,6 +95,10 @@ def _show_create_table(run: StatementRun, statement: Show) -> SqlResult:
 
 
 def _describe(run: StatementRun, statement: Describe) -> SqlResult:
+    if run.session.find_view(statement.name.parts) is not None:
+        query = parse_query(StatementReader(f"SELECT * FROM {quote_identifier(statement.name.text)}"))
+        schema = describe_query(run.session, plan_query(run.session, query, run.frames))
+        return run.to_result({"column": schema.names, "type": [str(kind) for kind in schema.types]})
     opened = run.session.open(statement.name)
     if isinstance(opened, SystemTable):
         schema = opened.arrow_schema

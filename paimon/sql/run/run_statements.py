@@ -10,13 +10,13 @@ from typing import Any
 
 from attrs import fields, frozen
 
-from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.queries import QueryEngine
 from paimon.sql.parse.parse_script import ParsedStatement, parse_script
 from paimon.sql.parse.statements import CreateView, Delete, Explain, MergeWhen, Query, Statement, TableName, Update
 from paimon.sql.plan.plan_query import Frames, describe_query, plan_query, qualify_query, query_engine
 from paimon.sql.run.query_changes import build_change_query
-from paimon.sql.run.result import SqlResult
+from paimon.sql.run.result import SqlResult, note_line
 from paimon.sql.run.run_catalogs import CATALOG_RUNNERS
 from paimon.sql.run.run_rows import ROW_RUNNERS, find_changed_rows
 from paimon.sql.run.run_show import SHOW_RUNNERS
@@ -93,12 +93,11 @@ class SqlSession:
         """
         parsed = self._parse(text)
         for statement in parsed:
-            try:
-                yield statement, run_statement(self.state, statement, frames or {})
-            except PaimonError as error:
-                if len(parsed) > 1:
-                    error.add_note(f"The statement begins in line {statement.line} of the script.")
-                raise
+            line = statement.line if len(parsed) > 1 else None
+            with note_line(line):
+                result = run_statement(self.state, statement, frames or {})
+            result.script_line = line
+            yield statement, result
 
     def interrupt(self) -> None:
         """Stop the queries that run in this process, from another thread; each raises InvalidRequest."""

@@ -152,8 +152,10 @@ def _drop(run: StatementRun, statement: DropTable) -> SqlResult:
     place = run.session.locate(statement.name.parts)
     if place.database not in place.catalog.databases() and not statement.missing_ok:
         raise NotFound("database", place.database)
-    if statement.missing_ok and not _has_table(place):
-        return report(run, f"There is no table {place.name!r}.")
+    if not _has_table(place):
+        run.session.refuse_view(statement.name.parts)
+        if statement.missing_ok:
+            return report(run, f"There is no table {place.name!r}.")
     place.catalog.drop_table(place.name, missing_ok=statement.missing_ok)
     return report(run, f"Table {place.name!r} is dropped.")
 

@@ -16,6 +16,7 @@ from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_valu
 from paimon.domain.assignment.evaluate_reference import evaluate_assignment
 from paimon.domain.assignment.expression import (
     Arithmetic,
+    ColumnDefault,
     ColumnValue,
     Constant,
     Expression,
@@ -168,3 +169,34 @@ def test_a_number_beyond_the_largest_float_is_refused(text: str) -> None:
 
 def test_the_columns_that_are_read() -> None:
     assert set(columns_of(parse_expression("a * 2 + b - a"))) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1e300 * i", 3e300), ("2e-3", 0.002), (f"i * {10**30}", 3e30), (f"x + {10**19} - {9 * 10**18}", 1e18)],
+)
+def test_numbers_with_exponents_and_long_numbers(text: str, value: float) -> None:
+    row, target = (3, None, None, 0.0, ""), DataField(9, "f", dt.DoubleType())
+    expression = parse_expression(text)
+    assert by_row(expression, [row], target) == by_column(expression, [row], target) == [pytest.approx(value)]
+
+
+@pytest.mark.parametrize("text", ["1e400", "1" + "0" * 80, "1.5" + "0" * 80, "0." + "0" * 80 + "1"])
+def test_a_constant_of_arithmetic_with_too_many_digits_is_refused(text: str) -> None:
+    row, target = (3, None, None, 1.0, ""), DataField(9, "f", dt.DoubleType())
+    for change in (by_row, by_column):
+        assert change(parse_expression(f"x * {text}"), [row], target) is None
+    with pytest.raises(InvalidRequest, match="more than 76 digits"):
+        evaluate_column(parse_expression(f"x * {text}"), pa.record_batch({"x": [1.0]}), target)
+
+
+@pytest.mark.parametrize("default", [None, "7"])
+@given(ROWS)
+def test_default_is_the_default_of_the_column(default: str | None, rows: list[tuple[Any, ...]]) -> None:
+    column = DataField(9, "l", dt.BigIntType(), default_value=default)
+    expression = parse_expression(" default ")
+    assert expression == ColumnDefault()
+    assert by_row(expression, rows, column) == by_column(expression, rows, column)
+    assert by_row(expression, rows, column) == [None if default is None else 7] * len(rows)
+    assert parse_expression('"default"') == ColumnValue("default")
+    assert set(columns_of(parse_expression("default + 1"))) == {"default"}

@@ -17,7 +17,8 @@ from paimon.domain.predicate.bind import bind
 from paimon.domain.predicate.build import col
 from paimon.domain.predicate.evaluate_reference import matches
 from paimon.domain.predicate.expression import Compare, In, IsNull, Like, Literal, Not, Operator, Predicate
-from paimon.domain.predicate.sql import parse_predicate
+from paimon.domain.predicate.scalar_sql import parse_condition
+from paimon.domain.predicate.sql import parse_number, parse_predicate
 from paimon.domain.predicate.text import format_predicate
 from paimon.domain.types.ddl import parse_columns
 
@@ -135,6 +136,10 @@ def test_numbers_compare_as_numbers(column: str, op: Operator, literal: Any, val
         ("t < 1e999999999999", 5, True),
         ("g < 1e999999999999", 5.0, True),
         ("c > 1e-999999999999", Decimal("0.00"), False),
+        ("c = 11e-1", Decimal("1.10"), True),
+        ("g = -1E300", -1e300, True),
+        ("g = -0e0", -0.0, True),
+        ("t BETWEEN 1e0 AND 1e1", 5, True),
         ("t IN (1000, 5)", 5, True),
         ("c = '1.10'", Decimal("1.10"), True),
         ("c < 99999.99", Decimal("9999.99"), True),
@@ -173,3 +178,21 @@ def test_nested_fields() -> None:
 def test_other_kinds_of_literals_are_refused(text: str, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         bind(parse_predicate(text), FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("12", 12), ("1.50", Decimal("1.50")), ("1e3", 1000.0), ("1.5E-3", 0.0015), ("1e400", Decimal("1e400"))],
+)
+def test_a_number_with_an_exponent_is_a_double(text: str, value: object) -> None:
+    found = parse_number(text)
+    assert (found, type(found)) == (value, type(value))
+    assert parse_predicate(f"g > {text}") == Compare("g", Operator.GT, value)
+
+
+@pytest.mark.parametrize("text", ["t IN (1,, 2)", "t IN (,2)", "coalesce(t,\n, c) > 1", "t > 1 AND length([,1]) = 1"])
+def test_a_comma_without_an_expression_is_refused(text: str) -> None:
+    """The SQL parser leaves such commas out."""
+    with pytest.raises(InvalidRequest, match="is not valid SQL: line"):
+        parse_condition(text)
+    assert parse_condition("s = ',,' AND t IN (1, 2)") == parse_condition("s = ',,' AND t IN (1,2)")

@@ -427,6 +427,37 @@ def test_a_source_that_is_computed_from_the_table_is_computed_again(
     assert [(r["id"], r["v"]) for r in read(table)] == [(1, 2), (2, 1003)]
 
 
+@pytest.mark.parametrize("layout", ["append", "append with vectors", "fixed", "dynamic"])
+def test_a_rollback_is_seen_although_another_commit_takes_the_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    """The snapshot that was read was rolled back, and another commit has its id when the merge commits."""
+    table = make(tmp_path, layout)
+    table.write([row(1, v=1)])
+    kept_id = table.snapshots()[-1].id
+    table.write([row(2, v=2)])
+    read_id = table.snapshots()[-1].id
+
+    orphans: list[Any] = []
+
+    def list_orphans() -> Any:
+        found = table.maintain.remove_orphans(older_than=timedelta(0), dry_run=True, allow_young=True)
+        return set(found["path"].to_pylist())
+
+    def replace_snapshot() -> None:
+        prepared = list_orphans()
+        table.maintain.rollback_to(kept_id)
+        orphans.append(list_orphans() - prepared)
+        table.write([row(3, v=3)])
+        assert table.snapshots()[-1].id == read_id
+
+    conflicts(table, monkeypatch, iter([replace_snapshot]))
+    merge = table.merge([row(3, v=30)], "id").when_matched_update({"v": "target.v + source.v"})
+    assert run(merge.when_not_matched_insert_all()) == (0, 1, 0)
+    assert [(r["id"], r["v"]) for r in read(table)] == [(1, 1), (3, 33)]
+    assert list_orphans() == orphans[0], "the refused attempt deletes its files"
+
+
 def test_a_merge_that_always_conflicts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merge_builder, "_ATTEMPTS", 3)
     table = make(tmp_path)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import paimon
-from paimon.domain.errors import CommitConflict, InvalidRequest, SnapshotExpired, Unsupported
+from paimon.domain.errors import CommitConflict, InvalidRequest, ReadConflict, SnapshotExpired, Unsupported
 from paimon.domain.predicate.build import col
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -87,6 +87,19 @@ def test_a_commit_after_the_read_refuses_the_change(tmp_path: Path) -> None:
     rows = number(table)
     table.write([{"n": 99, "s": "other"}])
     with pytest.raises(CommitConflict):
+        change(rows, [0])
+    assert table.scan().count() == 13
+
+
+def test_another_commit_with_the_id_of_the_snapshot_refuses_the_change(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    read_id = table.snapshots()[-1].id
+    table.write([{"n": 99, "s": "rolled back"}])
+    rows = number(table)
+    table.maintain.rollback_to(read_id)
+    table.write([{"n": 99, "s": "other"}])
+    assert rows.snapshot is not None and table.snapshots()[-1].id == rows.snapshot.id
+    with pytest.raises(ReadConflict, match="expired or was rolled back"):
         change(rows, [0])
     assert table.scan().count() == 13
 

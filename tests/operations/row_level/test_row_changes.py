@@ -276,6 +276,30 @@ def test_changes_of_keyed_rows_see_what_others_committed(
     assert [(r["id"], r["v"]) for r in read(table)] == [(1, 0)]
 
 
+@pytest.mark.parametrize("options", [{"bucket": "1"}, {"bucket": "1", **MARKED}], ids=["merge on read", "vectors"])
+def test_changes_of_keyed_rows_see_a_rollback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    """An update does not bring back rows that a rollback removed, also if another commit has the same snapshot id."""
+    table = make(tmp_path, options, ["id", "day"])
+    commit = change.commit_written
+    table.write(rows(1, 2))
+    kept_id = table.snapshots()[-1].id
+    table.write([{**r, "v": 50} for r in rows(1, 3)])
+    read_id, states = table.snapshots()[-1].id, [7]
+
+    def commit_late(*arguments: Any, **more: Any) -> Any:
+        while states:
+            table.maintain.rollback_to(kept_id)
+            table.write([{**r, "v": states.pop()} for r in rows(3, 1)])
+            assert table.snapshots()[-1].id == read_id
+        return commit(*arguments, **more)
+
+    monkeypatch.setattr(change, "commit_written", commit_late)
+    assert table.update({"s": "'new'"}, "v > 0").rows == 3
+    assert [(r["id"], r["v"], r["s"]) for r in read(table)] == [(1, 1, "new"), (2, 2, "new"), (3, 7, "new")]
+
+
 @pytest.mark.parametrize("options", LAYOUTS)
 def test_of_two_that_change_one_file_one_is_refused(
     tmp_path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,181 @@
+"""Columns that complete a statement: those of the tables, views and subqueries that it names.
+
+Invariant: only metadata is read. What cannot be read, because the statement is not complete or the table does not
+exist, leads to fewer columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from attrs import frozen
+
+from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.types.type_text import quote_identifier
+from paimon.sql.parse.lexer import SqlToken, StatementReader, tokenize
+from paimon.sql.parse.parse_query import QUERY_WORDS, parse_query
+from paimon.sql.parse.statements import TableName
+from paimon.sql.plan.plan_query import describe_query, plan_query
+from paimon.sql.session import Session
+
+_BEFORE_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE", "DESCRIBE", "DESC", "USING", "PARTITIONS")
+_BEFORE_TRAVEL = ("VERSION", "TIMESTAMP", "FOR")
+_AFTER_TABLE = (
+    *("WHERE", "ON", "SET", "USING", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "GROUP", "ORDER", "HAVING"),
+    *("LIMIT", "UNION", "VALUES", "SELECT", "WHEN", "PARTITION", "ADD", "DROP", "RENAME", "MODIFY", "ALTER", "NATURAL"),
+)
+"""Words that are no alias after a table."""
+_PLAIN = re.compile(r"[^\W\d]\w*\Z")
+
+
+@frozen
+class _Source:
+    """What a statement reads under some names.
+
+    Parameters
+    ----------
+    parts : tuple of str
+        The name of a table or a view; empty for a subquery.
+    query : str
+        The text of a subquery.
+    alias : str
+        Another name for both; empty if there is none.
+    """
+
+    parts: tuple[str, ...] = ()
+    query: str = ""
+    alias: str = ""
+
+    def count_qualifier_parts(self, path: Sequence[str]) -> int:
+        """Return how many parts at the beginning of a path name this source."""
+        if self.alias and path[:1] == [self.alias.lower()]:
+            return 1
+        parts = [part.lower() for part in self.parts]
+        return max((n for n in range(1, len(path) + 1) if path[:n] == parts[-n:]), default=0)
+
+    def read_columns(self, session: Session) -> pa.Schema | None:
+        """Return the columns; None if they cannot be read."""
+        try:
+            if self.parts and not (len(self.parts) == 1 and self.parts[0].lower() in session.views):
+                return session.open(TableName(self.parts)).arrow_schema
+            text = self.query or f"SELECT * FROM {quote_identifier(self.parts[0])}"
+            return describe_query(session, plan_query(session, parse_query(StatementReader(text)), {}))
+        except PaimonError:
+            return None
+
+
+def list_columns(session: Session, text: str, begun: str) -> list[str]:
+    """Return the columns that can follow in a statement.
+
+    Parameters
+    ----------
+    session : Session
+        Whose tables and views are read.
+    text : str
+        The statement, which need not be complete.
+    begun : str
+        The word before the cursor. After names and dots, the columns of that table, or the fields of that column.
+
+    Returns
+    -------
+    list of str
+        Words that replace the word before the cursor; names with other characters than letters are quoted.
+    """
+    qualifier, dot, _ = begun.rpartition(".")
+    path = qualifier.lower().split(".") if dot else []
+    found: list[str] = []
+    try:
+        # Without a dot, subqueries are left out, because planning them takes longer.
+        sources = [source for source in _find_sources(text) if path or source.parts]
+    except InvalidRequest:
+        return []
+    if path and not any(source.count_qualifier_parts(path) for source in sources):
+        sources.append(_Source(tuple(qualifier.split("."))))  # its FROM may follow later
+    for source in sources:
+        columns = source.read_columns(session)
+        if columns is not None:
+            skipped = source.count_qualifier_parts(path)
+            found += [f"{qualifier}{dot}{_quote(name)}" for name in _list_fields(columns, path[skipped:])]
+    return found
+
+
+def _quote(name: str) -> str:
+    return name if _PLAIN.match(name) else quote_identifier(name)
+
+
+def _list_fields(columns: pa.Schema, path: Sequence[str]) -> list[str]:
+    """Return the names of the columns, or of the fields of the ROW that a path names."""
+    fields = list(columns)
+    for part in path:
+        inner = next((f.type for f in fields if f.name.lower() == part), None)
+        fields = list(inner) if inner is not None and pa.types.is_struct(inner) else []
+    return [f.name for f in fields]
+
+
+def _find_sources(text: str) -> Iterator[_Source]:
+    """Yield the tables and the subqueries that a statement names.
+
+    Raises
+    ------
+    InvalidRequest
+        A quote is still open.
+    """
+    tokens = tokenize(text)
+    for place, token in enumerate(tokens):
+        word = token.text.upper() if token.kind == "word" else ""
+        if word in _BEFORE_TABLE:
+            yield from _read_tables(tokens, place + 1)
+        elif token.text == "(" and token.kind == "symbol" and tokens[place + 1].text.upper() in QUERY_WORDS:
+            yield from _read_subquery(text, tokens, place)
+
+
+def _read_tables(tokens: Sequence[SqlToken], place: int) -> Iterator[_Source]:
+    """Yield the tables of a list with commas, each with its alias."""
+    while tokens[place].kind in ("word", "quoted"):
+        parts = [tokens[place].text]
+        place += 1
+        while tokens[place].text == "." and tokens[place + 1].kind in ("word", "quoted"):
+            parts.append(tokens[place + 1].text)
+            place += 2
+        place = _skip_clauses(tokens, place)
+        alias, place = _read_alias(tokens, place)
+        yield _Source(tuple(parts[-3:]), alias=alias)
+        if tokens[place].text != ",":
+            return
+        place += 1
+
+
+def _skip_clauses(tokens: Sequence[SqlToken], place: int) -> int:
+    """Return the place after a hint and a time travel."""
+    while tokens[place].kind == "hint":
+        place += 1
+    if tokens[place].text.upper() in _BEFORE_TRAVEL:
+        while tokens[place].kind == "word":
+            place += 1
+        place += tokens[place].kind in ("literal", "number")
+    return place
+
+
+def _read_alias(tokens: Sequence[SqlToken], place: int) -> tuple[str, int]:
+    place += tokens[place].text.upper() == "AS"
+    token = tokens[place]
+    is_alias = token.kind == "quoted" or (token.kind == "word" and token.text.upper() not in _AFTER_TABLE)
+    return (token.text, place + 1) if is_alias else ("", place)
+
+
+def _read_subquery(text: str, tokens: Sequence[SqlToken], first: int) -> Iterator[_Source]:
+    """Yield the subquery in parentheses if it has a name after it, or before it in WITH."""
+    depth, place = 1, first + 1
+    while depth and tokens[place].kind != "end":
+        depth += (tokens[place].text == "(") - (tokens[place].text == ")")
+        place += 1
+    if depth:
+        return
+    query = text[tokens[first].end : tokens[place - 1].start]
+    alias, _ = _read_alias(tokens, place)
+    if first > 1 and tokens[first - 1].text.upper() == "AS":
+        alias = tokens[first - 2].text
+    if alias:
+        yield _Source(query=query, alias=alias)
