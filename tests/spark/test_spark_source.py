@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import pytest
 from attrs import evolve
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 import paimon
 import paimon.spark
@@ -305,6 +305,40 @@ def test_tables_in_the_catalog_of_spark_name_the_way(
 ) -> None:
     with pytest.raises(PySparkException, match=r"catalog cannot contain Paimon tables.*create_table.*TEMPORARY"):
         use(spark, create_keyed_table(catalog).location)
+
+
+LAYOUTS: Mapping[str, Callable[[DataFrameWriter], DataFrameWriter]] = {
+    "partitionBy": lambda writer: writer.partitionBy("note"),
+    "bucketBy": lambda writer: writer.bucketBy(2, "id"),
+    "bucketBy and sortBy": lambda writer: writer.bucketBy(2, "id").sortBy("id"),
+    "clusterBy": lambda writer: writer.clusterBy("id"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_given_to_the_batch_writer_is_refused(
+    spark: SparkSession, catalog: paimon.Catalog, layout: str
+) -> None:
+    table = catalog.create_table("db.t", DDL, partition_keys=["note"])
+    frame = spark.createDataFrame(rows(1))
+    with pytest.raises(PySparkException, match=r"does not support bucketBy|provided partitioning or clust"):
+        LAYOUTS[layout](frame.write.format("paimon").mode("append")).save(table.location)
+    assert table.snapshots() == []
+
+
+@pytest.mark.parametrize("name", ["partitionBy", "clusterBy"])
+def test_spark_does_not_show_the_layout_of_a_stream_writer(
+    spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, name: str
+) -> None:
+    """Fails when Spark begins to show these columns, or refuses them: then check them, and change the documents."""
+    table = catalog.create_table("db.t", DDL, partition_keys=["note"])
+    spark.createDataFrame(rows(2)).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id BIGINT, note STRING").parquet(str(tmp_path / "in"))
+    writer = stream.writeStream.format("paimon").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    shown = getattr(writer.trigger(availableNow=True), name)("id")
+    shown.start(table.location).awaitTermination()
+    folders = {path.parent.parent.name for path in Path(table.location).rglob("*.parquet")}
+    assert folders == {"note=n0", "note=n1"}
 
 
 def test_a_view_has_the_options(spark: SparkSession, catalog: paimon.Catalog) -> None:
