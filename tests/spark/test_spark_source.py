@@ -284,6 +284,33 @@ def test_system_tables_are_read_by_name(spark: SparkSession, catalog: paimon.Cat
         paimon.spark.write(spark.createDataFrame(rows(1)), f"{table.location}$files")
 
 
+@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+def test_changes_with_row_kinds_are_those_of_embedded_reads(
+    spark: SparkSession, catalog: paimon.Catalog, producer: str
+) -> None:
+    options = {"bucket": 1, "changelog-producer": producer}
+    table = catalog.create_table("db.t", DDL, primary_keys=["id"], options=options)
+    table.write(rows(4))
+    table.write(rows(4, 2))
+    table.delete("id = 3")
+    table.compact(full=True)
+    table.write(rows(1, 9))
+    between = {"incremental-between": f"1,{table.snapshots()[-1].id}"}
+    modes = [{**between, "incremental-between-scan-mode": mode} for mode in ("auto", "delta", "changelog", "diff")]
+    kinds: set[str] = set()
+    for name in ("$audit_log", "$binlog", "$ro", ""):
+        for given in ({}, *modes):
+            wanted = sorted(map(repr, paimon.open_table(table.location + name, given).scan().to_arrow().to_pylist()))
+            for frame in (
+                paimon.spark.read(spark, table.location + name, options=given),
+                spark.read.format("paimon").options(**given).load(table.location + name),
+            ):
+                found = [row.asDict(recursive=True) for row in frame.collect()]
+                assert sorted(map(repr, found)) == wanted, (name, given)
+                kinds |= {row["rowkind"] for row in found if "rowkind" in row}
+    assert kinds >= {"+I", "-D"}
+
+
 # --- what Spark does not support
 
 
