@@ -24,7 +24,14 @@ from paimon.engines import set_environment
 from paimon.spark.java import ensure_java
 from paimon.spark.remote import is_remote
 from paimon.spark.source import PaimonDataSource
-from paimon.spark.warehouse import change_setting, get_warehouse, open_warehouse, set_warehouse
+from paimon.spark.warehouse import (
+    TIME_ZONE,
+    change_setting,
+    get_warehouse,
+    open_warehouse,
+    pin_time_zone,
+    set_warehouse,
+)
 
 _REQUIRED_SETTINGS = {
     "spark.sql.timeType.enabled": "true",  # columns of type TIME
@@ -33,7 +40,7 @@ _PYTHON = "PYSPARK_PYTHON"
 _DEFAULT_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
+    TIME_ZONE: "UTC",
 }
 _LOCAL_SETTINGS = {
     "spark.python.daemon.module": "paimon.spark_daemon",  # executors elsewhere may get this library after their start
@@ -141,6 +148,7 @@ def register(
         change_setting(spark, key, value)
     given = None if warehouse is None else open_warehouse(warehouse, storage, options)
     if not _is_registered(spark) or (given is not None and given != get_warehouse(spark)):
+        pin_time_zone(spark)
         chosen = get_warehouse(spark) if given is None else given
         _choose_python(spark)
         _register_source(spark, {} if chosen is None else chosen.options)

@@ -27,6 +27,7 @@ from paimon.table import Table
 
 _SETTING = "spark.paimon.warehouse"
 """The setting of a session that contains its warehouse; without a value the session has none."""
+TIME_ZONE = "spark.sql.session.timeZone"
 _REFUSED_IN_PIPELINES = "SESSION_MUTATION_IN_DECLARATIVE_PIPELINE"
 
 
@@ -125,8 +126,15 @@ def change_setting(spark: SparkSession, key: str, value: str) -> bool:
         Whether the setting has the value; False while Spark loads the definitions of a pipeline, which cannot change
         settings.
     """
-    if spark.conf.get(key, None) == value:
-        return True
+    return spark.conf.get(key, None) == value or _set_value(spark, key, value)
+
+
+def pin_time_zone(spark: SparkSession) -> None:
+    """Set the time zone to its value: Spark sends to tasks only what was set, and a default may differ there."""
+    _set_value(spark, TIME_ZONE, str(spark.conf.get(TIME_ZONE)))
+
+
+def _set_value(spark: SparkSession, key: str, value: str) -> bool:
     try:
         spark.conf.set(key, value)
     except PySparkException as error:

@@ -36,7 +36,7 @@ from paimon.spark.tasks.routing import (
 from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
 from paimon.spark.types import to_batch_schema
 from paimon.spark.warehouse import open_in_session
-from paimon.spark.writer import check_columns, round_numbers, write_rows
+from paimon.spark.writer import assign_in_session, check_columns, write_rows
 from paimon.table import Table
 from paimon.table_write import WriteResult, commit_messages, retry_assignment
 
@@ -81,7 +81,8 @@ def write(  # noqa: PLR0913  (a public signature)
     options : mapping of str to str, optional
         Dynamic table options.
     partition : mapping of str to object, optional
-        The partitions that an overwrite replaces, as in `Table.overwrite`.
+        The values that all rows have in some partition columns, as in INSERT … PARTITION. The frame may lack these
+        columns. An overwrite replaces these partitions; ``{}`` replaces the whole table.
     merge_schema : bool
         Add the columns that only `frame` has, as nullable ones. They are added before the rows are written.
 
@@ -98,23 +99,22 @@ def write(  # noqa: PLR0913  (a public signature)
     CommitConflict, CommitUncertain, CommitOverwritten
         As `Table.write` raises them.
     """
-    _check_arguments(mode, tasks, partition)
+    _check_arguments(mode, tasks)
     opened = open_target(table, options, register(frame.sparkSession))
     if merge_schema:
-        opened = add_columns(opened, frame.schema, kind_column)
+        opened = add_columns(opened, frame.schema, kind_column, partition)
     user = choose_commit_user(frame.sparkSession, commit_user, commit_identifier)
     builder = make_builder(opened, mode, user, partition)
     _check_overwrite(builder)
-    check_columns(builder, frame.schema, kind_column)
+    check_columns(builder, frame.schema, kind_column, partition)
+    assign = assign_in_session(frame.sparkSession, builder, partition)
     identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
-    return retry_assignment(lambda: _write_once(frame, builder, kind_column, tasks, identifier))
 
+    def write_once() -> WriteResult:
+        messages = write_in_tasks(frame, builder, kind_column, tasks, identifier, read=assign)
+        return commit_messages(builder.new_commit(), messages, identifier=identifier)
 
-def _write_once(
-    frame: DataFrame, builder: BatchWriteBuilder, kind_column: str | None, tasks: int | None, identifier: int
-) -> WriteResult:
-    messages = write_in_tasks(frame, builder, kind_column, tasks, identifier, read=round_numbers(builder))
-    return commit_messages(builder.new_commit(), messages, identifier=identifier)
+    return retry_assignment(write_once)
 
 
 def open_target(table: Table | str, options: Mapping[str, object] | None, spark: SparkSession) -> Table:
@@ -164,13 +164,10 @@ def check_tasks(tasks: int | None) -> None:
         raise InvalidRequest(f"Number of tasks must be at least 1, not {tasks}.", subject="tasks")
 
 
-def _check_arguments(mode: str, tasks: int | None, partition: Mapping[str, object] | None) -> None:
+def _check_arguments(mode: str, tasks: int | None) -> None:
     if mode not in _MODES:
         raise InvalidRequest(f"Mode {mode!r} is unknown.", subject="mode", hint=f"use one of {', '.join(_MODES)}")
     check_tasks(tasks)
-    if partition is not None and mode != "overwrite":
-        hint = "leave it out, or pass mode='overwrite'"
-        raise InvalidRequest("Argument 'partition' needs an overwrite.", subject="partition", hint=hint)
 
 
 def _check_overwrite(builder: BatchWriteBuilder) -> None:
@@ -183,7 +180,9 @@ def _check_overwrite(builder: BatchWriteBuilder) -> None:
         )
 
 
-def add_columns(table: Table, schema: StructType, kind_column: str | None) -> Table:
+def add_columns(
+    table: Table, schema: StructType, kind_column: str | None, partition: Mapping[str, object] | None = None
+) -> Table:
     """Add the columns that only a frame has, and return the table with them.
 
     Parameters
@@ -194,6 +193,8 @@ def add_columns(table: Table, schema: StructType, kind_column: str | None) -> Ta
         The columns of the frame.
     kind_column : str, optional
         Column with row kinds, which is not added.
+    partition : mapping of str to object, optional
+        The static partition of the rows.
 
     Returns
     -------
@@ -211,7 +212,7 @@ def add_columns(table: Table, schema: StructType, kind_column: str | None) -> Ta
     for _ in range(_SCHEMA_ATTEMPTS):
         newest = load_at_newest_schema(table.context)
         merged = plan_merged_schema(newest, given)
-        check_columns(BatchWriteBuilder(merged, ""), schema, kind_column)
+        check_columns(BatchWriteBuilder(merged, ""), schema, kind_column, partition)
         if merged is newest or publish_schema(merged):
             return Table(merged)
     raise CommitConflict(

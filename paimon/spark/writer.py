@@ -7,22 +7,29 @@ files at most.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from paimon.builders import BatchWriteBuilder
-from paimon.domain.assignment.store_assignment import RoundNumbers
+from paimon.domain.assignment.store_assignment import StoreAssignment
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode, encode
+from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.spark.options import SourceOptions
 from paimon.spark.types import to_batch_schema
+from paimon.spark.warehouse import TIME_ZONE
 from paimon.table import Table
 from paimon.table_write import commit_messages
+
+_ANY_ZONE = "UTC"
+"""Where there are no rows, the time zone has no effect."""
 
 
 class EncodedMessages(WriterCommitMessage):
@@ -47,7 +54,7 @@ class PaimonWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EncodedMessages:
         """Write the rows of one task."""
-        return EncodedMessages(write_rows(self.builder, round_numbers(self.builder)(iterator), self._kind_column))
+        return EncodedMessages(write_rows(self.builder, assign_in_task(self.builder)(iterator), self._kind_column))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the messages of all tasks on the driver."""
@@ -64,7 +71,12 @@ class PaimonWriter(DataSourceArrowWriter):
         self.builder.new_commit().abort(decode_messages(messages), self._identifier)
 
 
-def check_columns(builder: BatchWriteBuilder, schema: StructType, kind_column: str | None) -> None:
+def check_columns(
+    builder: BatchWriteBuilder,
+    schema: StructType,
+    kind_column: str | None,
+    partition: Mapping[str, object] | None = None,
+) -> None:
     """Refuse columns that do not fit the table, by a write of no rows.
 
     Parameters
@@ -75,15 +87,48 @@ def check_columns(builder: BatchWriteBuilder, schema: StructType, kind_column: s
         The columns of the rows.
     kind_column : str or None
         Column with row kinds.
+    partition : mapping of str to object, optional
+        The static partition of the rows.
     """
     with builder.new_write() as writer:
         rows = pa.Table.from_batches([], to_batch_schema(schema))
-        writer.write(round_numbers(builder).round_rows(rows), kind_column)
+        writer.write(_assign(builder, _ANY_ZONE, partition).assign_rows(rows), kind_column)
 
 
-def round_numbers(builder: BatchWriteBuilder) -> RoundNumbers:
-    """Return the function with which tasks read rows of Spark, whose INSERT rounds numbers in the same way."""
-    return RoundNumbers(builder.context.schema.fields)
+def assign_in_session(
+    spark: SparkSession, builder: BatchWriteBuilder, partition: Mapping[str, object] | None = None
+) -> StoreAssignment:
+    """Return the function with which tasks read rows of Spark, and cast them as INSERT of a session does.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session, whose time zone is that of dates.
+    builder : BatchWriteBuilder
+        The builder of the write.
+    partition : mapping of str to object, optional
+        The static partition of the rows.
+
+    Returns
+    -------
+    StoreAssignment
+        The function.
+    """
+    return _assign(builder, str(spark.conf.get(TIME_ZONE)), partition)
+
+
+def assign_in_task(builder: BatchWriteBuilder) -> StoreAssignment:
+    """Return the function of `assign_in_session` in a task, which has the settings of its session."""
+    running = TaskContext.get()
+    zone = None if running is None else running.getLocalProperty(TIME_ZONE)
+    return _assign(builder, zone or "")
+
+
+def _assign(builder: BatchWriteBuilder, zone: str, partition: Mapping[str, object] | None = None) -> StoreAssignment:
+    context = builder.context
+    fields = context.schema.partition_fields
+    constants = parse_partition_spec(partition or {}, fields, context.options.partition_default_name)
+    return StoreAssignment(context.schema.fields, zone, constants)
 
 
 def write_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -108,6 +109,11 @@ def test_tasks_read_list_and_delete_files(
     assert len(table.snapshots()) == 1
     paimon.spark.remove_orphans(guarded, dry_run=False, spark=session)
     assert not any(orphan.exists() for orphan in orphans)
+    orphans[0].write_bytes(b"x")
+    with pytest.raises(paimon.InvalidRequest, match="allow_young=True"):
+        paimon.spark.remove_orphans(table, timedelta(0), dry_run=False, spark=session)
+    paimon.spark.remove_orphans(table, timedelta(0), dry_run=False, allow_young=True, spark=session)
+    assert not orphans[0].exists()
     assert paimon.spark.check(table, deep=True, spark=session).is_whole
 
 

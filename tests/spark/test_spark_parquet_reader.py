@@ -157,6 +157,37 @@ def test_the_plan_names_the_reader(spark: SparkSession, tmp_path: Path) -> None:
         spark.conf.unset(SETTING)
 
 
+@pytest.mark.parametrize("declared", [{}, {"primary_keys": ["id"], "options": {"bucket": 1}}])
+def test_columns_are_found_by_their_ids(spark: SparkSession, tmp_path: Path, declared: dict[str, Any]) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("db")
+    catalog.create_table("db.t", "id BIGINT NOT NULL, a STRING, b STRING, c STRING, n INT", **declared)
+
+    def change(*clauses: str) -> paimon.Table:
+        for clause in clauses:
+            catalog.table("db.t").alter(clause)
+        return catalog.table("db.t")
+
+    def write(table: paimon.Table, row: dict[str, Any]) -> None:
+        table.write([row])
+        table.compact(full=True)
+
+    write(catalog.table("db.t"), {"id": 1, "a": "a1", "b": "b1", "c": "c1", "n": 1})
+    swapped = change("RENAME COLUMN a TO x", "RENAME COLUMN b TO a", "RENAME COLUMN x TO b")
+    assert readers_of(paimon.spark.read(spark, swapped)) == {PARQUET}
+    assert paimon.spark.read(spark, swapped, where="a = 'b1'").collect() == [(1, "a1", "b1", "c1", 1)]
+    again = change("DROP COLUMN c", "ADD COLUMN c STRING")
+    assert readers_of(paimon.spark.read(spark, again)) == {PARQUET}
+    assert paimon.spark.read(spark, again).select("id", "a", "b", "c").collect() == [(1, "b1", "a1", None)]
+    assert paimon.spark.read(spark, again).where("c IS NOT NULL").count() == 0
+    write(change("ALTER COLUMN n TYPE BIGINT"), {"id": 2, "c": "new", "n": 2**40})
+    changed = change("ADD COLUMN d INT", "ALTER COLUMN d SET DEFAULT 7")
+    write(changed, {"id": 3})
+    rows = paimon.spark.read(spark, changed).select("id", "c", "n", "d").sort("id").collect()
+    assert rows == [(1, None, 1, None), (2, "new", 2**40, None), (3, None, None, 7)]
+    check_table(spark, changed, ["n = 1", "n > 1099511627775", "c IS NULL", "d = 7", "d IS NULL"])
+
+
 NOT_READ: dict[str, tuple[str, dict[str, Any]]] = {
     "format": (CREATED, {"options": {"file.format": "orc"}}),
     "codec": (CREATED, {"options": {"file.compression": "lz4"}}),

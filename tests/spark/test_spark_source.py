@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import pytest
 from attrs import evolve
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 import paimon
 import paimon.spark
@@ -284,6 +284,33 @@ def test_system_tables_are_read_by_name(spark: SparkSession, catalog: paimon.Cat
         paimon.spark.write(spark.createDataFrame(rows(1)), f"{table.location}$files")
 
 
+@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+def test_changes_with_row_kinds_are_those_of_embedded_reads(
+    spark: SparkSession, catalog: paimon.Catalog, producer: str
+) -> None:
+    options = {"bucket": 1, "changelog-producer": producer}
+    table = catalog.create_table("db.t", DDL, primary_keys=["id"], options=options)
+    table.write(rows(4))
+    table.write(rows(4, 2))
+    table.delete("id = 3")
+    table.compact(full=True)
+    table.write(rows(1, 9))
+    between = {"incremental-between": f"1,{table.snapshots()[-1].id}"}
+    modes = [{**between, "incremental-between-scan-mode": mode} for mode in ("auto", "delta", "changelog", "diff")]
+    kinds: set[str] = set()
+    for name in ("$audit_log", "$binlog", "$ro", ""):
+        for given in ({}, *modes):
+            wanted = sorted(map(repr, paimon.open_table(table.location + name, given).scan().to_arrow().to_pylist()))
+            for frame in (
+                paimon.spark.read(spark, table.location + name, options=given),
+                spark.read.format("paimon").options(**given).load(table.location + name),
+            ):
+                found = [row.asDict(recursive=True) for row in frame.collect()]
+                assert sorted(map(repr, found)) == wanted, (name, given)
+                kinds |= {row["rowkind"] for row in found if "rowkind" in row}
+    assert kinds >= {"+I", "-D"}
+
+
 # --- what Spark does not support
 
 
@@ -305,6 +332,40 @@ def test_tables_in_the_catalog_of_spark_name_the_way(
 ) -> None:
     with pytest.raises(PySparkException, match=r"catalog cannot contain Paimon tables.*create_table.*TEMPORARY"):
         use(spark, create_keyed_table(catalog).location)
+
+
+LAYOUTS: Mapping[str, Callable[[DataFrameWriter], DataFrameWriter]] = {
+    "partitionBy": lambda writer: writer.partitionBy("note"),
+    "bucketBy": lambda writer: writer.bucketBy(2, "id"),
+    "bucketBy and sortBy": lambda writer: writer.bucketBy(2, "id").sortBy("id"),
+    "clusterBy": lambda writer: writer.clusterBy("id"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_given_to_the_batch_writer_is_refused(
+    spark: SparkSession, catalog: paimon.Catalog, layout: str
+) -> None:
+    table = catalog.create_table("db.t", DDL, partition_keys=["note"])
+    frame = spark.createDataFrame(rows(1))
+    with pytest.raises(PySparkException, match=r"does not support bucketBy|provided partitioning or clust"):
+        LAYOUTS[layout](frame.write.format("paimon").mode("append")).save(table.location)
+    assert table.snapshots() == []
+
+
+@pytest.mark.parametrize("name", ["partitionBy", "clusterBy"])
+def test_spark_does_not_show_the_layout_of_a_stream_writer(
+    spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, name: str
+) -> None:
+    """Fails when Spark begins to show these columns, or refuses them: then check them, and change the documents."""
+    table = catalog.create_table("db.t", DDL, partition_keys=["note"])
+    spark.createDataFrame(rows(2)).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id BIGINT, note STRING").parquet(str(tmp_path / "in"))
+    writer = stream.writeStream.format("paimon").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    shown = getattr(writer.trigger(availableNow=True), name)("id")
+    shown.start(table.location).awaitTermination()
+    folders = {path.parent.parent.name for path in Path(table.location).rglob("*.parquet")}
+    assert folders == {"note=n0", "note=n1"}
 
 
 def test_a_view_has_the_options(spark: SparkSession, catalog: paimon.Catalog) -> None:

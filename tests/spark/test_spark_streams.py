@@ -127,6 +127,23 @@ def test_issue_9666_a_replayed_batch_is_committed_once(
     assert 1_700_000_000_000 < first < second < third <= table.snapshots()[-1].time_millis + 60_000
 
 
+@pytest.mark.parametrize("run", [run_source, run_function])
+def test_a_new_stream_starts_on_a_table_whose_snapshots_expired(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, run: Start
+) -> None:
+    table = catalog.create_table("db.t", DDL)
+    table.write({"id": [1], "amount": [1]})
+    run(inbox.frame(), table, tmp_path / "checkpoint")
+    table.write({"id": [1], "amount": [1]})
+    table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
+    run(inbox.frame(), table, tmp_path / "other")
+    assert table.scan().count() == 8
+    forget_batch(tmp_path / "checkpoint", 0)
+    with pytest.raises(PySparkException, match=r"may be in table 'db.t': its snapshots begin with 3"):
+        run(inbox.frame(), table, tmp_path / "checkpoint")
+    assert table.scan().count() == 8
+
+
 def test_complete_and_update_modes_replace_and_update(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path
 ) -> None:

@@ -26,10 +26,13 @@ class StreamBatch:
         The number of the batch, from 0.
     planned_millis : int, optional
         When the batch was planned, in epoch milliseconds; None if that is unknown.
+    is_first_attempt : bool
+        Whether the checkpoint shows that no batch was committed before: a commit records the table there first.
     """
 
     number: int
     planned_millis: int | None = None
+    is_first_attempt: bool = False
 
 
 def is_batch_committed(table_name: str, batch: StreamBatch, newest: int | None, first: Snapshot | None) -> bool:
@@ -85,7 +88,7 @@ def _is_before_history(table_name: str, batch: StreamBatch, first: Snapshot | No
             hint="the checkpoint belongs to another table, or this one was created again or rolled back: start a new "
             "stream with a new checkpoint",
         )
-    if first is None or is_complete:
+    if first is None or is_complete or batch.is_first_attempt:
         return False
     if batch.planned_millis is not None and first.time_millis <= batch.planned_millis - _CLOCK_MARGIN_MILLIS:
         return False

@@ -65,6 +65,7 @@ def remove_orphans(
     older_than: object = None,
     *,
     dry_run: bool = True,
+    allow_young: bool = False,
     spark: SparkSession | None = None,
     options: Mapping[str, object] | None = None,
 ) -> pa.Table:
@@ -78,6 +79,8 @@ def remove_orphans(
         Only files last written before this moment, or older than this age; one day by default.
     dry_run : bool
         Only list; the default.
+    allow_young : bool
+        Allow `older_than` to be less than a day ago. This can delete files that writers have not committed yet.
     spark : SparkSession, optional
         The session; by default the active one, or a new local one.
     options : mapping of str to object, optional
@@ -91,13 +94,13 @@ def remove_orphans(
     Raises
     ------
     InvalidRequest
-        The moment is in the future, or less than a day ago.
+        The moment is in the future, or less than a day ago without `allow_young`.
     StorageError
         A Spark task failed in all its attempts. Some files may be deleted.
     """
     running = get_session(spark)
     opened = distribute_table(open_target(table, options, running), running)
-    return opened.maintain.remove_orphans(older_than, dry_run=dry_run)
+    return opened.maintain.remove_orphans(older_than, dry_run=dry_run, allow_young=allow_young)
 
 
 def expire_snapshots(

@@ -17,9 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from paimon.spark.sql.query_errors import to_query_error
 from paimon.spark.sql.sql_dialect import translate_query
+from paimon.spark.warehouse import TIME_ZONE
 
+QUERY_ZONE = "UTC"
+"""The time zone of dates and times of day in a query."""
 _SETTINGS: Mapping[str, str] = {
-    "spark.sql.session.timeZone": "UTC",
+    TIME_ZONE: QUERY_ZONE,
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 from pyspark.sql import SparkSession
 
-from paimon.domain.assignment.store_assignment import RoundNumbers
+from paimon.domain.assignment.store_assignment import StoreAssignment
 from paimon.domain.errors import StorageError
 from paimon.domain.predicate.expression import Predicate
 from paimon.merge_builder import MergeBuilder, MergeResult
@@ -26,7 +26,7 @@ from paimon.spark.maintenance.rescale import rescale
 from paimon.spark.row_level.merge import FrameSource
 from paimon.spark.row_level.numbered_changes import write_changed_rows
 from paimon.spark.row_level.row_level_table import delete, update
-from paimon.spark.sql.analysis import mute_error_log
+from paimon.spark.sql.analysis import QUERY_ZONE, mute_error_log
 from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.query_errors import to_query_error
 from paimon.spark.sql.sql_dialect import is_constant
@@ -82,7 +82,8 @@ class SparkWorkers:
             A value cannot be computed, or does not fit the table. Nothing was committed.
         """
         if not sources and is_constant(sql):
-            rows = RoundNumbers(table.table_schema.fields).round_rows(self.queries.run(sql, sources).read_all())
+            assign = StoreAssignment(table.table_schema.fields, QUERY_ZONE)
+            rows = assign.assign_rows(self.queries.run(sql, sources).read_all())
             return table.overwrite(rows, partition) if overwrite else table.write(rows)
         frame = self.queries.to_frame(sql, sources)
         with _translate_errors():

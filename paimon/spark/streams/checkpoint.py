@@ -234,8 +234,9 @@ class StreamSink:
         InvalidRequest
             The checkpoint and the table do not belong together, or the snapshots do not reach back to the batch.
         """
+        is_first_attempt = self.checkpoint.find_first_batch(self.table) is None
         own_number = number - self.checkpoint.bind(self.table, number)
-        batch = evolve(self.checkpoint.find_batch(number), number=own_number)
+        batch = evolve(self.checkpoint.find_batch(number), number=own_number, is_first_attempt=is_first_attempt)
         return check_stream_batch(self.table.context, self.commit_user, batch)
 
     def find_identifier(self, number: int) -> int:

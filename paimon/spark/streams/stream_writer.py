@@ -15,7 +15,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.spark.options import SourceOptions
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, StreamSink
-from paimon.spark.writer import EncodedMessages, decode_messages, round_numbers, write_rows
+from paimon.spark.writer import EncodedMessages, assign_in_task, decode_messages, write_rows
 from paimon.table import Table
 
 
@@ -34,7 +34,7 @@ class PaimonStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EncodedMessages:
         """Write the rows of one task."""
-        return EncodedMessages(write_rows(self.builder, round_numbers(self.builder)(iterator), self._kind_column))
+        return EncodedMessages(write_rows(self.builder, assign_in_task(self.builder)(iterator), self._kind_column))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Commit the messages of all tasks on the driver, unless the table has the batch.

@@ -26,7 +26,7 @@ from paimon.spark.write import (
     open_target,
     write_in_tasks,
 )
-from paimon.spark.writer import check_columns, round_numbers
+from paimon.spark.writer import assign_in_session, check_columns
 from paimon.table import Table
 from paimon.table_write import WriteResult, retry_assignment
 
@@ -174,7 +174,7 @@ class _CommitBatch:
             return
 
         def write_once() -> WriteResult:
-            read = round_numbers(builder)
+            read = assign_in_session(batch.sparkSession, builder)
             messages = write_in_tasks(batch, builder, self.kind_column, self.tasks, number, ordered=True, read=read)
             return sink.commit(builder, messages, number)
 

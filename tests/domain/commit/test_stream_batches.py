@@ -51,6 +51,13 @@ def test_without_the_time_of_its_plan_a_batch_before_the_history_is_refused() ->
         is_batch_committed("db.t", StreamBatch(4), None, first_snapshot(9))
 
 
+def test_the_first_attempt_of_a_stream_needs_no_history() -> None:
+    first_attempt = StreamBatch(0, PLANNED, is_first_attempt=True)
+    assert not is_batch_committed("db.t", first_attempt, None, first_snapshot(9, PLANNED + MINUTE))
+    with pytest.raises(InvalidRequest, match="older than batch 5"):
+        is_batch_committed("db.t", first_attempt, 5, None)
+
+
 def test_a_target_is_recorded_and_compared() -> None:
     target = StreamTarget("/lake/db.db/t", "main", 5, ("id",))
     assert StreamTarget.parse(load_object(target.to_json(), "table.json")) == target
