@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, types
+from pyspark.sql.pandas.types import to_arrow_schema
 
 import paimon
 import paimon.spark
 from paimon.operations.data_files import read_data_file
 from paimon.spark import SparkCatalog
+from paimon.spark.types import to_batch_schema
 
 pytestmark = pytest.mark.spark
+
+VARIANT = types.VariantType()
 
 
 @pytest.fixture
@@ -194,3 +198,21 @@ def test_connections_that_cannot_work_are_refused(spark: SparkSession, tmp_path:
             memory.sql(statement, f=pa.table({"id": [1]}))
     with pytest.raises(paimon.InvalidRequest, match="no statement"):
         paimon.spark.connect(spark, paimon.connect(tmp_path)).sql(" ")
+
+
+def test_batch_schemas_are_those_of_pyspark() -> None:
+    """PySpark converts all types but the parts of ``[]`` and ``MAP {}``, which have no type and are never null."""
+    inner = types.StructType([types.StructField("x", types.StringType(), False), types.StructField("v", VARIANT)])
+    kinds = [
+        *(types.TimestampType(), types.TimestampNTZType(), types.DecimalType(10, 2), types.BinaryType(), VARIANT),
+        *(types.DateType(), types.TimeType(), types.NullType(), types.DayTimeIntervalType(), types.FloatType()),
+        *(types.ArrayType(types.IntegerType(), False), types.ArrayType(inner), inner),
+        types.MapType(types.StringType(), types.ArrayType(types.TimestampType()), False),
+    ]
+    schema = types.StructType([types.StructField(f"c{i}", kind, i % 2 == 0) for i, kind in enumerate(kinds)])
+    schema["c7"].nullable = True  # a column of nulls
+    assert to_batch_schema(schema).equals(to_arrow_schema(schema, timezone="UTC"), check_metadata=True)
+    empty = types.StructType([types.StructField("l", types.ArrayType(types.NullType(), False), False)])
+    empty.add("m", types.MapType(types.NullType(), types.NullType(), False))
+    assert to_batch_schema(empty).field("l").type.value_type == pa.null()
+    assert to_batch_schema(empty).field("m").type.key_type == pa.null()

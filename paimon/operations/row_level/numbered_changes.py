@@ -67,8 +67,8 @@ def check_numbered_change(context: TableContext, columns: Sequence[str] | None) 
         fields = check_updatable(context.table, columns)
         if context.options.data_evolution_enabled:  # the columns of a row may be in several files
             raise Unsupported(
-                f"UPDATE of table {context.table.table_name!r} with option 'data-evolution.enabled', and with a subquery "
-                "over columns of the changed row, or within an expression",
+                f"UPDATE of table {context.table.table_name!r} with option 'data-evolution.enabled', and with a "
+                "subquery over columns of the changed row, or within an expression",
                 hint="read the row ids and the new values, and write them with new_update().update_by_row_id(…)",
             )
         return fields

@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from sqlglot import exp
 
 from paimon.domain.assignment.expression import ColumnDefault, ColumnValue, Expression
+from paimon.domain.schema.rules.row_level import check_updatable
 from paimon.domain.types.type_text import quote_identifier
 from paimon.merge_builder import retry_conflicts
 from paimon.operations.row_level.change import RowChange
@@ -84,6 +85,8 @@ def change_by_query(run: StatementRun, table: Table, statement: Update | Delete)
     """
     if not table.primary_keys:
         return _change_numbered_rows(run, table, statement)
+    if isinstance(statement, Update):
+        check_updatable(table.definition, statement.assignments)
     query, reading = build_change_query(run, table, statement)
     merge = table.merge((), table.primary_keys, source_alias=_SOURCE, target_alias=_TARGET)
     if isinstance(statement, Delete):
