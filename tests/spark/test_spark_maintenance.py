@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -110,9 +111,11 @@ def test_tasks_read_list_and_delete_files(
     paimon.spark.remove_orphans(guarded, dry_run=False, spark=session)
     assert not any(orphan.exists() for orphan in orphans)
     orphans[0].write_bytes(b"x")
+    an_hour_ago, minute = time.time() - 3600, timedelta(minutes=1)
+    os.utime(orphans[0], (an_hour_ago, an_hour_ago))
     with pytest.raises(paimon.InvalidRequest, match="allow_young=True"):
-        paimon.spark.remove_orphans(table, timedelta(0), dry_run=False, spark=session)
-    paimon.spark.remove_orphans(table, timedelta(0), dry_run=False, allow_young=True, spark=session)
+        paimon.spark.remove_orphans(table, minute, dry_run=False, spark=session)
+    paimon.spark.remove_orphans(table, minute, dry_run=False, allow_young=True, spark=session)
     assert not orphans[0].exists()
     assert paimon.spark.check(table, deep=True, spark=session).is_whole
 
