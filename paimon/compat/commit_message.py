@@ -14,7 +14,7 @@ from attrs import define
 import paimon
 from paimon.compat.snapshot import Snapshot, from_paimon_snapshot
 from paimon.domain.commit.message import CommitMessage as PaimonMessage
-from paimon.domain.errors import CommitConflict
+from paimon.domain.errors import BucketCountConflict, CommitConflict, RowUpdateConflict
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_array
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from paimon.compat.table import FileStoreTable
 
 _PEER_WORDS = {
-    "buckets, but the commit adds": "Total buckets differ.",
-    "set the same columns": "multiple 'MERGE INTO' operations have encountered conflicts",
+    BucketCountConflict: "Total buckets differ.",
+    RowUpdateConflict: "multiple 'MERGE INTO' operations have encountered conflicts",
 }
 """Words of pypaimon's errors, which programs look for before they try again."""
 
@@ -163,5 +163,5 @@ def commit_errors() -> Iterator[None]:
     try:
         yield
     except CommitConflict as error:
-        words = next((f" ({words})" for own, words in _PEER_WORDS.items() if own in str(error)), "")
-        raise RuntimeError(f"{error}{words}") from error
+        words = _PEER_WORDS.get(type(error))
+        raise RuntimeError(str(error) if words is None else f"{error} ({words})") from error

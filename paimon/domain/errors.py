@@ -276,6 +276,20 @@ class ReadConflict(CommitConflict):
     """
 
 
+class BucketCountConflict(CommitConflict):
+    """Raised when a commit adds files for another number of buckets than their partition has.
+
+    Nothing was published. Open the table again, and write the rows again.
+    """
+
+
+class RowUpdateConflict(CommitConflict):
+    """Raised when another commit set the same columns of rows that an update by row id sets.
+
+    Nothing was published. Read the rows again, and repeat the update.
+    """
+
+
 class SnapshotExpired(CommitConflict):
     """Raised when the snapshot from which a change is computed expired, or was rolled back, while it was read.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,6 +14,8 @@ import pytest
 
 import paimon
 import paimon.compat
+from paimon.compat.commit_message import commit_errors
+from paimon.domain.errors import BucketCountConflict, RowUpdateConflict
 
 COLUMNS = pa.schema([("a", pa.int64()), ("p", pa.string())])
 
@@ -152,6 +155,18 @@ def test_a_conflict_is_a_runtime_error(table: Any) -> None:
     with pytest.raises(RuntimeError, match="Total buckets") as caught, commit_errors():
         raise paimon.CommitConflict("Partition has 1 buckets, but the commit adds files for 3.")
     assert isinstance(caught.value.__cause__, paimon.CommitConflict)
+
+
+@pytest.mark.parametrize(
+    ("conflict", "words"),
+    [
+        (BucketCountConflict("any text"), "Total buckets differ."),
+        (RowUpdateConflict("any text"), "multiple 'MERGE INTO' operations have encountered conflicts"),
+    ],
+)
+def test_words_that_programs_look_for_depend_on_the_kind_of_conflict(conflict: Exception, words: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(f"({words})")), commit_errors():
+        raise conflict
 
 
 def test_values_of_another_type_are_refused(table: Any) -> None:

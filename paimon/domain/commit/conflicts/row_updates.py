@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from paimon.domain.commit.entries import Change
-from paimon.domain.errors import CommitConflict, InvalidRequest
+from paimon.domain.errors import CommitConflict, InvalidRequest, RowUpdateConflict
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 
 _Place = tuple[bytes, int]
@@ -68,7 +68,7 @@ def _check_update(update: DataFileMeta, present: Iterable[DataFileMeta], base: i
         )
     later = [f.file_name for f in present if f.max_sequence_number > base and _overlaps(update, f)]
     if later:
-        raise CommitConflict(
+        raise RowUpdateConflict(
             f"Another commit set the same columns of rows from id {update.first_row_id}",
             files=later,
             hint="read the rows again, and repeat the update",
