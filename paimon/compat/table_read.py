@@ -17,6 +17,7 @@ from paimon.compat.parallel_read import choose_parallelism, read_batches
 from paimon.compat.predicate import Predicate
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import ROW_KIND_COLUMN, OffsetRow, RowKind
+from paimon.compat.schema import from_paimon_fields
 from paimon.compat.table_scan import to_paimon_builder
 from paimon.domain.types.arrow import fields_from_arrow
 
@@ -242,6 +243,15 @@ class TableRead(PeerClass):
     def open_plain(self) -> PaimonTableRead:
         """Return the read of this library."""
         return self._read
+
+    @property
+    def read_type(self) -> list[DataField]:
+        """The columns that are read."""
+        ids = {column.name: column.id for column in self.table.fields}
+        fields = from_paimon_fields(fields_from_arrow(self._read.arrow_schema))
+        for column, name in zip(fields, self._schema.names, strict=True):
+            column.name, column.id = name, ids.get(name, column.id)
+        return fields
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -166,6 +166,8 @@ class TableWrite(PeerClass):
         """
         if bucket is not None:
             refuse("write_arrow(bucket=…)", "leave the argument out: rows are assigned to buckets by the writer")
+        if self._columns is not None and data.schema.names == self.table.field_names:
+            data = data.select(self._schema().names)  # pypaimon leaves the other columns out, too
         self._check_columns(data.schema)
         self._write_rows()
         self._inner.write(data)
@@ -207,6 +209,8 @@ class TableWrite(PeerClass):
         if unknown:
             raise ValueError(f"Column {unknown[0]} is not in table schema.")
         self._columns = list(write_cols)
+        if self.table.options.data_evolution_enabled():
+            self._inner = self._inner.with_write_type(self._columns)
         return self
 
     def with_blob_consumer(self, blob_consumer: object) -> TableWrite:

@@ -121,8 +121,6 @@ def test_an_append_table_with_buckets_gets_a_bucket_key_and_a_warning(tmp_path: 
         (lambda table: table.new_read_builder().with_projection({"x": "id"}), "Catalog.sql"),
         (lambda table: table.new_read_builder().new_scan().with_slice(0, 1), "call with_shard"),
         (lambda table: table.new_batch_write_builder().new_write().write_arrow(pa.table({}), bucket=1), "leave the"),
-        (lambda table: table.new_batch_write_builder().new_update().delete_by_row_id([1]), "delete_by_predicate"),
-        (lambda table: table.new_stream_write_builder().new_update(), "new_batch_write_builder().new_update()"),
         (lambda table: update_in(table.new_batch_write_builder().overwrite()), "new batch builder"),
         (lambda table: type(table.new_read_builder().new_read())(table, output_projection=["id"]), "with_projection"),
     ],

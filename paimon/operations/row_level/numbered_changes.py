@@ -19,7 +19,7 @@ from paimon.domain.columns.convert import convert_array
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
+from paimon.domain.schema.rules.row_level import check_deletable, check_numberable, check_updatable
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
@@ -61,6 +61,7 @@ def check_numbered_change(context: TableContext, columns: Sequence[str] | None) 
     InvalidRequest, Unsupported
         The table does not accept the change, or a column cannot be set.
     """
+    check_numberable(context.table)
     if columns is not None:
         return check_updatable(context.table, columns)
     check_deletable(context.table)
