@@ -230,6 +230,11 @@ class TableRead(PeerClass):
         -------
         ray.data.Dataset
             The rows.
+
+        Raises
+        ------
+        ValueError
+            A dataset of no block is asked for.
         """
         named = {
             "ray_remote_args": ray_remote_args,
@@ -237,8 +242,12 @@ class TableRead(PeerClass):
             "override_num_blocks": override_num_blocks,
             **read_args,
         }
+        if override_num_blocks is not None and override_num_blocks < 1:
+            raise ValueError(f"override_num_blocks must be at least 1, got {override_num_blocks}.")
         given = {name: value for name, value in named.items() if value is not None}
-        return self._read.to_ray([split.inner for split in splits], **given)
+        rows = self._read.to_ray([split.inner for split in splits], **given)
+        names = self._schema.names
+        return rows if names == self._read.arrow_schema.names else rows.rename_columns(names)
 
     def open_plain(self) -> PaimonTableRead:
         """Return the read of this library."""

@@ -120,6 +120,7 @@ def test_an_append_table_with_buckets_gets_a_bucket_key_and_a_warning(tmp_path: 
         (lambda table: table.create_global_index("id"), "filter by the primary key"),
         (lambda table: table.new_read_builder().with_projection({"x": "id"}), "Catalog.sql"),
         (lambda table: table.new_read_builder().new_scan().with_slice(0, 1), "call with_shard"),
+        (lambda table: table.new_read_builder().new_scan().with_chunk_shuffle(1, 9), "a DataLoader with shuffle=True"),
         (lambda table: table.new_batch_write_builder().new_write().write_arrow(pa.table({}), bucket=1), "leave the"),
         (lambda table: update_in(table.new_batch_write_builder().overwrite()), "new batch builder"),
         (lambda table: type(table.new_read_builder().new_read())(table, output_projection=["id"]), "with_projection"),
