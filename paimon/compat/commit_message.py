@@ -18,6 +18,7 @@ from paimon.domain.errors import (
     BucketCountConflict,
     CommitConflict,
     DeletionVectorConflict,
+    HashIndexConflict,
     RowIdNotFound,
     RowUpdateConflict,
 )
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 _PEER_WORDS = {
     BucketCountConflict: "Total buckets differ.",
     DeletionVectorConflict: "Deletion vector index conflict",
-    RowUpdateConflict: "multiple 'MERGE INTO' operations have encountered conflicts",
+    HashIndexConflict: "HASH index assignment conflict",
+    RowUpdateConflict: "For Data Evolution table, multiple 'MERGE INTO' operations have encountered conflicts",
 }
 """Words of pypaimon's errors, which programs look for before they try again."""
 
@@ -244,7 +246,7 @@ def row_id_errors() -> Iterator[None]:
     try:
         yield
     except RowIdNotFound as error:
-        raise ValueError(f"{error} (Row ID does not belong to any valid range.)") from error
+        raise ValueError(f"{error} (Row ID is out of valid range: it does not belong to any valid range.)") from error
 
 
 @contextmanager

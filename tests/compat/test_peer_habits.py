@@ -16,7 +16,7 @@ import pytest
 import paimon
 import paimon.compat
 from paimon.compat.commit_message import commit_errors
-from paimon.domain.errors import BucketCountConflict, RowUpdateConflict
+from paimon.domain.errors import BucketCountConflict, DeletionVectorConflict, HashIndexConflict, RowUpdateConflict
 
 COLUMNS = pa.schema([("a", pa.int64()), ("p", pa.string())])
 
@@ -161,7 +161,12 @@ def test_a_conflict_is_a_runtime_error(table: Any) -> None:
     ("conflict", "words"),
     [
         (BucketCountConflict("any text"), "Total buckets differ."),
-        (RowUpdateConflict("any text"), "multiple 'MERGE INTO' operations have encountered conflicts"),
+        (DeletionVectorConflict("any text"), "Deletion vector index conflict"),
+        (HashIndexConflict("any text"), "HASH index assignment conflict"),
+        (
+            RowUpdateConflict("any text"),
+            "For Data Evolution table, multiple 'MERGE INTO' operations have encountered conflicts",
+        ),
     ],
 )
 def test_words_that_programs_look_for_depend_on_the_kind_of_conflict(conflict: Exception, words: str) -> None:

@@ -304,7 +304,9 @@ def _sort_by_id(rows: pa.Table) -> tuple[RowIds, pa.Table]:
     ids = ids[order]
     repeated = ids[1:][ids[1:] == ids[:-1]]
     if len(repeated):
-        raise InvalidRequest(f"Row id {repeated[0]} is given twice: duplicate {ROW_ID.name}", subject=ROW_ID.name)
+        raise InvalidRequest(
+            f"Row id {repeated[0]} is given twice: duplicate {ROW_ID.name} values", subject=ROW_ID.name
+        )
     return ids, rows.drop_columns([ROW_ID.name]).take(pa.array(order))
 
 
