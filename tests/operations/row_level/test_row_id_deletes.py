@@ -59,6 +59,14 @@ def test_rows_are_deleted_by_their_ids(table: paimon.Table) -> None:
         change.update_by_row_id({"_ROW_ID": [0], "b": ["deleted"]})
 
 
+def test_a_vector_belongs_to_the_oldest_file_of_its_rows(table: paimon.Table) -> None:
+    first = {path.name for path in Path(table.location).rglob("data-*")}
+    table.update({"b": "'new'"}, "TRUE")
+    messages = table.new_batch_write_builder().new_update().delete_by_row_id([0, 2])
+    marked = [r.data_file for m in messages for e in m.data.new_index_files for r in e.deletion_vectors or ()]
+    assert len(marked) == 2 and set(marked) < first
+
+
 def test_deleted_rows_are_neither_matched_nor_shown_by_changes_of_columns(table: paimon.Table) -> None:
     table.delete("a = 2")
     builder = table.new_batch_write_builder()
