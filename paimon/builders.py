@@ -9,6 +9,7 @@ Source: the names follow the program APIs of Java and of pypaimon.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.row.binary_row import serialize
+from paimon.domain.schema.rules.row_level import restrict_columns
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping, check_text
@@ -63,14 +65,49 @@ class TableWrite(BuilderDisplay):
         streaming: bool = False,
         replaced: Mapping[str, object] | None = None,
     ) -> None:
+        self._context = context
         self._table = context.table
         self._streaming = streaming
-        self._writer = TableWriter(
-            context, commit_user, ignore_previous=ignore_previous, replaced=replaced, streaming=streaming
+        self._write_cols: tuple[str, ...] | None = None
+        self._open = partial(
+            TableWriter,
+            commit_user=commit_user,
+            ignore_previous=ignore_previous,
+            replaced=replaced,
+            streaming=streaming,
         )
+        self._writer = self._open(context)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return self._table.table_name, {"streaming": self._streaming}
+
+    def with_write_type(self, columns: Sequence[str]) -> Self:
+        """Write files with some columns alone, in a table with `data-evolution.enabled`; call it before the first row.
+
+        The other columns of the rows are null, until an update sets them. Rows of other tables can leave columns out.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            The columns, among them all partition columns.
+
+        Returns
+        -------
+        TableWrite
+            This writer.
+
+        Raises
+        ------
+        InvalidRequest
+            The table has no data evolution, a column does not exist, or a partition column is missing.
+        """
+        partial_table = restrict_columns(self._context.table, columns)
+        self._writer.close()
+        self._table = partial_table
+        is_whole = partial_table.schema.names == self._context.schema.names
+        self._write_cols = None if is_whole else partial_table.schema.names
+        self._writer = self._open(self._context.with_table(partial_table))
+        return self
 
     def write(self, data: Any, kind_column: str | None = None) -> None:
         """Write rows in any form that `Table.write` takes; `kind_column` names the column that holds row kinds."""
@@ -130,7 +167,13 @@ class TableWrite(BuilderDisplay):
         """
         if identifier is None and not self._streaming:
             identifier = BATCH_COMMIT_IDENTIFIER
-        return self._writer.prepare_commit(identifier)
+        messages = self._writer.prepare_commit(identifier)
+        return messages if self._write_cols is None else [self._name_columns(message) for message in messages]
+
+    def _name_columns(self, message: CommitMessage) -> CommitMessage:
+        """Return a message whose files have the columns that were written."""
+        files = [evolve(file, write_cols=self._write_cols) for file in message.data.new_files]
+        return evolve(message, data=evolve(message.data, new_files=files))
 
     def abort(self) -> None:
         """Delete the files that were written since the last `prepare_commit`."""

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from attrs import evolve, field, frozen
 
 from paimon.domain.assignment.merge_clauses import MergeAction
+from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitConflict, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.row_level.merge import MergeChange, merge_source
-from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause
+from paimon.operations.row_level.merge_plan import MergeGroup, MergeRequest, WhenClause, bind_merge
+from paimon.operations.row_level.merge_rows import BoundMerge
 from paimon.operations.row_level.merge_source import MergeSource, read_source
+from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.references import commit_user_of, run_after_commit
 
@@ -66,7 +69,7 @@ class MergeBuilder:
     request: MergeRequest = field(repr=False)
     open_source: OpenSource | None = field(default=None, repr=False)
 
-    def when_matched_update(self, set: Mapping[str, Any], condition: str | Predicate | None = None) -> MergeBuilder:
+    def when_matched_update(self, set: Mapping[str, Any], condition: str | Predicate | None = None) -> Self:
         """Set columns of the rows that match.
 
         Parameters
@@ -83,17 +86,15 @@ class MergeBuilder:
         """
         return self._with(MergeGroup.MATCHED, MergeAction.UPDATE, condition, set)
 
-    def when_matched_update_all(self, condition: str | Predicate | None = None) -> MergeBuilder:
+    def when_matched_update_all(self, condition: str | Predicate | None = None) -> Self:
         """Set all columns of the rows that match to the columns of the source with the same names."""
         return self._with(MergeGroup.MATCHED, MergeAction.UPDATE, condition)
 
-    def when_matched_delete(self, condition: str | Predicate | None = None) -> MergeBuilder:
+    def when_matched_delete(self, condition: str | Predicate | None = None) -> Self:
         """Delete the rows that match."""
         return self._with(MergeGroup.MATCHED, MergeAction.DELETE, condition)
 
-    def when_not_matched_insert(
-        self, values: Mapping[str, Any], condition: str | Predicate | None = None
-    ) -> MergeBuilder:
+    def when_not_matched_insert(self, values: Mapping[str, Any], condition: str | Predicate | None = None) -> Self:
         """Insert a row for each row of the source without a match.
 
         Parameters
@@ -111,13 +112,13 @@ class MergeBuilder:
         """
         return self._with(MergeGroup.NOT_MATCHED, MergeAction.INSERT, condition, values)
 
-    def when_not_matched_insert_all(self, condition: str | Predicate | None = None) -> MergeBuilder:
+    def when_not_matched_insert_all(self, condition: str | Predicate | None = None) -> Self:
         """Insert the rows of the source without a match, by the names of their columns."""
         return self._with(MergeGroup.NOT_MATCHED, MergeAction.INSERT, condition)
 
     def when_not_matched_by_source_update(
         self, set: Mapping[str, Any], condition: str | Predicate | None = None
-    ) -> MergeBuilder:
+    ) -> Self:
         """Set columns of the rows of the table that no row of the source matches.
 
         Parameters
@@ -134,7 +135,7 @@ class MergeBuilder:
         """
         return self._with(MergeGroup.NOT_MATCHED_BY_SOURCE, MergeAction.UPDATE, condition, set)
 
-    def when_not_matched_by_source_delete(self, condition: str | Predicate | None = None) -> MergeBuilder:
+    def when_not_matched_by_source_delete(self, condition: str | Predicate | None = None) -> Self:
         """Delete the rows of the table that no row of the source matches."""
         return self._with(MergeGroup.NOT_MATCHED_BY_SOURCE, MergeAction.DELETE, condition)
 
@@ -144,7 +145,7 @@ class MergeBuilder:
         action: MergeAction,
         condition: str | Predicate | None,
         values: Mapping[str, Any] | None = None,
-    ) -> MergeBuilder:
+    ) -> Self:
         clause = WhenClause(group, action, condition, values)
         return evolve(self, request=evolve(self.request, clauses=(*self.request.clauses, clause)))
 
@@ -191,6 +192,36 @@ class MergeBuilder:
         result = done.commit
         counts = (done.inserted, done.updated, done.deleted)
         return MergeResult(result.snapshot_ids, *counts, result.added_files, result.lost_compaction)
+
+
+@frozen(eq=False)
+class PreparedMerge(MergeBuilder):
+    """A merge into a table with `data-evolution.enabled` whose messages are committed later; made by `TableUpdate`."""
+
+    updates: RowIdUpdates | None = field(default=None, repr=False, kw_only=True)
+    commit_user: str = field(default="", repr=False, kw_only=True)
+
+    def prepare_commit(self) -> list[CommitMessage]:
+        """Write the changes, and return the messages to commit; in place of `execute`.
+
+        Returns
+        -------
+        list of CommitMessage
+            The new files and deletion vectors. The commit conflicts if another commit removed the rows, or set the same
+            columns of them.
+
+        Raises
+        ------
+        InvalidRequest, Unsupported, MissingExtra
+            A clause is not possible, or two rows of the source match one row of the table. No file is left behind.
+        """
+        assert self.updates is not None
+        rows = read_source(self.context, self.source() if callable(self.source) else self.source, self.request)
+        try:
+            merge = bind_merge(self.context, rows.fields, self.request)
+            return rows.write(BoundMerge(self.context, self.updates.snapshot, merge, self.commit_user)).messages
+        finally:
+            rows.drop()
 
 
 def retry_conflicts(change: Callable[[], _Change]) -> _Change:

@@ -13,10 +13,13 @@ from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from paimon.domain.scan.splits import DataSplit
+from paimon.operations.read.projection import ReadPlan
 
 
 class SplitReader(Protocol):
     """What reads splits: a `TableRead`."""
+
+    read_plan: ReadPlan
 
     def to_arrow(self, splits: Sequence[DataSplit]) -> pa.Table:
         """Return all rows of splits."""
@@ -45,7 +48,9 @@ class PaimonDatasource(Datasource):
     def get_read_tasks(self, parallelism: int, *arguments: Any, **named: Any) -> list[ReadTask]:
         """Return one task for each split; a read without splits has one task without rows."""
         groups: list[tuple[DataSplit, ...]] = [(split,) for split in self._splits] or [()]
-        return [ReadTask(_read_task(self._read, group), _describe(group)) for group in groups]
+        plan = self._read.read_plan
+        is_whole = plan.predicate is None and plan.limit is None
+        return [ReadTask(_read_task(self._read, group), _describe(group, is_whole)) for group in groups]
 
 
 def _read_task(read: SplitReader, splits: tuple[DataSplit, ...]) -> Callable[[], Iterator[pa.Table]]:
@@ -55,8 +60,9 @@ def _read_task(read: SplitReader, splits: tuple[DataSplit, ...]) -> Callable[[],
     return run
 
 
-def _describe(splits: tuple[DataSplit, ...]) -> BlockMetadata:
-    rows = [split.merged_row_count for split in splits]
+def _describe(splits: tuple[DataSplit, ...], is_whole: bool) -> BlockMetadata:
+    """Return what Ray shows without reading; the number of rows only if all rows of the splits are read."""
+    rows = [split.merged_row_count if is_whole else None for split in splits]
     return BlockMetadata(
         num_rows=None if None in rows else sum(count or 0 for count in rows),
         size_bytes=sum(split.file_size for split in splits),

@@ -315,7 +315,9 @@ class TableRead(BuilderDisplay):
             from paimon.ray_datasets import PaimonDatasource
         except ModuleNotFoundError as missing:
             raise missing_extra("to_ray", "ray") from missing
-        return ray.data.read_datasource(PaimonDatasource(self, splits), **options)
+        rows = ray.data.read_datasource(PaimonDatasource(self, splits), **options)
+        # Each task reads at most so many rows of its split; this limit is that of all splits.
+        return rows if self.read_plan.limit is None else rows.limit(self.read_plan.limit)
 
 
 class _SplitRows(Results):

@@ -1,11 +1,11 @@
-"""The program API for updates by row id: prepare them in many processes, commit in one.
+"""The program API for changes of rows by their ids: prepare them in many processes, commit in one.
 
 Source: the names follow pypaimon's `TableUpdate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,20 +13,25 @@ import pyarrow as pa
 
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system_columns import ROW_ID
-from paimon.operations.read.projection import select_fields
+from paimon.domain.types.system_columns import ROW_ID, TRACKING_FIELDS
+from paimon.operations.read.projection import bind_predicate, list_readable_fields, select_fields
+from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.read_builder import BuilderDisplay
+from paimon.scan import condition_of
 
 if TYPE_CHECKING:
+    from paimon.merge_builder import PreparedMerge
     from paimon.operations.row_level.row_id_updates import RowGroup, RowIdUpdates
 
 
 class TableUpdate(BuilderDisplay):
-    """Update rows by their ids, in a table with `data-evolution.enabled`; made by `BatchWriteBuilder.new_update`.
+    """Change rows by their ids, in a table with `data-evolution.enabled`; made by `BatchWriteBuilder.new_update`.
 
-    Only the columns that are set are written. All calls update the snapshot that was the newest at the creation.
+    Only the columns that are set are written. All calls change the snapshot that was the newest at the creation, or the
+    one that the `scan.*` options of the table select.
 
     Parameters
     ----------
@@ -46,7 +51,7 @@ class TableUpdate(BuilderDisplay):
 
         self._context = context
         self._commit_user = commit_user
-        self._updates = RowIdUpdates(context)
+        self._updates = RowIdUpdates(context, pin_snapshot(context).snapshot)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return self._context.table.table_name, {"commit_user": self._commit_user}
@@ -106,6 +111,134 @@ class TableUpdate(BuilderDisplay):
 
         return upsert_by_keys(self._context, self._commit_user, rows, keys, columns, self._updates)
 
+    def update_by_function(
+        self,
+        function: Callable[[pa.Table], pa.Table | Mapping[str, Any]],
+        columns: Sequence[str] = (),
+        where: str | Predicate | None = None,
+    ) -> list[CommitMessage]:
+        """Set columns of rows to what a function returns; returns the messages to commit.
+
+        Parameters
+        ----------
+        function : callable
+            Gets the selected rows of one group of files at a time as an Arrow table: `columns` and `_ROW_ID`. Returns
+            the columns to set, as a table or by name, with one value for each row.
+        columns : sequence of str
+            The columns that the function gets.
+        where : str or Predicate, optional
+            The rows to change; by default all.
+
+        Returns
+        -------
+        list of CommitMessage
+            The new files. If the function fails, none are left behind.
+
+        Raises
+        ------
+        InvalidRequest
+            A column does not exist or does not fit, or the function returns another number of rows.
+        """
+        from paimon.operations.row_level.row_id_matches import update_by_function
+
+        def compute(rows: pa.Table) -> pa.Table:
+            found = function(rows)
+            return found if isinstance(found, pa.Table) else pa.table(dict(found))
+
+        return update_by_function(self._context, self._updates, self._bind(where), columns, compute)
+
+    def delete_where(self, where: str | Predicate) -> list[CommitMessage]:
+        """Delete the rows for which a condition is true; returns the messages to commit.
+
+        Parameters
+        ----------
+        where : str or Predicate
+            The rows to delete. A condition on partition columns alone removes the files of whole partitions; other
+            conditions need `deletion-vectors.enabled`.
+
+        Returns
+        -------
+        list of CommitMessage
+            The new deletion vectors, or the removed files. The commit conflicts if another commit changed the same
+            vectors, or added columns of removed rows.
+
+        Raises
+        ------
+        InvalidRequest
+            The condition does not fit the table.
+        Unsupported
+            The table has no deletion vectors, and the condition does not select whole partitions.
+        """
+        from paimon.operations.row_level.matches import SelectedChange
+        from paimon.operations.row_level.row_id_deletes import write_row_id_deletes
+
+        predicate = self._bind(where)
+        if predicate is None or self._updates.snapshot is None:
+            return []
+        change = SelectedChange(self._updates.snapshot, predicate, (), self._commit_user)
+        return list(write_row_id_deletes(self._context, change).messages)
+
+    def delete_by_row_id(self, row_ids: Iterable[int]) -> list[CommitMessage]:
+        """Delete rows by their ids; returns the messages to commit.
+
+        Parameters
+        ----------
+        row_ids : iterable of int
+            The ids, in any order; rows that are deleted already are left out.
+
+        Returns
+        -------
+        list of CommitMessage
+            The new deletion vectors.
+
+        Raises
+        ------
+        InvalidRequest
+            A row is not in the table.
+        Unsupported
+            The table has no deletion vectors.
+        """
+        from paimon.operations.row_level.row_id_deletes import delete_row_ids
+
+        return delete_row_ids(self._context, self._updates, row_ids)
+
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str] | Predicate,
+        *,
+        source_alias: str = "source",
+        target_alias: str = "target",
+    ) -> PreparedMerge:
+        """Merge rows of a source into the table: add clauses to the result, then call `prepare_commit`.
+
+        Parameters
+        ----------
+        source : object
+            Rows in any form that `Table.write` takes.
+        on : str, sequence of str or Predicate
+            When a row of the source matches a row of the table; see `Table.merge`.
+        source_alias, target_alias : str
+            The names of the sides in SQL text.
+
+        Returns
+        -------
+        PreparedMerge
+            A merge without clauses.
+        """
+        from paimon.merge_builder import PreparedMerge
+        from paimon.operations.row_level.merge_plan import MergeRequest
+
+        request = MergeRequest(on, target_alias, source_alias)
+        return PreparedMerge(self._context, source, request, updates=self._updates, commit_user=self._commit_user)
+
+    def _bind(self, where: str | Predicate | None) -> Predicate | None:
+        """Return a condition over stored columns and the system columns of rows."""
+        if where is None:
+            return None
+        table = self._context.table
+        return bind_predicate(condition_of(where), table, list_readable_fields(table, row_ids=True))
+
     def shard(self, shard: int, shards: int, columns: Sequence[str]) -> RowShard:
         """Return one of several disjoint parts of the rows, which a process reads and writes new columns of.
 
@@ -116,7 +249,7 @@ class TableUpdate(BuilderDisplay):
         shards : int
             The number of parts.
         columns : sequence of str
-            The columns to read.
+            The columns to read, also `_ROW_ID`.
 
         Returns
         -------
@@ -130,7 +263,7 @@ class TableUpdate(BuilderDisplay):
         """
         from paimon.operations.row_level.row_id_updates import select_shard
 
-        chosen = select_fields(self._context.schema.fields, columns)
+        chosen = select_fields((*self._context.schema.fields, *TRACKING_FIELDS), columns)
         return RowShard(self._updates, select_shard(self._updates.groups, shard, shards), chosen)
 
 
@@ -155,7 +288,7 @@ class RowShard:
     @property
     def row_ids(self) -> pa.Int64Array:
         """The ids of the rows, in ascending order."""
-        ranges = [np.arange(group.first, group.first + group.rows, dtype=np.int64) for group in self._groups]
+        ranges = [self._updates.list_live_ids(group) for group in self._groups]
         return pa.array(np.concatenate(ranges) if ranges else np.empty(0, np.int64))
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:

@@ -25,7 +25,7 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.schema.rules.scans import select_scanned_buckets
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system_columns import ROW_ID, ROW_KIND, SEQUENCE_NUMBER
+from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
 from paimon.notebook import NotebookDisplay, given_arguments, read_or_explain
 from paimon.operations.metadata.manifests import read_data_manifests
 from paimon.operations.read.changes.incremental import find_incremental_range, plan_incremental_read
@@ -117,9 +117,11 @@ class Scan(NotebookDisplay, Results):
 
     @property
     def _reads_row_ids(self) -> bool:
-        """Whether the column `_ROW_ID` is named, which is not among all columns."""
+        """Whether a column of row tracking is named; these columns are not among all columns."""
         named = set(self._columns or ())
-        return ROW_ID.name in (named if self._where is None else named | columns_of(condition_of(self._where)))
+        if self._where is not None:
+            named |= columns_of(condition_of(self._where))
+        return not named.isdisjoint(f.name for f in TRACKING_FIELDS)
 
     @property
     def read_plan(self) -> ReadPlan:
@@ -127,7 +129,8 @@ class Scan(NotebookDisplay, Results):
         if self._read_plan is None:
             columns = tuple(self._columns or ())
             if self._columns is None:
-                columns = tuple(f.name for f in self.fields if f is not ROW_ID)
+                hidden = TRACKING_FIELDS if self.pinned.table.options.row_tracking_enabled else ()
+                columns = tuple(f.name for f in self.fields if f not in hidden)
             predicate, view = self._bind_predicate(), self._view
             unmerged = self._between is not None and not self._between.difference
             self._read_plan = ReadPlan(

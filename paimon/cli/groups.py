@@ -1,6 +1,7 @@
 """The groups `paimon db`, `paimon catalog` and `paimon table`: commands by the names of pypaimon's terminal.
 
-Invariant: a command of `paimon table` is one of the other commands under a second name, with the same arguments.
+Invariant: a command of `paimon table` is one of the other commands under a second name, with the same arguments and the
+names that pypaimon has for them; `paimon.cli.peer_verbs` has the verbs that no other command has.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from paimon.cli import changes, history, rows, table_names, tables
+from paimon.cli import changes, history, peer_verbs, rows, table_names, tables
 from paimon.cli.arguments import Commands, add_command, add_output, add_warehouse, open_catalog
 from paimon.cli.maintenance import rollback
 from paimon.cli.maintenance.verbs import add_command_group, add_confirmation, confirm
@@ -39,6 +40,7 @@ class _AliasedCommands:
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
+        self.parsers: dict[str, argparse.ArgumentParser] = {}
 
     def add_parser(self, name: str, **arguments: Any) -> argparse.ArgumentParser:
         """Return the parser of a command; one that belongs to no group for a command without a second name."""
@@ -48,7 +50,9 @@ class _AliasedCommands:
         texts = {key: str(text).replace(f"paimon {name} ", f"paimon table {alias} ") for key, text in arguments.items()}
         texts["epilog"] = texts["epilog"].replace(" --option bucket=2", "")  # with the longer name it would not fit
         texts["help"] = f"{arguments['help']} (paimon {name})"
-        return self._commands.add_parser(alias, **{**arguments, "help": texts["help"], "epilog": texts["epilog"]})
+        texts = {"help": texts["help"], "epilog": texts["epilog"]}
+        self.parsers[alias] = self._commands.add_parser(alias, **{**arguments, **texts})
+        return self.parsers[alias]
 
 
 def add_commands(commands: Commands) -> None:
@@ -59,9 +63,13 @@ def add_commands(commands: Commands) -> None:
         "the commands of tables by the names of pypaimon: read, get, create, import, drop, rename and others",
         "paimon table read lake/default.db/orders --limit 5",
     )
-    aliased: Any = _AliasedCommands(group)
+    aliased = _AliasedCommands(group)
+    second_names: Any = aliased
     for module in (tables, table_names, rows, changes, history, rollback):
-        module.add_commands(aliased)
+        module.add_commands(second_names)
+    for verb, parser in aliased.parsers.items():
+        peer_verbs.add_second_names(verb, parser)
+    peer_verbs.add_commands(group)
     _add_databases(commands)
     _add_catalog(commands)
 

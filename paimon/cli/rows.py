@@ -69,7 +69,10 @@ def add_commands(commands: Commands) -> None:
         "paimon write lake/default.db/orders orders.csv",
     )
     add_table(write)
-    write.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
+    write.add_argument("files", nargs="*", metavar="FILE", help=FILE_HELP)
+    write.add_argument(
+        "--input", dest="inputs", action="append", default=[], metavar="FILE", help="another file; can be repeated"
+    )
     write.add_argument("--format", choices=FORMATS, help="format of the files (default: by their extension)")
     write.add_argument(
         "--kind-column", metavar="NAME", help="column of the files with row kinds (+I -U +U -D); it is not stored"
@@ -147,9 +150,12 @@ def _write(arguments: argparse.Namespace) -> None:
             subject="kind-column",
             hint="leave out --kind-column",
         )
-    if arguments.files.count(STANDARD_INPUT) > 1:
+    files = [*arguments.files, *arguments.inputs]
+    if not files:
+        raise InvalidRequest("The command needs a file.", subject="FILE", hint="pass FILE, or --input FILE")
+    if files.count(STANDARD_INPUT) > 1:
         raise InvalidRequest("Standard input can be read only once.", subject=STANDARD_INPUT, hint="pass - once")
-    pieces = chain.from_iterable([read_file(file, arguments.format, table.arrow_schema) for file in arguments.files])
+    pieces = chain.from_iterable([read_file(file, arguments.format, table.arrow_schema) for file in files])
     data = show_row_count(pieces, "writing")
     result = table.overwrite(data) if arguments.overwrite else table.write(data, kind_column=arguments.kind_column)
     lost = describe_lost_compaction(result)

@@ -21,6 +21,7 @@ from paimon.cli.arguments import (
     parse_names,
     parse_options,
 )
+from paimon.cli.declared_table import DeclaredTable, read_declared_table
 from paimon.cli.inputs import FILE_HELP, FORMATS, read_schema
 from paimon.cli.output import print_records
 from paimon.cli.table_overview import count_known_rows, show_table
@@ -45,6 +46,7 @@ def add_commands(commands: Commands) -> None:
     add_table(create)
     columns = create.add_mutually_exclusive_group(required=True)
     columns.add_argument("--columns", metavar="DDL", help='columns as SQL, such as "id BIGINT NOT NULL, name STRING"')
+    columns.add_argument("-s", "--schema", metavar="FILE", help="JSON file with the fields, keys and options")
     columns.add_argument("--like", metavar="FILE", help=f"file whose columns the table gets: {FILE_HELP}")
     create.add_argument("--format", choices=FORMATS, help="format of the --like file (default: by its extension)")
     create.add_argument("--primary-key", metavar="A,B", help="columns of the primary key")
@@ -87,22 +89,30 @@ def _create(arguments: argparse.Namespace) -> None:
             subject="format",
             hint="leave out --format",
         )
-    schema = arguments.columns if arguments.columns is not None else read_schema(arguments.like, arguments.format)
+    declared = _declare_table(arguments)
     catalog = open_catalog(arguments, warehouse)
     catalog.create_database(name.partition(".")[0], exist_ok=True)
     try:
         table = catalog.create_table(
             name,
-            schema,
-            primary_keys=parse_names(arguments.primary_key) or [],
-            partition_keys=parse_names(arguments.partition_by) or [],
-            options=parse_options(arguments.option),
-            comment=arguments.comment,
+            declared.columns,
+            primary_keys=parse_names(arguments.primary_key) or declared.primary_keys,
+            partition_keys=parse_names(arguments.partition_by) or declared.partition_keys,
+            options={**declared.options, **parse_options(arguments.option)},
+            comment=arguments.comment or declared.comment,
             exist_ok=arguments.if_not_exists,
         )
     except AlreadyExists as error:
         raise AlreadyExists(error.kind, error.name, hint="pass --if-not-exists to use the existing one") from error
     print(f"{table.location}: {table!r} is ready")
+
+
+def _declare_table(arguments: argparse.Namespace) -> DeclaredTable:
+    if arguments.schema is not None:
+        return read_declared_table(arguments.schema)
+    if arguments.columns is not None:
+        return DeclaredTable(arguments.columns)
+    return DeclaredTable(read_schema(arguments.like, arguments.format))
 
 
 def _ls(arguments: argparse.Namespace) -> None:

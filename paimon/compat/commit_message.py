@@ -9,12 +9,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from attrs import define
+from attrs import define, evolve
 
 import paimon
 from paimon.compat.snapshot import Snapshot, from_paimon_snapshot
 from paimon.domain.commit.message import CommitMessage as PaimonMessage
-from paimon.domain.errors import CommitConflict
+from paimon.domain.errors import (
+    BucketCountConflict,
+    CommitConflict,
+    DeletionVectorConflict,
+    HashIndexConflict,
+    RowIdNotFound,
+    RowUpdateConflict,
+)
+from paimon.domain.manifest.entries import DataFileMeta as PaimonDataFileMeta
 from paimon.domain.row.binary_row import deserialize
 from paimon.domain.row.values import to_array
 
@@ -22,8 +30,10 @@ if TYPE_CHECKING:
     from paimon.compat.table import FileStoreTable
 
 _PEER_WORDS = {
-    "buckets, but the commit adds": "Total buckets differ.",
-    "set the same columns": "multiple 'MERGE INTO' operations have encountered conflicts",
+    BucketCountConflict: "Total buckets differ.",
+    DeletionVectorConflict: "Deletion vector index conflict",
+    HashIndexConflict: "HASH index assignment conflict",
+    RowUpdateConflict: "For Data Evolution table, multiple 'MERGE INTO' operations have encountered conflicts",
 }
 """Words of pypaimon's errors, which programs look for before they try again."""
 
@@ -54,9 +64,19 @@ class CommitMessage:
         return self.inner.total_buckets
 
     @property
-    def new_files(self) -> list[Any]:
+    def new_files(self) -> list[DataFileMeta]:
         """The metadata of the files that were written."""
-        return list(self.inner.data.new_files)
+        return [DataFileMeta(self, place) for place in range(len(self.inner.data.new_files))]
+
+    @property
+    def index_adds(self) -> list[Any]:
+        """The index files that were written: deletion vectors and hash indexes."""
+        return list(self.inner.data.new_index_files)
+
+    @property
+    def index_deletes(self) -> list[Any]:
+        """The index files that were replaced."""
+        return list(self.inner.data.deleted_index_files)
 
     @property
     def deleted_files(self) -> list[Any]:
@@ -81,6 +101,48 @@ class CommitMessage:
     def is_empty(self) -> bool:
         """Return whether the message changes nothing."""
         return self.inner.is_empty
+
+
+class DataFileMeta:
+    """The metadata of a file that was written; its first row id can be set.
+
+    Parameters
+    ----------
+    message : CommitMessage
+        The message.
+    place : int
+        The position of the file in it.
+    """
+
+    def __init__(self, message: CommitMessage, place: int) -> None:
+        self._message = message
+        self._place = place
+
+    @property
+    def first_row_id(self) -> int | None:
+        """The id of the first row; a file of some columns of rows in the table gets the id of the first of them."""
+        return self._file.first_row_id
+
+    @first_row_id.setter
+    def first_row_id(self, value: int) -> None:
+        files = list(self._message.inner.data.new_files)
+        files[self._place] = evolve(self._file, first_row_id=value)
+        self._message.inner = evolve(self._message.inner, data=evolve(self._message.inner.data, new_files=files))
+
+    @property
+    def _file(self) -> PaimonDataFileMeta:
+        return self._message.inner.data.new_files[self._place]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_message", "_place"):
+            raise AttributeError(name)  # while it is unpickled
+        return getattr(self._file, name)
+
+    def __eq__(self, other: object) -> bool:
+        return self._file == (other._file if isinstance(other, DataFileMeta) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._file.file_name)
 
 
 def from_paimon_messages(messages: Iterable[PaimonMessage], table: FileStoreTable) -> list[CommitMessage]:
@@ -163,5 +225,45 @@ def commit_errors() -> Iterator[None]:
     try:
         yield
     except CommitConflict as error:
-        words = next((f" ({words})" for own, words in _PEER_WORDS.items() if own in str(error)), "")
-        raise RuntimeError(f"{error}{words}") from error
+        words = _PEER_WORDS.get(type(error))
+        raise RuntimeError(str(error) if words is None else f"{error} ({words})") from error
+
+
+@contextmanager
+def row_id_errors() -> Iterator[None]:
+    """Raise the error of an unknown row id with the words of pypaimon.
+
+    Yields
+    ------
+    None
+        Other errors pass unchanged.
+
+    Raises
+    ------
+    ValueError
+        A row id is not in the table.
+    """
+    try:
+        yield
+    except RowIdNotFound as error:
+        raise ValueError(f"{error} (Row ID is out of valid range: it does not belong to any valid range.)") from error
+
+
+@contextmanager
+def delete_errors() -> Iterator[None]:
+    """Raise the error of a delete in a table without deletion vectors with the words of pypaimon.
+
+    Yields
+    ------
+    None
+        Other errors pass unchanged.
+
+    Raises
+    ------
+    ValueError
+        The table has no deletion vectors.
+    """
+    try:
+        yield
+    except paimon.Unsupported as error:
+        raise ValueError(f"delete requires 'deletion-vectors.enabled' = 'true'. {error}") from error

@@ -17,6 +17,7 @@ from paimon.compat.parallel_read import choose_parallelism, read_batches
 from paimon.compat.predicate import Predicate
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import ROW_KIND_COLUMN, OffsetRow, RowKind
+from paimon.compat.schema import from_paimon_fields
 from paimon.compat.table_scan import to_paimon_builder
 from paimon.domain.types.arrow import fields_from_arrow
 
@@ -229,6 +230,11 @@ class TableRead(PeerClass):
         -------
         ray.data.Dataset
             The rows.
+
+        Raises
+        ------
+        ValueError
+            A dataset of no block is asked for.
         """
         named = {
             "ray_remote_args": ray_remote_args,
@@ -236,12 +242,25 @@ class TableRead(PeerClass):
             "override_num_blocks": override_num_blocks,
             **read_args,
         }
+        if override_num_blocks is not None and override_num_blocks < 1:
+            raise ValueError(f"override_num_blocks must be at least 1, got {override_num_blocks}.")
         given = {name: value for name, value in named.items() if value is not None}
-        return self._read.to_ray([split.inner for split in splits], **given)
+        rows = self._read.to_ray([split.inner for split in splits], **given)
+        names = self._schema.names
+        return rows if names == self._read.arrow_schema.names else rows.rename_columns(names)
 
     def open_plain(self) -> PaimonTableRead:
         """Return the read of this library."""
         return self._read
+
+    @property
+    def read_type(self) -> list[DataField]:
+        """The columns that are read."""
+        ids = {column.name: column.id for column in self.table.fields}
+        fields = from_paimon_fields(fields_from_arrow(self._read.arrow_schema))
+        for column, name in zip(fields, self._schema.names, strict=True):
+            column.name, column.id = name, ids.get(name, column.id)
+        return fields
 
     @property
     def arrow_schema(self) -> pa.Schema:

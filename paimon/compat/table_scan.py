@@ -120,7 +120,9 @@ class TableScan(PeerClass):
         NotImplementedError
             Always.
         """
-        refuse("with_chunk_shuffle", "shuffle the rows that were read: to_torch(splits, streaming=True, shuffle=True)")
+        refuse(
+            "with_chunk_shuffle", "pass the dataset of all rows, to_torch(splits), to a DataLoader with shuffle=True"
+        )
 
     def with_global_index_result(self, result: object) -> TableScan:
         """Refuse to select rows by an index.

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 from attrs import define
 
+import paimon
 from paimon.compat.arrow_types import arrow_schema_of
-from paimon.compat.commit_message import CommitMessage, from_paimon_messages
+from paimon.compat.assignments import AssignedColumns, check_assignments
+from paimon.compat.commit_message import CommitMessage, delete_errors, from_paimon_messages, row_id_errors
+from paimon.compat.map_columns import to_map_columns
+from paimon.compat.merge_into import merge_into
 from paimon.compat.predicate import Predicate, PredicateBuilder, to_paimon_predicate
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import InternalRow, named_values
 from paimon.compat.shard_update import ShardTableUpdator
 
 if TYPE_CHECKING:
-    import paimon
     from paimon.compat.table import FileStoreTable
     from paimon.row_updates import TableUpdate as PaimonTableUpdate
 
@@ -133,19 +136,24 @@ class TableUpdate(PeerClass):
 
     def _check_evolves(self, method: str, instead: str) -> None:
         if not self._evolves:
-            refuse(f"{method} of tables without 'data-evolution.enabled'", instead)
+            raise ValueError(f"{method} requires 'data-evolution.enabled' = 'true'. Otherwise, {instead}.")
 
     def _open(self) -> PaimonTableUpdate:
         return self.table.inner.new_batch_write_builder(self.commit_user).new_update()
 
     def _update_by_row_id(self, rows: pa.Table) -> list[CommitMessage]:
-        self._check_evolves("updates by row id", "call upsert_by_arrow_with_key, or Table.merge of the package paimon")
-        return from_paimon_messages(self._open().update_by_row_id(rows, self.update_cols), self.table)
+        self._check_evolves(
+            "update_by_arrow_with_row_id", "call upsert_by_arrow_with_key, or Table.merge of the package paimon"
+        )
+        if _ROW_ID not in rows.column_names:
+            raise ValueError(f"Input data must contain {_ROW_ID} column.")
+        mapped = to_map_columns(rows, self.table.inner.table_schema.fields)
+        with row_id_errors():
+            return from_paimon_messages(self._open().update_by_row_id(mapped, self.update_cols), self.table)
 
     def _upsert(self, rows: pa.Table, keys: Sequence[str]) -> list[Any]:
-        for key in keys:
-            if key not in self.table.field_names or key not in rows.column_names:
-                raise ValueError(f"Upsert key {key!r} is not a column of the table and of the rows.")
+        self._check_upsert(rows, keys)
+        rows = to_map_columns(rows, self.table.inner.table_schema.fields)
         if self._evolves:
             return from_paimon_messages(self._open().upsert_by_keys(rows, keys, self.update_cols), self.table)
         updated = [n for n in (self.update_cols or rows.column_names) if n not in keys]
@@ -157,6 +165,21 @@ class TableUpdate(PeerClass):
             merge.when_not_matched_insert_all().execute(properties=properties)
 
         return [PendingChange(run)]
+
+    def _check_upsert(self, rows: pa.Table, keys: Sequence[str]) -> None:
+        """Check what pypaimon checks before an upsert."""
+        if not keys:
+            raise ValueError("upsert_keys must not be empty.")
+        for key in keys:
+            if key not in self.table.field_names:
+                raise ValueError(f"upsert_key '{key}' is not in table schema fields: {self.table.field_names}")
+            if key not in rows.column_names:
+                raise ValueError(f"upsert_key '{key}' is not in input data columns: {rows.column_names}")
+        missing = [name for name in self.table.partition_keys if name not in rows.column_names]
+        if missing:
+            raise ValueError(f"Input data must contain all partition key columns. Missing: {missing}")
+        if not rows.num_rows:
+            raise ValueError("Input data is empty.")
 
     def _upsert_rows(self, rows: Any, keys: Sequence[str]) -> list[Any]:
         several = [rows] if isinstance(rows, InternalRow) else rows
@@ -183,28 +206,36 @@ class TableUpdate(PeerClass):
     def _update_matches(
         self, predicate: Predicate | None, assignments: Mapping[str, Any], read_columns: Sequence[str]
     ) -> list[CommitMessage]:
-        update = self._open()
-        if update.snapshot_id is None:
-            return []
-        columns = [*dict.fromkeys(read_columns), _ROW_ID]
+        check_assignments(assignments, read_columns, self.table.field_names, self.table.partition_keys)
+        columns = AssignedColumns(assignments, self.table.inner.table_schema.fields)
         where = None if predicate is None else to_paimon_predicate(predicate)
-        matched = self.table.inner.scan(columns=columns, where=where, snapshot=update.snapshot_id).to_arrow()
-        if not matched.num_rows:
-            return []
-        values = {name: _to_column(value, matched) for name, value in assignments.items()}
-        fields = [field for field in self.table.inner.table_schema.fields if field.name in values]
-        kinds = arrow_schema_of(fields)
-        unknown = [name for name in values if name not in kinds.names]
-        if unknown:
-            raise ValueError(f"Column {unknown[0]} not found in table schema")
-        new = [_fill_column(values[kind.name], kind.type, matched.num_rows) for kind in kinds]
-        rows = pa.Table.from_arrays([matched[_ROW_ID], *new], names=[_ROW_ID, *kinds.names])
-        return from_paimon_messages(update.update_by_row_id(rows), self.table)
+        messages = self._open().update_by_function(columns.compute, list(dict.fromkeys(read_columns)), where)
+        try:
+            columns.check_all_used()
+        except ValueError:
+            self.table.inner.new_batch_write_builder(self.commit_user).new_commit().abort(messages)
+            raise
+        return from_paimon_messages(messages, self.table)
 
     def _delete_by_predicate(self, predicate: Predicate | None) -> list[Any]:
         where = _where(predicate)
+        if not self._evolves:
+            return [PendingChange(lambda table, properties: table.delete(where, properties=properties))]
+        with delete_errors():
+            return from_paimon_messages(self._open().delete_where(where), self.table)
 
-        return [PendingChange(lambda table, properties: table.delete(where, properties=properties))]
+    def _delete_by_row_id(self, row_ids: Sequence[int]) -> list[CommitMessage]:
+        self._check_evolves("delete_by_row_id", "call delete_by_predicate")
+        if any(row_id is None for row_id in row_ids):
+            raise ValueError(f"{_ROW_ID} value must not be null.")
+        with delete_errors(), row_id_errors():
+            return from_paimon_messages(self._open().delete_by_row_id(row_ids), self.table)
+
+    def _merge_into(
+        self, source: Any, on: Any, when_matched: Sequence[Any], when_not_matched: Sequence[Any]
+    ) -> list[CommitMessage]:
+        self._check_evolves("merge_into", "call Table.merge of the package paimon")
+        return merge_into(self.table, self._open(), source, on, when_matched, when_not_matched)
 
 
 class BatchTableUpdate(TableUpdate):
@@ -301,38 +332,42 @@ class BatchTableUpdate(TableUpdate):
         return self._delete_by_predicate(predicate)
 
     def delete_by_row_id(self, row_ids: Sequence[int]) -> list[Any]:
-        """Refuse to delete rows by their row ids.
+        """Return the messages that delete rows by their ids.
 
         Raises
         ------
-        NotImplementedError
-            Always.
+        ValueError
+            The table lacks data evolution or deletion vectors, or an id is not in the table.
         """
-        refuse("delete_by_row_id", "call delete_by_predicate")
+        return self._delete_by_row_id(row_ids)
 
     def merge_into(self, source: Any, *, on: Any, when_matched: Any = (), when_not_matched: Any = ()) -> list[Any]:
-        """Refuse clauses of a merge in the form of pypaimon.
+        """Return the messages that merge rows of a source into a table with data evolution.
 
         Parameters
         ----------
-        source, on, when_matched, when_not_matched : object
-            Not used.
+        source : object
+            An Arrow table, a data frame, or a table.
+        on : sequence of str or mapping of str to str
+            The key columns, or the column of the source for each key column.
+        when_matched, when_not_matched : sequence
+            The clauses; see `paimon.compat.merge_into`.
 
         Returns
         -------
         list
-            Nothing.
+            What to commit.
 
         Raises
         ------
-        NotImplementedError
-            Always.
+        ValueError
+            The table has no data evolution, or a clause does not fit.
         """
-        refuse("merge_into", "call Table.merge of the package paimon, with its clauses when_matched_update and others")
+        return self._merge_into(source, on, when_matched, when_not_matched)
 
 
 class StreamTableUpdate(TableUpdate):
-    """Update rows under commit identifiers, in tables with data evolution; made by `StreamWriteBuilder.new_update`.
+    """Change rows under commit identifiers, in tables with data evolution; made by `StreamWriteBuilder.new_update`.
 
     Other tables are refused: their updates are made by the commit, so a commit that is repeated would make them again.
 
@@ -346,7 +381,7 @@ class StreamTableUpdate(TableUpdate):
 
     def __init__(self, table: FileStoreTable, commit_user: str) -> None:
         super().__init__(table, commit_user)
-        self._check_evolves("updates with commit identifiers", "call new_batch_write_builder().new_update()")
+        self._check_evolves("An update with commit identifiers", "call new_batch_write_builder().new_update()")
 
     def update_by_arrow_with_row_id(self, table: pa.Table, commit_identifier: int) -> list[CommitMessage]:
         """Return the messages that set columns of rows by their ids; as in `BatchTableUpdate`."""
@@ -414,46 +449,31 @@ class StreamTableUpdate(TableUpdate):
         return self._update_by_predicate(predicate, assignments, read_columns)
 
     def delete_by_predicate(self, predicate: Predicate | None, commit_identifier: int) -> list[Any]:
-        """Refuse deletes under commit identifiers.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        refuse("deletes with commit identifiers", "call new_batch_write_builder().new_update()")
+        """Return the messages that delete the rows where a predicate is true; as in `BatchTableUpdate`."""
+        return self._delete_by_predicate(predicate)
 
     def delete_by_row_id(self, row_ids: Sequence[int], commit_identifier: int) -> list[Any]:
-        """Refuse to delete rows by their row ids.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
-        """
-        refuse("delete_by_row_id", "call new_batch_write_builder().new_update().delete_by_predicate")
+        """Return the messages that delete rows by their ids; as in `BatchTableUpdate`."""
+        return self._delete_by_row_id(row_ids)
 
     def merge_into(
         self, source: Any, *, on: Any, when_matched: Any = (), when_not_matched: Any = (), commit_identifier: int
     ) -> list[Any]:
-        """Refuse clauses of a merge in the form of pypaimon.
+        """Return the messages that merge rows of a source into a table.
 
         Parameters
         ----------
-        source, on, when_matched, when_not_matched, commit_identifier : object
-            Not used.
+        source, on, when_matched, when_not_matched : object
+            As in `BatchTableUpdate.merge_into`.
+        commit_identifier : int
+            The identifier of the commit that follows.
 
         Returns
         -------
         list
-            Nothing.
-
-        Raises
-        ------
-        NotImplementedError
-            Always.
+            What to commit.
         """
-        refuse("merge_into", "call Table.merge of the package paimon, with its clauses when_matched_update and others")
+        return self._merge_into(source, on, when_matched, when_not_matched)
 
 
 def _where(predicate: Predicate | None) -> Any:
@@ -465,17 +485,3 @@ def _as_sql_value(value: object) -> object:
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return value.as_py() if isinstance(value, pa.Scalar) else value
-
-
-def _to_column(value: object, matched: pa.Table) -> object:
-    """Return the values of an assignment: those of a function of the rows, an array, or one value for all rows."""
-    found = value(matched) if callable(value) else value
-    if isinstance(found, pa.Array | pa.ChunkedArray) and len(found) != matched.num_rows:
-        raise ValueError(f"An assignment has {len(found)} values for {matched.num_rows} rows.")
-    return found.as_py() if isinstance(found, pa.Scalar) else found
-
-
-def _fill_column(value: object, kind: pa.DataType, rows: int) -> pa.Array | pa.ChunkedArray:
-    if isinstance(value, pa.Array | pa.ChunkedArray):
-        return value.cast(kind)
-    return pa.repeat(pa.scalar(value, kind), rows)

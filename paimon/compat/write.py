@@ -142,6 +142,7 @@ class TableWrite(PeerClass):
     ) -> None:
         self.table = table
         self.commit_user = commit_user
+        self.static_partition = static_partition
         self._inner = self._open(static_partition)
         self._columns: list[str] | None = None
         self._rows: list[dict[str, Any]] = []
@@ -166,6 +167,8 @@ class TableWrite(PeerClass):
         """
         if bucket is not None:
             refuse("write_arrow(bucket=…)", "leave the argument out: rows are assigned to buckets by the writer")
+        if self._columns is not None and data.schema.names == self.table.field_names:
+            data = data.select(self._schema().names)  # pypaimon leaves the other columns out, too
         self._check_columns(data.schema)
         self._write_rows()
         self._inner.write(data)
@@ -207,6 +210,8 @@ class TableWrite(PeerClass):
         if unknown:
             raise ValueError(f"Column {unknown[0]} is not in table schema.")
         self._columns = list(write_cols)
+        if self.table.options.data_evolution_enabled():
+            self._inner = self._inner.with_write_type(self._columns)
         return self
 
     def with_blob_consumer(self, blob_consumer: object) -> TableWrite:
@@ -219,18 +224,51 @@ class TableWrite(PeerClass):
         """
         refuse("with_blob_consumer", "write the values and read them back")
 
-    def write_ray(self, dataset: Any, *arguments: Any, **named: Any) -> None:
-        """Write a Ray dataset block by block.
+    def write_ray(
+        self,
+        dataset: Any,
+        overwrite: bool = False,
+        concurrency: int | None = None,
+        ray_remote_args: Mapping[str, Any] | None = None,
+        hash_fixed_precluster: str = "auto",
+        static_partition: dict[str, Any] | None = None,
+    ) -> None:
+        """Write a Ray dataset block by block in this process, and commit it.
+
+        Parameters
+        ----------
+        dataset : ray.data.Dataset
+            The rows.
+        overwrite : bool
+            Replace the table, or the partitions that are written.
+        concurrency : int, optional
+            The most blocks that are written at the same time; one is.
+        ray_remote_args : mapping, optional
+            Refused: no remote task writes.
+        hash_fixed_precluster : str
+            ``"auto"`` or ``"off"``: rows are not grouped by bucket before they are written.
+        static_partition : dict, optional
+            The partition to replace.
 
         Raises
         ------
         NotImplementedError
-            Arguments other than the dataset are given.
+            Arguments of tasks, or groups by bucket, are asked for.
         """
-        if arguments or named:
-            refuse("write_ray with arguments", "call write_ray(dataset), or write_arrow in each task")
-        for batch in dataset.iter_batches(batch_format="pyarrow"):
-            self.write_arrow(batch)
+        if ray_remote_args or hash_fixed_precluster not in ("auto", "off"):
+            refuse("write_ray with tasks of their own", "call write_ray(dataset), or write_arrow in each task")
+        builder = BatchWriteBuilder(self.table)
+        replaced = self.static_partition if static_partition is None else static_partition
+        if overwrite or replaced is not None:
+            builder = builder.overwrite(None if replaced is None else dict(replaced))
+        writer, commit = builder.new_write(), builder.new_commit()
+        try:
+            for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow"):
+                writer.write_arrow(batch)
+            commit.commit(writer.prepare_commit())
+        finally:
+            writer.close()
+            commit.close()
 
     def close(self) -> None:
         """Release buffers."""

@@ -114,6 +114,14 @@ class InvalidRequest(PaimonError, ValueError):
         self.subject = subject
 
 
+class RowIdNotFound(InvalidRequest):
+    """Raised when no row of a table has an id by which a row is to be changed; nothing was written."""
+
+
+class AmbiguousMerge(InvalidRequest):
+    """Raised when several rows of the source of a merge match one row of the table; nothing was written."""
+
+
 class NotFound(PaimonError, LookupError):
     """Raised when an object that the caller named does not exist.
 
@@ -273,6 +281,27 @@ class ReadConflict(CommitConflict):
     """Raised when another commit changed rows after the snapshot from which a change was computed.
 
     Nothing was published. Compute the change again from the newest snapshot.
+    """
+
+
+class BucketCountConflict(CommitConflict):
+    """Raised when a commit adds files for another number of buckets than their partition has.
+
+    Nothing was published. Open the table again, and write the rows again.
+    """
+
+
+class RowUpdateConflict(CommitConflict):
+    """Raised when another commit set the same columns of rows that an update by row id sets.
+
+    Nothing was published. Read the rows again, and repeat the update.
+    """
+
+
+class DeletionVectorConflict(CommitConflict):
+    """Raised when another commit changed the deletion vectors of the same files.
+
+    Nothing was published. Find the rows again, and repeat the delete.
     """
 
 

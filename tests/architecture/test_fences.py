@@ -70,6 +70,7 @@ def is_value_or_protocol(node: ast.ClassDef) -> bool:
         "Exception",
         "PaimonError",
         "CommitConflict",
+        "InvalidRequest",
     }
     exempt |= {"UserWarning", "DuckDB", "DuckDB.Tokenizer"}  # tables for the parser, never instantiated by us
     frozen = "frozen" in decorators or any("frozen=True" in ast.unparse(d) for d in node.decorator_list)

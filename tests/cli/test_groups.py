@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import paimon
 from paimon.cli.groups import ALIASES
 from paimon.cli.main import build_parser, main
+from paimon.cli.peer_verbs import SECOND_NAMES
 
 
 @pytest.fixture
@@ -68,7 +70,9 @@ def test_second_names_take_the_same_arguments(name: str, alias: str) -> None:
     commands = next(a for a in build_parser()._actions if a.choices and name in a.choices).choices
     verbs = next(a for a in commands["table"]._actions if a.choices and alias in a.choices).choices  # type: ignore[index]
     own = [(a.option_strings, a.dest, a.nargs) for a in commands[name]._actions]  # type: ignore[index]
-    assert [(a.option_strings, a.dest, a.nargs) for a in verbs[alias]._actions] == own
+    found = [(a.option_strings, a.dest, a.nargs) for a in verbs[alias]._actions]
+    assert found[: len(own)] == own
+    assert [(*names, target) for names, target, _ in found[len(own) :]] == list(SECOND_NAMES.get(alias, ()))
     assert f"paimon table {alias} " in verbs[alias].format_help()
 
 
@@ -103,3 +107,49 @@ def test_properties_of_databases_are_json(lake: str, tmp_path: Path, capsys: pyt
     catalog = connect(lake, metastore="jdbc", uri=f"sqlite:///{tmp_path}/catalog.db")
     properties = dict(catalog.database_properties("shop"))
     assert properties.pop("location").endswith("shop.db") and properties == {"team": "1"}
+
+
+def test_verbs_of_pypaimon_do_what_other_commands_do(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields = [{"id": 0, "name": "id", "type": "BIGINT"}, {"id": 1, "name": "day", "type": "STRING"}]
+    declared = {"fields": fields, "partitionKeys": ["day"], "options": {"num-levels": "4"}, "comment": "c"}
+    (tmp_path / "schema.json").write_text(json.dumps(declared))
+    (tmp_path / "rows.csv").write_text("id,day\n1,mon\n2,tue\n3,tue\n")
+    table, in_table = f"{lake}/shop.db/orders", ("table", "alter", f"{lake}/shop.db/orders")
+    run(capsys, "table", "create", table, "-s", str(tmp_path / "schema.json"))
+    run(capsys, "table", "create", table, "--schema", str(tmp_path / "schema.json"), "--ignore-if-exists")
+    run(capsys, "table", "import", table, "-i", str(tmp_path / "rows.csv"))
+    assert "needs a file" in run(capsys, "table", "import", table, code=1)
+    assert run(capsys, "table", "read", table, "-s", "id", "-l", "1", "-f", "json") == '{"id": 1}\n'
+    assert "reads 1 file" in run(capsys, "table", "explain", table, "--where", "id > 1")
+    run(capsys, "table", "drop-partition", table, "-p", "day=mon")
+    assert run(capsys, "table", "read", table, "-f", "json", "--select", "id") == '{"id": 2}\n{"id": 3}\n'
+    run(capsys, *in_table, "set-option", "-k", "num-levels", "-v", "5")
+    run(capsys, *in_table, "remove-option", "--key", "num-levels")
+    run(capsys, *in_table, "add-column", "-n", "note", "-t", "STRING", "-c", "it's", "--after", "id")
+    run(capsys, *in_table, "rename-column", "-n", "note", "-m", "memo")
+    run(capsys, *in_table, "alter-column", "--name", "id", "--comment", "key", "--after", "memo")
+    run(capsys, *in_table, "add-column", "--name", "gone", "--type", "INT")
+    run(capsys, *in_table, "drop-column", "-n", "gone")
+    run(capsys, *in_table, "update-comment", "-c", "changed")
+    schema = paimon.open_table(table).table_schema
+    assert [(f.name, f.description) for f in schema.fields] == [("memo", "it's"), ("id", "key"), ("day", None)]
+    assert schema.comment == "changed" and "num-levels" not in schema.options
+    assert "needs a change" in run(capsys, *in_table, "alter-column", "-n", "id", code=1)
+    missing = ("table", "alter", f"{lake}/shop.db/nope")
+    assert "does not exist" in run(capsys, *missing, "drop-column", "-n", "x", code=1)
+    run(capsys, *missing, "-i", "drop-column", "-n", "x")
+    run(capsys, "table", "drop", table)
+    run(capsys, "table", "drop", table, "-i")
+
+
+@pytest.mark.parametrize(
+    "text", ["no json", "[]", '{"fields": [{"name": "a"}]}', '{"fields": [{"name": 1, "type": "X"}]}']
+)
+def test_a_file_that_declares_no_table_is_refused(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "schema.json").write_text(text)
+    command = ("table", "create", f"{lake}/shop.db/t", "--schema", str(tmp_path / "schema.json"))
+    assert "is no schema of a table" in run(capsys, *command, code=1)

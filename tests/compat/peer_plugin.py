@@ -22,7 +22,7 @@ from paimon.compat import alias
 
 INTERNAL_ATTRIBUTES = frozenset(
     (
-        "create_row_key_extractor", "file_scanner", "file_store_commit", "file_store_write", "index_adds", "mkdirs",
+        "create_row_key_extractor", "file_scanner", "file_store_commit", "file_store_write", "index_file", "mkdirs",
         "new_output_stream", "path_factory", "row_key_extractor", "schema_manager", "try_to_write_atomic",
         "with_dynamic_bucket_index", "write_file",
     )

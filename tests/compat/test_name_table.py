@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import paimon
@@ -24,7 +26,7 @@ ROWS = [{"id": 1, "item": "pen", "day": "mon"}, {"id": 2, "item": "ink", "day": 
 def names(tmp_path: Path) -> Iterator[dict[str, Any]]:
     paimon.compat.install()
     found = dict(globals()) | {"peer_place": str(tmp_path / "peer"), "own_place": str(tmp_path / "own")}
-    found["asyncio"] = asyncio
+    found |= {"asyncio": asyncio, "partial": partial, "pc": pc}
     found["jdbc"] = {"metastore": "jdbc", "uri": f"sqlite:///{tmp_path}/c.db"}
     exec(START, found)
     yield found
@@ -38,6 +40,7 @@ from pypaimon.catalog.rest.property_change import PropertyChange
 from pypaimon.common.options import CoreOptions
 from pypaimon.schema.data_types import AtomicType
 from pypaimon.schema.schema_change import Move, SchemaChange
+from pypaimon.table.data_evolution_merge_into import WhenMatched, WhenNotMatched, source_col
 from pypaimon.table.file_store_table import FileStoreTable
 from pypaimon.table.row.generic_row import GenericRow
 
@@ -47,6 +50,13 @@ peer.create_database("d", True)
 own.create_database("d", exist_ok=True)
 peer.create_table("d.t", Schema.from_pyarrow_schema(COLUMNS, partition_keys=["day"]), True)
 own.create_table("d.t", COLUMNS, partition_keys=["day"], exist_ok=True)
+peer.create_table("d.e2", Schema.from_pyarrow_schema(PLAIN, options=EVOLVING), True)
+own.create_table("d.e2", PLAIN, options=EVOLVING)
+PE, TE = peer.get_table("d.e2"), own.table("d.e2")
+TWO = pa.table({"id": [1, 2], "item": ["a", "b"]}, schema=PLAIN)
+one_commit(PE, lambda w: w.write_arrow(TWO))
+TE.write(TWO)
+changed_peer, changed_own = partial(commit_change, PE), partial(commit_change, TE)
 P, T = peer.get_table("d.t"), own.table("d.t")
 one_commit(P, lambda w: w.write_arrow(pa.Table.from_pylist(ROWS, schema=COLUMNS)))
 T.write(ROWS)
@@ -71,6 +81,23 @@ def read(table: Any, builder: Any = None) -> list[dict[str, Any]]:
 
 def plans(table: Any) -> Any:
     return table.new_read_builder().new_scan().plan().splits()
+
+
+SOURCE = pa.table({"id": [1, 2, 9], "item": ["x", "y", "new"]})
+EVOLVING = {"row-tracking.enabled": "true", "data-evolution.enabled": "true", "deletion-vectors.enabled": "true"}
+
+
+class Blocks:
+    """What `write_ray` uses of a dataset of Ray."""
+
+    def iter_batches(self, **options: object) -> Iterator[pa.Table]:
+        yield pa.Table.from_pylist(ROWS, schema=COLUMNS)
+
+
+def commit_change(table: Any, change: Any) -> list[dict[str, Any]]:
+    builder = table.new_batch_write_builder()
+    builder.new_commit().commit(change(builder.new_update()))
+    return read(table)
 
 
 def raised(call: Any, kind: type[Exception]) -> bool:
@@ -210,6 +237,36 @@ CASES: dict[str, tuple[str, str]] = {
         "[t := own.create_table('d.e', PLAIN, options={'row-tracking.enabled': True, 'data-evolution.enabled': True}),"
         " t.write({'id': [1], 'item': ['a']}), b := t.new_batch_write_builder(),"
         " b.new_commit().commit(b.new_update().update_by_row_id({'_ROW_ID': [0], 'item': ['b']})), read(t)][-1]",
+    ),
+    'update_by_predicate(p, {"a": function}': (
+        "changed_peer(lambda u: u.update_by_predicate(None, {'item': lambda rows: pc.cast(rows['id'], 'string')},"
+        " ['id']))",
+        "changed_own(lambda u: u.update_by_function(lambda rows: {'item': pc.cast(rows['id'], 'string')}, ['id'],"
+        " 'TRUE'))",
+    ),
+    "delete_by_row_id": (
+        "changed_peer(lambda u: u.delete_by_row_id([0]))",
+        "changed_own(lambda u: u.delete_by_row_id([0]))",
+    ),
+    "merge_into(rows": (
+        "changed_peer(lambda u: u.merge_into(SOURCE, on=['id'], when_matched=[WhenMatched.update('*')]))",
+        "changed_own(lambda u: u.merge(SOURCE, ['id']).when_matched_update_all().prepare_commit())",
+    ),
+    "WhenMatched.update(": (
+        "changed_peer(lambda u: u.merge_into(SOURCE, on=['id'], when_matched=[WhenMatched.delete('s.item = \"x\"'"
+        ".replace(chr(34), chr(39))), WhenMatched.update({'item': 's.item'})]))",
+        "changed_own(lambda u: u.merge(SOURCE, ['id']).when_matched_delete(\"source.item = 'x'\")"
+        ".when_matched_update({'item': 'source.item'}).prepare_commit())",
+    ),
+    "WhenNotMatched(": (
+        "changed_peer(lambda u: u.merge_into(SOURCE, on=['id'], when_matched=[WhenMatched.update({'item':"
+        " source_col('item')})], when_not_matched=[WhenNotMatched(insert='*')]))",
+        "changed_own(lambda u: u.merge(SOURCE, ['id']).when_matched_update({'item': 'source.item'})"
+        ".when_not_matched_insert_all().prepare_commit())",
+    ),
+    "write_ray(dataset)": (
+        "[P.new_batch_write_builder().new_write().write_ray(Blocks()), read(P)][-1]",
+        "[[T.write(batch) for batch in Blocks().iter_batches()], read(T)][-1]",
     ),
     "new_read_builder()": (
         "[b := P.new_read_builder(), read(P, b.with_filter(b.new_predicate_builder().equal('id', 1))"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,6 +15,8 @@ import pytest
 
 import paimon
 import paimon.compat
+from paimon.compat.commit_message import commit_errors
+from paimon.domain.errors import BucketCountConflict, DeletionVectorConflict, HashIndexConflict, RowUpdateConflict
 
 COLUMNS = pa.schema([("a", pa.int64()), ("p", pa.string())])
 
@@ -147,11 +151,27 @@ def test_a_conflict_is_a_runtime_error(table: Any) -> None:
     builder = table.new_batch_write_builder()
     message = builder.new_update().delete_by_predicate(builder.new_update().new_predicate_builder().equal("a", 1))
     assert message and not message[0].is_empty()
-    from paimon.compat.commit_message import commit_errors
-
-    with pytest.raises(RuntimeError, match="Total buckets") as caught, commit_errors():
+    with pytest.raises(RuntimeError, match="buckets, but the commit adds") as caught, commit_errors():
         raise paimon.CommitConflict("Partition has 1 buckets, but the commit adds files for 3.")
+    assert "Total buckets" not in str(caught.value)
     assert isinstance(caught.value.__cause__, paimon.CommitConflict)
+
+
+@pytest.mark.parametrize(
+    ("conflict", "words"),
+    [
+        (BucketCountConflict("any text"), "Total buckets differ."),
+        (DeletionVectorConflict("any text"), "Deletion vector index conflict"),
+        (HashIndexConflict("any text"), "HASH index assignment conflict"),
+        (
+            RowUpdateConflict("any text"),
+            "For Data Evolution table, multiple 'MERGE INTO' operations have encountered conflicts",
+        ),
+    ],
+)
+def test_words_that_programs_look_for_depend_on_the_kind_of_conflict(conflict: Exception, words: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(f"({words})")), commit_errors():
+        raise conflict
 
 
 def test_values_of_another_type_are_refused(table: Any) -> None:
@@ -316,12 +336,108 @@ def test_rows_of_data_evolution_tables_are_updated_by_their_ids(catalog: Any) ->
         messages = stream.new_update().update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0], "a": [0]}), 1)
         stream.new_commit().commit(messages, 1)
     assert change(lambda u: []) == [(0, "s10"), (11, "s11"), (12, "s12")]
-    with pytest.raises(NotImplementedError, match="delete_by_row_id"):
-        table.new_batch_write_builder().new_update().delete_by_row_id([1])
+    update = table.new_batch_write_builder().new_update()
+    with pytest.raises(ValueError, match="delete requires 'deletion-vectors"):
+        update.delete_by_row_id([1])
+    with pytest.raises(ValueError, match="delete requires 'deletion-vectors"):
+        update.delete_by_predicate(update.new_predicate_builder().equal("a", 0))
+    with pytest.raises(ValueError, match="does not belong to any valid range"):
+        update.update_by_arrow_with_row_id(pa.table({"_ROW_ID": [99], "a": [1]}))
+
+
+def test_messages_name_the_first_row_of_files_with_some_columns(catalog: Any) -> None:
+    from pypaimon import Schema
+
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
+    columns = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    catalog.create_table("d.f", Schema.from_pyarrow_schema(columns, options=options), False)
+    table = catalog.get_table("d.f")
+    builder = table.new_batch_write_builder()
+    writer = builder.new_write()
+    writer.write_arrow(pa.table({"a": [1, 2], "b": ["x", "y"]}))
+    builder.new_commit().commit(writer.prepare_commit())
+    builder = table.new_batch_write_builder()
+    writer = builder.new_write().with_write_type(["b"])
+    writer.write_arrow(pa.table({"b": ["X", "Y"]}))
+    messages = writer.prepare_commit()
+    messages[0].new_files[0].first_row_id = 0
+    assert messages[0].new_files[0].first_row_id == 0 and messages[0].new_files[0].row_count == 2
+    builder.new_commit().commit(pickle.loads(pickle.dumps(messages)))
+    read = table.new_read_builder()
+    assert read.new_read().to_arrow(read.new_scan().plan().splits()).to_pylist() == [
+        {"a": 1, "b": "X"},
+        {"a": 2, "b": "Y"},
+    ]
+
+
+def test_rows_of_data_evolution_tables_are_merged_and_deleted(catalog: Any) -> None:
+    from pypaimon import Schema
+    from pypaimon.table.data_evolution_merge_into import WhenMatched, WhenNotMatched, lit, source_col, target_col
+
+    options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true", "deletion-vectors.enabled": "true"}
+    columns = pa.schema([("a", pa.int64()), ("b", pa.string())])
+    catalog.create_table("d.m", Schema.from_pyarrow_schema(columns, options=options), False)
+    table = catalog.get_table("d.m")
+    builder = table.new_batch_write_builder()
+    writer = builder.new_write()
+    writer.write_arrow(pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]}))
+    builder.new_commit().commit(writer.prepare_commit())
+    builder = table.new_batch_write_builder()
+    source = pa.table({"key": [1, 2, 9], "b": ["X", "gone", "new"]})
+    messages = builder.new_update().merge_into(
+        source,
+        on={"a": "key"},
+        when_matched=[WhenMatched.delete("s.b = 'gone'"), WhenMatched.update({"b": source_col("b")})],
+        when_not_matched=[WhenNotMatched({"b": lit("s.b")})],
+    )
+    builder.new_commit().commit(messages)
+    read = table.new_read_builder()
+    rows = read.new_read().to_arrow(read.new_scan().plan().splits()).to_pylist()
+    assert rows == [{"a": 1, "b": "X"}, {"a": 3, "b": "z"}, {"a": 9, "b": "s.b"}]
+    stream = table.new_stream_write_builder()
+    update = stream.new_update()
+    stream.new_commit().commit(update.delete_by_row_id([0, 0], 1), 1)
+    stream.new_commit().commit(update.delete_by_predicate(update.new_predicate_builder().equal("a", 9), 2), 2)
+    assert read.new_read().to_arrow(read.new_scan().plan().splits()).to_pylist() == [{"a": 3, "b": "z"}]
+    assert update.merge_into(source, on=["b"], when_matched=[WhenMatched.update({"a": target_col("a")})],
+                             commit_identifier=3) == []  # fmt: skip
+    batch = table.new_batch_write_builder().new_update()
+    with pytest.raises(ValueError, match="multiple source rows"):
+        twice = pa.table({"a": [3, 3], "b": ["p", "q"]})
+        batch.merge_into(twice, on=["a"], when_matched=[WhenMatched.update("*")])
+    with pytest.raises(ValueError, match="unknown target column"):
+        batch.merge_into(twice, on=["a"], when_matched=[WhenMatched.update({"b.c": lit(1)})])
+    with pytest.raises(NotImplementedError, match="merge_into on _ROW_ID"):
+        batch.merge_into(table, on=["_ROW_ID"], when_matched=[WhenMatched.update({"b": lit("q")})])
+
+
+def test_maps_are_given_as_pairs_and_as_dicts() -> None:
+    from paimon.compat.map_columns import to_map_columns
+    from paimon.domain.types.arrow import fields_from_arrow
+
+    kind = pa.map_(pa.string(), pa.int32())
+    fields = fields_from_arrow(pa.schema([("m", kind), ("l", pa.list_(pa.list_(pa.string())))]))
+
+    def to_maps(values: list[Any]) -> list[Any]:
+        converted = to_map_columns(pa.table({"m": values, "l": [[["x"]]] * len(values)}), fields)
+        assert pa.types.is_map(converted["m"].type) and pa.types.is_list(converted["l"].type)
+        return list(converted["m"].to_pylist())
+
+    assert to_maps([[["a", "1"], ["b", "2"]], None, []]) == [[("a", 1), ("b", 2)], None, []]
+    assert to_maps([{"a": 1, "b": 2}, None, {"a": 3, "b": 4}]) == [[("a", 1), ("b", 2)], None, [("a", 3), ("b", 4)]]
+    with pytest.raises(ValueError, match="no pairs"):
+        to_maps([[["a", "1", "2"]]])
+    with pytest.raises(ValueError, match="schema-less dict"):
+        to_maps([{"a": 1}, {"b": 2}])
 
 
 def test_rows_of_other_tables_have_no_ids_to_update_by(table: Any) -> None:
-    with pytest.raises(NotImplementedError, match="updates by row id"):
-        table.new_batch_write_builder().new_update().update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0]}))
-    with pytest.raises(NotImplementedError, match="commit identifiers"):
-        table.new_stream_write_builder().new_update()
+    update = table.new_batch_write_builder().new_update()
+    for change in (
+        lambda: update.update_by_arrow_with_row_id(pa.table({"_ROW_ID": [0]})),
+        lambda: update.delete_by_row_id([0]),
+        lambda: update.merge_into(pa.table({"a": [1]}), on=["a"]),
+        lambda: table.new_stream_write_builder().new_update(),
+    ):
+        with pytest.raises(ValueError, match=r"= 'true'\. Otherwise, call"):
+            change()

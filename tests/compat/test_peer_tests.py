@@ -31,12 +31,14 @@ COUNTED = ("refused", "differs")
 NOT_RATED = ("system/", "cli_", "row_to_string_test.py")
 """Tests of system tables and of the command line: the rate is that of the programming interface."""
 LEAST_RATE = 0.95
-LONGEST = {"2.1.0": 67, "1.4.2": 33}
-"""The length of each list, which may only become smaller.
+ADDED = ("data_evolution_", "shard_table_", "table_merge_into_", "table_update_", "table_upsert_by_key_")
+"""The modules on updates by row id and data evolution, which were added to the run later."""
+LONGEST = {"2.1.0": (67, 40), "1.4.2": (33, 2)}
+"""The length of each list, without the tests of added modules and of these; both may only become smaller.
 
 Four tests of external paths were counted as internal until the constants that they import were offered.
 """
-LEAST_PASSED = {"2.1.0": 482, "1.4.2": 173}
+LEAST_PASSED = {"2.1.0": 690, "1.4.2": 230}
 
 
 def read_exceptions(version: str) -> dict[str, tuple[str, str]]:
@@ -53,7 +55,9 @@ def read_exceptions(version: str) -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize("version", LONGEST)
 def test_each_exception_has_a_category_and_a_reason(version: str) -> None:
     listed = read_exceptions(version)
-    assert 0 < len(listed) <= LONGEST[version]
+    added = sum(test.startswith(ADDED) for test in listed)
+    longest, longest_added = LONGEST[version]
+    assert 0 < len(listed) - added <= longest and added <= longest_added
     assert {category for category, _ in listed.values()} <= set(CATEGORIES)
     assert [test for test, (_, reason) in listed.items() if len(reason) < 10] == []
     modules = MODULES.read_text("utf8").split()

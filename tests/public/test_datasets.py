@@ -118,5 +118,10 @@ def test_a_dataset_of_ray_reads_all_rows(orders: paimon.Table) -> None:
         rows = read.to_ray(builder.new_scan().plan().splits()).take_all()
         assert sorted(row["id"] for row in rows) == list(range(10, 100))
         assert read.to_ray([]).count() == 0
+        assert read.to_ray(builder.new_scan().plan().splits()).count() == 90
+        limited = builder.with_limit(7)
+        assert limited.new_read().to_ray(limited.new_scan().plan().splits()).count() == 7
+        plain = orders.new_read_builder()
+        assert plain.new_read().to_ray(plain.new_scan().plan().splits()).count() == 100
     finally:
         ray.shutdown()

@@ -364,3 +364,15 @@ def test_drawn_merges_equal_the_embedded_ones(
 ) -> None:
     source = make_rows(range(start, start + step * count, step), "new")
     check_merge(spark, tmp_path_factory.mktemp("merges"), layout, *merge, source)
+
+
+def test_tables_with_data_evolution_are_merged_in_one_process(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = paimon.connect(str(tmp_path))
+    catalog.create_database("d", exist_ok=True)
+    options = {"row-tracking.enabled": True, "data-evolution.enabled": True}
+    table = catalog.create_table("d.e", "id BIGINT, s STRING", options=options)
+    table.write({"id": [1], "s": ["a"]})
+    frame = spark.createDataFrame([(1, "b")], "id BIGINT, s STRING")
+    with pytest.raises(Unsupported, match="on Spark"):
+        paimon.spark.merge(frame, table, "id").when_matched_update_all().execute()
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "s": "a"}]

@@ -20,9 +20,10 @@ PACKAGE = ROOT / "paimon"
 LISTING = ROOT / "tests" / "architecture" / "error_messages.txt"
 
 ERRORS = {
-    "AlreadyExists", "CommitConflict", "CommitNotVisible", "CommitOverwritten", "CommitUncertain", "CorruptTable",
-    "HashIndexConflict", "InvalidRequest", "KeyIndexConflict", "MissingExtra", "NotFound", "ReadConflict",
-    "SnapshotExpired", "StorageError", "Unsupported",
+    "AlreadyExists", "AmbiguousMerge", "BucketCountConflict", "CommitConflict", "CommitNotVisible",
+    "CommitOverwritten", "CommitUncertain", "CorruptTable", "DeletionVectorConflict", "HashIndexConflict",
+    "InvalidRequest", "KeyIndexConflict", "MissingExtra", "NotFound", "ReadConflict", "RowIdNotFound",
+    "RowUpdateConflict", "SnapshotExpired", "StorageError", "Unsupported",
 }  # fmt: skip
 """Types whose construction is listed; `warnings.warn` and calls of functions named `refuse…` are, too."""
 

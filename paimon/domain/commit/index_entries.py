@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from paimon.domain.errors import CommitConflict
+from paimon.domain.errors import CommitConflict, DeletionVectorConflict
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexManifestEntry
 
 
@@ -86,5 +86,5 @@ def _check_one_vector(entries: Iterable[IndexManifestEntry]) -> None:
         for vector in entry.deletion_vectors or ():
             key = (entry.partition, entry.bucket, vector.data_file)
             if key in seen:
-                raise CommitConflict("A data file would have two deletion vectors", files=[vector.data_file])
+                raise DeletionVectorConflict("A data file would have two deletion vectors", files=[vector.data_file])
             seen.add(key)

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from attrs import evolve
 
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.scan.row_ranges import group_by_row_range
 from paimon.domain.scan.splits import DataSplit
 
 
 def select_shard(splits: Sequence[DataSplit], shard: int, shards: int) -> tuple[DataSplit, ...]:
     """Return the part of the splits that one of several readers reads.
 
-    Files that are read as they are stored are divided by rows. Files that must be merged stay together: their split
-    belongs to the shard with its first row.
+    Files that are read as they are stored are divided by rows, and so are files with columns of the same rows. Files
+    that must be merged stay together: their split belongs to the shard with its first row.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def select_shard(splits: Sequence[DataSplit], shard: int, shards: int) -> tuple[
             subject="shard",
             hint="give a shard from 0, below the number of shards",
         )
-    rows, larger = divmod(sum(split.row_count for split in splits), shards)
+    rows, larger = divmod(sum(_count_rows(split) for split in splits), shards)
     first = shard * rows + min(shard, larger)
     return tuple(_cut_splits(splits, first, first + rows + (shard < larger)))
 
@@ -91,13 +92,38 @@ def select_slice(splits: Sequence[DataSplit], first: int, end: int) -> tuple[Dat
 
 
 def _can_be_cut(split: DataSplit) -> bool:
-    return split.raw_convertible and not split.before_files
+    return (split.raw_convertible or _joins_columns(split)) and not split.before_files
+
+
+def _joins_columns(split: DataSplit) -> bool:
+    """Return whether files of the split have columns of the same rows (data evolution)."""
+    return not split.raw_convertible and bool(split.files) and all(f.first_row_id is not None for f in split.files)
+
+
+def _list_units(split: DataSplit) -> list[tuple[int, ...]]:
+    """Return the positions of files that have the same rows, in reading order."""
+    if not _joins_columns(split):
+        return [(position,) for position in range(len(split.files))]
+    positions = {id(file): position for position, file in enumerate(split.files)}
+    return [tuple(positions[id(file)] for file in group) for group in group_by_row_range(split.files)]
+
+
+def _count_rows(split: DataSplit) -> int:
+    """Return the rows that are read of a split; rows of several files with their columns count once."""
+    if not _joins_columns(split):
+        return split.row_count
+    return sum(end - first for first, end in (_find_range(split, unit) for unit in _list_units(split)))
+
+
+def _find_range(split: DataSplit, unit: tuple[int, ...]) -> tuple[int, int]:
+    """Return the positions of the rows to read of files with the same rows; a BLOB file may have a part of them."""
+    return split.row_ranges[unit[0]] if split.row_ranges else (0, max(split.files[i].row_count for i in unit))
 
 
 def _cut_splits(splits: Sequence[DataSplit], first: int, end: int) -> Iterator[DataSplit]:
     at = 0
     for split in splits:
-        rows = split.row_count
+        rows = _count_rows(split)
         if not _can_be_cut(split):
             if first <= at < end:
                 yield split
@@ -108,14 +134,15 @@ def _cut_splits(splits: Sequence[DataSplit], first: int, end: int) -> Iterator[D
 
 def _cut_split(split: DataSplit, first: int, end: int) -> DataSplit:
     """Return the rows of a split from one position to another, without the files that have none of them."""
-    kept, ranges = [], []
+    kept: list[int] = []
+    ranges: list[tuple[int, int]] = []
     at = 0
-    for position, file in enumerate(split.files):
-        start, stop = split.row_ranges[position] if split.row_ranges else (0, file.row_count)
+    for unit in _list_units(split):
+        start, stop = _find_range(split, unit)
         low, high = max(first - at, 0), min(end - at, stop - start)
         if low < high:
-            kept.append(position)
-            ranges.append((start + low, start + high))
+            kept += unit
+            ranges += [(start + low, start + high)] * len(unit)
         at += stop - start
     return evolve(
         split,

@@ -38,6 +38,23 @@ def group_by_row_range(files: Sequence[DataFileMeta]) -> list[tuple[DataFileMeta
     return [tuple(sorted(g, key=lambda f: -f.max_sequence_number)) for g in groups] + without_row_ids
 
 
+def find_anchor_file(files: Sequence[DataFileMeta]) -> DataFileMeta:
+    """Return the file of a group to which its deletion vector belongs: the oldest one that is no BLOB or vector file.
+
+    Parameters
+    ----------
+    files : sequence of DataFileMeta
+        The files of a group, in any order.
+
+    Returns
+    -------
+    DataFileMeta
+        The file.
+    """
+    main = [file for file in files if not file.file_name.endswith(".blob") and ".vector." not in file.file_name]
+    return min(main or files, key=lambda file: (file.max_sequence_number, file.file_name))
+
+
 def first_row_id_of(file: DataFileMeta) -> int:
     """Return the id of the first row of a file; -1 if the file has no row ids."""
     return -1 if file.first_row_id is None else file.first_row_id

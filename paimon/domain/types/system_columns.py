@@ -20,6 +20,8 @@ LEVEL = DataField(2_147_483_644, "_LEVEL", IntType(nullable=False))
 ROW_KIND = DataField(2_147_483_643, "rowkind", VarCharType(nullable=False))
 ROW_ID = DataField(2_147_483_642, "_ROW_ID", BigIntType(nullable=False))
 
+TRACKING_FIELDS = (ROW_ID, SEQUENCE_NUMBER)
+"""The columns that rows of a table with row tracking have, also where its files do not store them."""
 SYSTEM_FIELDS = (SEQUENCE_NUMBER, VALUE_KIND, LEVEL, ROW_KIND, ROW_ID)
 _NAMES = frozenset(f.name for f in SYSTEM_FIELDS)
 

@@ -137,7 +137,9 @@ def read_data_file(
     Unsupported
         The file uses an unknown feature of its format.
     """
-    has_row_ids = any(f.name == ROW_ID.name for f in wanted)
+    names_wanted = {f.name for f in wanted}
+    has_row_ids = ROW_ID.name in names_wanted
+    has_sequences = SEQUENCE_NUMBER.name in names_wanted and not bucket.context.schema.primary_keys
     if has_row_ids:
         predicate = None  # the position of each row must be known
     mappings = map_fields(wanted, _file_fields(bucket, file))
@@ -154,6 +156,8 @@ def read_data_file(
         assembled = _assemble_batch(mappings, constants, batch, rows)
         if has_row_ids:
             assembled = _fill_row_ids(bucket, file, assembled, first_position + position)
+        if has_sequences:
+            assembled = _fill_sequence_numbers(file, assembled)
         deleted_rows = None if deleted is None else deleted.mask(position, rows)
         if deleted_rows is not None and deleted_rows.any():
             assembled = assembled.filter(pa.array(~deleted_rows))
@@ -165,7 +169,7 @@ def _file_fields(bucket: Bucket, file: DataFileMeta) -> tuple[DataField, ...]:
     fields = bucket.columns_of(file)
     if bucket.context.schema.primary_keys:
         return (*fields, SEQUENCE_NUMBER, VALUE_KIND)
-    return (*fields, ROW_ID) if ROW_ID.name in (file.write_cols or ()) else fields
+    return (*fields, *(f for f in (ROW_ID, SEQUENCE_NUMBER) if f.name in (file.write_cols or ())))
 
 
 def _fill_row_ids(bucket: Bucket, file: DataFileMeta, batch: pa.RecordBatch, position: int) -> pa.RecordBatch:
@@ -179,6 +183,13 @@ def _fill_row_ids(bucket: Bucket, file: DataFileMeta, batch: pa.RecordBatch, pos
     first = file.first_row_id + position
     ids = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
     return batch.set_column(place, batch.schema.field(place), pc.coalesce(stored, ids))
+
+
+def _fill_sequence_numbers(file: DataFileMeta, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Set the sequence numbers of rows of a table with row tracking that the file does not store."""
+    place = batch.schema.get_field_index(SEQUENCE_NUMBER.name)
+    numbers = pc.fill_null(batch.column(place), file.max_sequence_number)
+    return batch.set_column(place, batch.schema.field(place), numbers)
 
 
 def _build_constants(bucket: Bucket, file: DataFileMeta, wanted: Sequence[DataField]) -> Mapping[str, pa.Scalar]:

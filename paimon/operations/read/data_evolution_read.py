@@ -6,24 +6,39 @@ number of rows in the same order. Source: `DataEvolutionSplitRead`, `DataEvoluti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
+from paimon.domain.deletion.row_slice import RowSlice
+from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.scan.row_ranges import group_by_row_range
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import SEQUENCE_NUMBER
 from paimon.operations.data_files.read_data_file import Bucket, file_format, read_data_file
 
 BLOB = "blob"
+RowSelection: TypeAlias = Callable[[DataFileMeta], DeletionVector | RowSlice | None]
+"""Returns the deleted rows of a file, or the part of it to read; None for all rows."""
+
+
+def _select_all(file: DataFileMeta) -> None:
+    """Select all rows of a file."""
 
 
 def read_data_evolution_files(
-    bucket: Bucket, files: Sequence[DataFileMeta], wanted: Sequence[DataField]
+    bucket: Bucket,
+    files: Sequence[DataFileMeta],
+    wanted: Sequence[DataField],
+    select: RowSelection = _select_all,
 ) -> Iterator[pa.RecordBatch]:
-    """Read all rows of these files, and join the wanted columns of each row.
+    """Read rows of these files, and join the wanted columns of each row.
 
     Parameters
     ----------
@@ -33,6 +48,8 @@ def read_data_evolution_files(
         Files with row ids, in any order.
     wanted : sequence of DataField
         The columns to read; a column that no file has is null.
+    select : callable
+        The rows to read of a file. What it returns for one file holds for all files of the same rows.
 
     Yields
     ------
@@ -54,7 +71,35 @@ def read_data_evolution_files(
             _refuse_blob_columns(bucket, blob_file, wanted)
         if kept:
             _check_ranges(bucket, kept)
-            yield from _join_columns(bucket, _assign_columns_to_files(bucket, kept, wanted), wanted)
+            selected = _select_rows(group, select)
+            owners = _assign_columns_to_files(bucket, kept, wanted)
+            yield from _join_columns(partial(_read_columns, bucket, kept, selected), owners, wanted)
+
+
+def _select_rows(group: Sequence[DataFileMeta], select: RowSelection) -> DeletionVector | RowSlice | None:
+    """Return the rows to read of all files of a group; one of the files has the deletion vector of the group."""
+    found = [selected for file in group if (selected := select(file)) is not None]
+    with_vector = (s for s in found if isinstance(s, DeletionVector) or s.deleted is not None)
+    return next(with_vector, found[0] if found else None)
+
+
+def _read_columns(
+    bucket: Bucket,
+    group: Sequence[DataFileMeta],
+    selected: DeletionVector | RowSlice | None,
+    file: DataFileMeta,
+    columns: Sequence[DataField],
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of a file; the sequence number of its rows is the largest one of all files of the group."""
+    batches = read_data_file(bucket, file, columns, deleted=selected)
+    names = [column.name for column in columns]
+    if SEQUENCE_NUMBER.name not in names or len(group) == 1:
+        yield from batches
+        return
+    place, largest = names.index(SEQUENCE_NUMBER.name), max(f.max_sequence_number for f in group)
+    for batch in batches:
+        numbers = pa.array(np.full(batch.num_rows, largest, np.int64))
+        yield batch.set_column(place, batch.schema.field(place), numbers)
 
 
 def _refuse_descriptors(bucket: Bucket, wanted: Sequence[DataField]) -> None:
@@ -94,9 +139,11 @@ def _assign_columns_to_files(
 
 
 def _join_columns(
-    bucket: Bucket, owners: Mapping[str, tuple[DataFileMeta, list[DataField]]], wanted: Sequence[DataField]
+    read: Callable[[DataFileMeta, Sequence[DataField]], Iterator[pa.RecordBatch]],
+    owners: Mapping[str, tuple[DataFileMeta, list[DataField]]],
+    wanted: Sequence[DataField],
 ) -> Iterator[pa.RecordBatch]:
-    streams = [read_data_file(bucket, file, columns) for file, columns in owners.values()]
+    streams = [read(file, columns) for file, columns in owners.values()]
     schema = arrow_schema(wanted)
     for parts in _align_batches(streams):
         columns = {name: part.column(name) for part in parts for name in part.schema.names}

@@ -25,7 +25,7 @@ from paimon.domain.schema.rules.defaults import read_defaults
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow import arrow_field, arrow_schema
 from paimon.domain.types.data_types import ArrayType, DataField, DataType, RowType
-from paimon.domain.types.system_columns import ROW_ID, ROW_KIND, SEQUENCE_NUMBER
+from paimon.domain.types.system_columns import ROW_KIND, SEQUENCE_NUMBER, TRACKING_FIELDS
 
 
 @frozen
@@ -47,7 +47,7 @@ class ReadPlan:
     binlog : bool
         With `row_kinds`: return each column as a list, with both values of an update that is not merged.
     row_ids : bool
-        Offer the column `_ROW_ID` of tables with row tracking.
+        Offer the columns `_ROW_ID` and `_SEQUENCE_NUMBER` of tables with row tracking.
     """
 
     columns: tuple[str, ...]
@@ -78,7 +78,7 @@ def list_readable_fields(
     binlog : bool
         Whether each column is a list of values.
     row_ids : bool
-        Whether the ids of rows can be read; only tables with row tracking have some.
+        Whether the ids and sequence numbers of rows can be read; only tables with row tracking have some.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def list_readable_fields(
     """
     fields = table.schema.fields
     if row_ids and table.options.row_tracking_enabled:
-        return (ROW_ID, *fields)
+        return (*TRACKING_FIELDS, *fields)
     if binlog:
         fields = tuple(evolve(f, type=ArrayType(element=f.type.with_nullable(True))) for f in fields)
     if not row_kinds:

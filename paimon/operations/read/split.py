@@ -15,6 +15,7 @@ from attrs import evolve
 
 from paimon.domain.changelog.binlog_columnar import pack_changes
 from paimon.domain.deletion.row_slice import RowSlice
+from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.merge.merge_spec import MergeSpec
@@ -115,6 +116,11 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
 
     merged = not split.raw_convertible and bool(context.schema.primary_keys)
 
+    def select(file: DataFileMeta) -> DeletionVector | RowSlice | None:
+        """Return the deleted rows of a file, or the part of it to read."""
+        vector = read_vector(context.engine, vectors[file.file_name]) if file.file_name in vectors else None
+        return RowSlice(*ranges[file.file_name], vector) if file.file_name in ranges else vector
+
     def read_file(
         file: DataFileMeta, columns: Sequence[DataField], predicate: Predicate | None, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
@@ -136,9 +142,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
         iterator of RecordBatch
             In the order of the file.
         """
-        vector = read_vector(context.engine, vectors[file.file_name]) if file.file_name in vectors else None
-        rows = RowSlice(*ranges[file.file_name], vector) if file.file_name in ranges else vector
-        return read_data_file(bucket, file, columns, predicate, rows, batch_rows, merged)
+        return read_data_file(bucket, file, columns, predicate, select(file), batch_rows, merged)
 
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
@@ -147,7 +151,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
         yield from merging.rows(split.files)
         return
     if context.options.data_evolution_enabled and not split.raw_convertible:
-        yield from read_data_evolution_files(bucket, split.files, wanted or (LEVEL,))
+        yield from read_data_evolution_files(bucket, split.files, wanted or (LEVEL,), select)
         return
     for file in split.files:
         if context.schema.primary_keys:

@@ -40,6 +40,7 @@ from paimon.operations.row_level.append_rows import write_append_changes
 from paimon.operations.row_level.assign import apply_assignments
 from paimon.operations.row_level.keyed_rows import write_keyed_changes
 from paimon.operations.row_level.matches import SelectedChange, WrittenChanges
+from paimon.operations.row_level.row_id_deletes import selects_partitions, write_row_id_deletes
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
@@ -128,7 +129,10 @@ def delete_rows(
         Another commit changed the same files, or rows of a table with a primary key, or the snapshot expired during
         the call; no row was deleted.
     """
-    check_deletable(context.table)
+    if context.options.data_evolution_enabled:
+        write = write_row_id_deletes
+    if not (context.options.data_evolution_enabled and selects_partitions(context, where)):
+        check_deletable(context.table)
     return _change_rows(
         context, where, (), CommitRequest((), commit_user, properties=properties or {}, operation="DELETE"), write
     )

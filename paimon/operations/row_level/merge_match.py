@@ -23,7 +23,7 @@ from paimon.domain.assignment.merge_columnar import (
     find_repeated,
 )
 from paimon.domain.columns.convert import convert_array
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import AmbiguousMerge
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import resolve_column
 from paimon.domain.predicate.transform import columns_of
@@ -198,7 +198,7 @@ class Matching:
         pair = sources[position : position + 2]
         numbers = " and ".join(str(int(n) + 1) for n in (pair if self.numbers is None else self.numbers[pair]))
         which = "Two rows" if self.is_share else f"Rows {numbers}"
-        raise InvalidRequest(
+        raise AmbiguousMerge(
             f"{which} of the source match the same row of table {self.table_name!r}: {row}",
             subject="source",
             hint="remove repeated keys from the source, or make the ON condition stricter",

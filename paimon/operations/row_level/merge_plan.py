@@ -220,7 +220,8 @@ class _Binding:
         """Check that the columns can be set; leave out keys that are set to the value that they have."""
         table = self.context.table
         equal = {target: ColumnValue(f"{SOURCE}.{source}") for target, source in self.on.pairs}
-        fixed = set(table.schema.primary_keys)
+        stays = table.schema.partition_keys if table.options.data_evolution_enabled else ()
+        fixed = {*table.schema.primary_keys, *stays}
         changed = [a for a in assignments if a.column.name not in fixed or equal.get(a.column.name) != a.expression]
-        check_updatable(table, [a.column.name for a in changed], moves_rows=True)
+        check_updatable(table, [a.column.name for a in changed], moves_rows=not stays)
         return changed

@@ -40,6 +40,8 @@ from paimon.operations.row_level.merge_changes import (
 )
 from paimon.operations.row_level.merge_match import Matching, RowChanges
 from paimon.operations.row_level.merge_target import read_keyed_target
+from paimon.operations.row_level.row_id_merge import write_row_id_merge
+from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
@@ -94,6 +96,9 @@ def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge
         The messages, and the numbers of rows.
     """
     context, snapshot = bound.context, bound.snapshot
+    if context.options.data_evolution_enabled:
+        opened = [partial(_open_matching, prepare) for prepare in parts]
+        return WrittenMerge(*write_row_id_merge(context, RowIdUpdates(context, snapshot), opened, bound.commit_user))
     writer = _open_writer(context, bound.commit_user)
     output = _Output(context, writer, is_divided=len(parts) > 1)
     with undo_on_failure(output.undo):
@@ -102,6 +107,10 @@ def write_merge(bound: BoundMerge, parts: Sequence[PreparePart]) -> WrittenMerge
         if snapshot is not None:
             output.remove_rows(snapshot)
         return WrittenMerge([*output.messages, *output.writer.prepare_commit()], output.counts)
+
+
+def _open_matching(prepare: PreparePart) -> Matching:
+    return prepare()[0]
 
 
 def _open_writer(context: TableContext, commit_user: str) -> TableWriter:

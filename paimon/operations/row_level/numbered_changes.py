@@ -20,8 +20,8 @@ from paimon.domain.columns.convert import convert_array
 from paimon.domain.commit.conflicts.read_snapshot import ReadState
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.errors import InvalidRequest, Unsupported
-from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.schema.rules.row_level import check_deletable, check_numberable, check_updatable
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
@@ -63,15 +63,9 @@ def check_numbered_change(context: TableContext, columns: Sequence[str] | None) 
     InvalidRequest, Unsupported
         The table does not accept the change, or a column cannot be set.
     """
+    check_numberable(context.table)
     if columns is not None:
-        fields = check_updatable(context.table, columns)
-        if context.options.data_evolution_enabled:  # the columns of a row may be in several files
-            raise Unsupported(
-                f"UPDATE of table {context.table.table_name!r} with option 'data-evolution.enabled', and with a "
-                "subquery over columns of the changed row, or within an expression",
-                hint="read the row ids and the new values, and write them with new_update().update_by_row_id(…)",
-            )
-        return fields
+        return check_updatable(context.table, columns)
     check_deletable(context.table)
     return ()
 

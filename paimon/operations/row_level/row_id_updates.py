@@ -20,18 +20,21 @@ from attrs import evolve, frozen
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.commit.message import CommitMessage, DataIncrement
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.deletion.vector import DeletionVector
+from paimon.domain.errors import InvalidRequest, RowIdNotFound
 from paimon.domain.json_text import LONG_MAX
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.paths import join_path
 from paimon.domain.scan.row_ranges import first_row_id_of, group_by_row_range
 from paimon.domain.scan.scan_plan import ScanRequest
-from paimon.domain.scan.splits import DataSplit
+from paimon.domain.scan.splits import DataSplit, DeletionFile
+from paimon.domain.scan.state_difference import file_vectors
 from paimon.domain.schema.rules.row_level import check_evolvable, check_updatable
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID
+from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.file_layout import FileLayout
 from paimon.operations.data_files.read_data_file import Bucket
 from paimon.operations.data_files.undo import undo_on_failure
@@ -59,13 +62,42 @@ class RowGroup:
     first : int
         The id of the first row.
     rows : int
-        The number of rows.
+        The number of rows, also deleted ones.
+    vector : DeletionFile, optional
+        Where the deleted rows are recorded.
     """
 
     split: DataSplit
     files: tuple[DataFileMeta, ...]
     first: int
     rows: int
+    vector: DeletionFile | None = None
+
+    @classmethod
+    def of_split(cls, split: DataSplit) -> list[RowGroup]:
+        """Return the groups of a split, in the order of their ids."""
+        vectors = {file.file_name: vector for file, vector in file_vectors(split.files, split.deletion_files)}
+        return [
+            cls(
+                split,
+                files,
+                first_row_id_of(files[0]),
+                max(file.row_count for file in files),
+                next((found for file in files if (found := vectors[file.file_name]) is not None), None),
+            )
+            for files in group_by_row_range(split.files)
+        ]
+
+    def as_split(self) -> DataSplit:
+        """Return a split that has the rows of the group alone."""
+        vectors = {file.file_name: vector for file, vector in file_vectors(self.split.files, self.split.deletion_files)}
+        held = tuple(vectors[file.file_name] for file in self.files)
+        return evolve(
+            self.split,
+            files=self.files,
+            deletion_files=held if any(held) else (),
+            raw_convertible=len(self.files) == 1,
+        )
 
 
 class RowIdUpdates:
@@ -90,6 +122,11 @@ class RowIdUpdates:
         self._snapshot = latest_snapshot(context) if snapshot is None else snapshot
 
     @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot; None for a table without one."""
+        return self._snapshot
+
+    @property
     def snapshot_id(self) -> int | None:
         """The id of the snapshot; None for a table without one."""
         return None if self._snapshot is None else self._snapshot.id
@@ -100,12 +137,7 @@ class RowIdUpdates:
         if self._snapshot is None:
             return []
         splits = plan_scan(self._context, ScanRequest(self._snapshot)).splits
-        found = [
-            RowGroup(split, files, first_row_id_of(files[0]), files[0].row_count)
-            for split in splits
-            for files in group_by_row_range(split.files)
-        ]
-        return sorted(found, key=lambda group: group.first)
+        return sorted((g for split in splits for g in RowGroup.of_split(split)), key=lambda group: group.first)
 
     @cached_property
     def _ranges(self) -> tuple[RowIds, RowIds]:
@@ -148,22 +180,61 @@ class RowIdUpdates:
         return self._write(*_sort_by_id(rows), chosen)
 
     def _write(self, ids: RowIds, rows: pa.Table, columns: tuple[DataField, ...]) -> list[CommitMessage]:
+        messages: list[CommitMessage] = []
+        with undo_on_failure(lambda: self.abort(messages)):
+            for group, part in self.find_groups(ids):
+                chosen = rows.slice(part.start, part.stop - part.start)
+                messages.append(self._write_group(group, ids[part] - group.first, chosen, columns))
+        return messages
+
+    def find_groups(self, ids: RowIds, also_deleted: bool = False) -> list[tuple[RowGroup, slice]]:
+        """Return the groups of rows, each with the part of the ids that it has.
+
+        Parameters
+        ----------
+        ids : array of int64
+            Ids of rows, in ascending order.
+        also_deleted : bool
+            Accept ids of deleted rows.
+
+        Returns
+        -------
+        list of tuple of (RowGroup, slice)
+            In the order of the ids.
+
+        Raises
+        ------
+        RowIdNotFound
+            A row is not in the table, or deleted.
+        """
         starts, ends = self._ranges
         places = np.searchsorted(starts, ids, side="right") - 1
-        unknown = ids[(places < 0) | (ids >= ends[places])] if len(ends) else ids
+        self._check_known(ids[(places < 0) | (ids >= ends[places])] if len(ends) else ids)
+        found = []
+        for place in np.unique(places).tolist():
+            part, group = slice(*np.searchsorted(places, [place, place + 1]).tolist()), self.groups[place]
+            if group.vector is not None and not also_deleted:
+                deleted = self.read_vector(group).mask(0, group.rows)
+                self._check_known(ids[part][deleted[ids[part] - group.first]])
+            found.append((group, part))
+        return found
+
+    def _check_known(self, unknown: RowIds) -> None:
         if len(unknown):
-            raise InvalidRequest(
+            raise RowIdNotFound(
                 f"Row id {unknown[0]} is not in table {self._context.table.table_name!r}",
                 subject=ROW_ID.name,
                 hint="read the ids again: scan(columns=['_ROW_ID'])",
             )
-        messages: list[CommitMessage] = []
-        with undo_on_failure(lambda: self.abort(messages)):
-            for place in np.unique(places).tolist():
-                part = slice(*np.searchsorted(places, [place, place + 1]).tolist())
-                group, chosen = self.groups[place], rows.slice(part.start, part.stop - part.start)
-                messages.append(self._write_group(group, ids[part] - group.first, chosen, columns))
-        return messages
+
+    def list_live_ids(self, group: RowGroup) -> RowIds:
+        """Return the ids of the rows of a group that are not deleted, in ascending order."""
+        ids = np.arange(group.first, group.first + group.rows, dtype=np.int64)
+        return ids if group.vector is None else ids[~self.read_vector(group).mask(0, group.rows)]
+
+    def read_vector(self, group: RowGroup) -> DeletionVector:
+        """Return the deleted rows of a group."""
+        return DeletionVector() if group.vector is None else read_vector(self._context.engine, group.vector)
 
     def _write_group(
         self, group: RowGroup, positions: RowIds, rows: pa.Table, columns: tuple[DataField, ...]
@@ -204,8 +275,14 @@ class RowIdUpdates:
             yield pa.Table.from_batches([changed])
 
     def read_group(self, group: RowGroup, columns: Sequence[DataField]) -> Iterator[pa.RecordBatch]:
-        """Return columns of the rows of a group, in the order of their ids."""
+        """Return columns of all rows of a group, also deleted ones, in the order of their ids."""
         return read_data_evolution_files(Bucket.of(self._context, group.split), group.files, columns)
+
+    def read_live_rows(self, group: RowGroup, columns: Sequence[DataField]) -> Iterator[pa.RecordBatch]:
+        """Return columns of the rows of a group that are not deleted, in the order of their ids."""
+        deleted = None if group.vector is None else self.read_vector(group)
+        bucket = Bucket.of(self._context, group.split)
+        return read_data_evolution_files(bucket, group.files, columns, lambda file: deleted)
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
         """Delete the files of messages that are never committed."""
@@ -227,7 +304,9 @@ def _sort_by_id(rows: pa.Table) -> tuple[RowIds, pa.Table]:
     ids = ids[order]
     repeated = ids[1:][ids[1:] == ids[:-1]]
     if len(repeated):
-        raise InvalidRequest(f"Row id {repeated[0]} is given twice: duplicate {ROW_ID.name}", subject=ROW_ID.name)
+        raise InvalidRequest(
+            f"Row id {repeated[0]} is given twice: duplicate {ROW_ID.name} values", subject=ROW_ID.name
+        )
     return ids, rows.drop_columns([ROW_ID.name]).take(pa.array(order))
 
 
@@ -250,7 +329,7 @@ def read_groups(
     pyarrow.RecordBatchReader
         It reads files while it is consumed.
     """
-    batches = chain.from_iterable(updates.read_group(group, columns) for group in groups)
+    batches = chain.from_iterable(updates.read_live_rows(group, columns) for group in groups)
     return pa.RecordBatchReader.from_batches(arrow_schema(columns), batches)
 
 

@@ -119,7 +119,7 @@ def _read_keys(updates: RowIdUpdates, columns: Sequence[DataField]) -> Iterator[
     """Yield the keys and ids of all rows, in parts of about the same size."""
     batches: list[pa.RecordBatch] = []
     for group in updates.groups:
-        for batch in updates.read_group(group, (*columns, ROW_ID)):
+        for batch in updates.read_live_rows(group, (*columns, ROW_ID)):
             batches.append(batch)
             if sum(b.num_rows for b in batches) >= _MATCHED_ROWS:
                 yield pa.Table.from_batches(batches)

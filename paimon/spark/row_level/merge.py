@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from pyspark.sql import DataFrame
 
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.operations.commit.abort import abort_on_failure
@@ -98,6 +98,9 @@ class FrameSource:
             or the table lies in the memory of this process.
         """
         context, merge, commit_user = bound.context, bound.merge, bound.commit_user
+        if context.options.data_evolution_enabled:
+            message = f"merging into table {context.table.table_name!r} with option 'data-evolution.enabled' on Spark"
+            raise Unsupported(message, hint="use Table.merge, which merges in one process")
         check_shared_location(context.table.location)
         spark = self.frame.sparkSession
         # Without columns that must be equal, each row of the source can match each row of the target.

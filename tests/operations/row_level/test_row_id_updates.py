@@ -138,8 +138,11 @@ def test_conditions_select_the_rows_of_an_update(table: paimon.Table) -> None:
     done = table.update({"b": "upper(b) || a"}, "a >= 3")
     assert done.rows == 3 and read(table, "b") == [("x",), ("y",), ("Z3",), ("U4",), ("V5",)]
     assert table.update({"b": "'none'"}, "a > 100").rows == 0
-    with pytest.raises(paimon.Unsupported, match="deleting or updating rows"):
+    with pytest.raises(paimon.Unsupported, match="Delete whole partitions, or create the table"):
         table.delete("a = 1")
+    query = "UPDATE shop.stock SET b = (SELECT max(x.b) FROM shop.stock x WHERE x.a = stock.a) WHERE a = 1"
+    with pytest.raises(paimon.Unsupported, match="by a subquery"):
+        paimon.connect(Path(table.location).parents[1]).sql(query)
 
 
 def test_changes_show_the_files_of_an_update_as_java_does(table: paimon.Table) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from paimon.domain.commit.entries import Change
-from paimon.domain.errors import CommitConflict
+from paimon.domain.errors import BucketCountConflict, CommitConflict
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
 from paimon.domain.snapshot.snapshot import CommitKind
 
@@ -76,14 +76,14 @@ def check_bucket_counts(base: Iterable[ManifestEntry], change: Change, bucket_op
 
     Raises
     ------
-    CommitConflict
+    BucketCountConflict
         The table was rescaled after the writer started.
     """
     totals = {e.partition: e.total_buckets for e in base if e.total_buckets > 0}
     for entry in change.entries:
         total = totals.get(entry.partition, bucket_option if bucket_option > 0 else entry.total_buckets)
         if entry.kind is FileKind.ADD and 0 < entry.total_buckets != total:
-            raise CommitConflict(
+            raise BucketCountConflict(
                 f"A partition was rescaled to {total} buckets, but the commit adds files for {entry.total_buckets}",
                 files=[entry.file.file_name],
                 hint="open the table again, and write the rows again",

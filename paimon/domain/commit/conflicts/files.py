@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from paimon.domain.commit.entries import Change
-from paimon.domain.errors import CommitConflict
+from paimon.domain.errors import BucketCountConflict, CommitConflict
 from paimon.domain.lsm.keys import to_comparable_key
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, ManifestEntry
 from paimon.domain.snapshot.snapshot import CommitKind
@@ -68,7 +68,7 @@ def _check_total_buckets(entries: Iterable[ManifestEntry]) -> None:
             continue
         first = totals.setdefault(entry.partition, entry)
         if first.total_buckets != entry.total_buckets:
-            raise CommitConflict(
+            raise BucketCountConflict(
                 f"Partition has {first.total_buckets} buckets, but the commit adds files for {entry.total_buckets}",
                 files=_list_names([entry]),
                 hint="open the table again if it was rescaled, or change the number of buckets by a rescale",

@@ -1,7 +1,8 @@
 """Check whether updates of columns by row id still fit the snapshot that they are committed on.
 
 Invariant: no update of another commit is lost. A file with new values of a column replaces the whole column of its
-rows, so it conflicts with each later file that has the same column of some of these rows.
+rows, so it conflicts with each later file that has the same column of some of these rows. Files of the same rows are
+removed together.
 Source: `ConflictDetection.checkRowIdExistence` and `checkForRowIdFromSnapshot`.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from paimon.domain.commit.entries import Change
-from paimon.domain.errors import CommitConflict, InvalidRequest
+from paimon.domain.errors import CommitConflict, InvalidRequest, RowUpdateConflict
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
 
 _Place = tuple[bytes, int]
@@ -35,6 +36,8 @@ def check_row_updates(live: Iterable[ManifestEntry], change: Change) -> None:
         The change sets one column of the same rows twice.
     """
     assert change.row_base is not None
+    live = list(live)
+    _check_removals(live, change)
     updates = _group_updates(change)
     present: dict[_Place, list[DataFileMeta]] = {place: [] for place in updates}
     for entry in live:
@@ -49,6 +52,26 @@ def check_row_updates(live: Iterable[ManifestEntry], change: Change) -> None:
                     hint="update all rows of a column in one call, or commit after each call",
                 )
             _check_update(file, present[place], change.row_base)
+
+
+def _check_removals(live: Iterable[ManifestEntry], change: Change) -> None:
+    """Refuse to remove some of the files of the same rows: another commit added files of them."""
+    removed: dict[_Place, list[DataFileMeta]] = {}
+    for entry in change.entries:
+        if entry.kind is FileKind.DELETE and entry.file.first_row_id is not None:
+            removed.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    if not removed:
+        return
+    for entry in live:
+        files = removed.get((entry.partition, entry.bucket), [])
+        if entry.file.first_row_id is None or any(file.file_name == entry.file.file_name for file in files):
+            continue
+        if any(_share_rows(entry.file, file) for file in files):
+            raise RowUpdateConflict(
+                f"Another commit set columns of rows from id {entry.file.first_row_id}, which are to be deleted",
+                files=[entry.file.file_name],
+                hint="read the rows again, and repeat the delete",
+            )
 
 
 def _group_updates(change: Change) -> dict[_Place, list[DataFileMeta]]:
@@ -68,7 +91,7 @@ def _check_update(update: DataFileMeta, present: Iterable[DataFileMeta], base: i
         )
     later = [f.file_name for f in present if f.max_sequence_number > base and _overlaps(update, f)]
     if later:
-        raise CommitConflict(
+        raise RowUpdateConflict(
             f"Another commit set the same columns of rows from id {update.first_row_id}",
             files=later,
             hint="read the rows again, and repeat the update",
@@ -77,9 +100,13 @@ def _check_update(update: DataFileMeta, present: Iterable[DataFileMeta], base: i
 
 def _overlaps(one: DataFileMeta, other: DataFileMeta) -> bool:
     """Return whether two files have a column of the same row."""
-    assert one.first_row_id is not None and other.first_row_id is not None
-    if one.first_row_id >= other.first_row_id + other.row_count:
-        return False
-    if other.first_row_id >= one.first_row_id + one.row_count:
+    if not _share_rows(one, other):
         return False
     return one.write_cols is None or other.write_cols is None or not set(one.write_cols).isdisjoint(other.write_cols)
+
+
+def _share_rows(one: DataFileMeta, other: DataFileMeta) -> bool:
+    """Return whether two files have values of the same row."""
+    assert one.first_row_id is not None and other.first_row_id is not None
+    starts_before_end = one.first_row_id < other.first_row_id + other.row_count
+    return starts_before_end and other.first_row_id < one.first_row_id + one.row_count

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from paimon.domain.commit.entries import Change
-from paimon.domain.errors import CommitConflict
+from paimon.domain.errors import CommitConflict, DeletionVectorConflict
 from paimon.domain.manifest.entries import DELETION_VECTORS, FileKind, IndexManifestEntry, ManifestEntry
 
 _FileKey = tuple[bytes, int, str]
@@ -55,7 +55,7 @@ def check_vectors(
     known = after | set(_files_with_vectors(replaced))
     unknown = [key[-1] for key in _files_with_vectors(added) if key not in known]
     if unknown:
-        raise CommitConflict("Files with rows to delete are no longer in the table", files=unknown)
+        raise DeletionVectorConflict("Files with rows to delete are no longer in the table", files=unknown)
     removed = live - after
     marked = [key[-1] for key in _files_with_vectors(current.values()) if key in removed]
     if marked:
@@ -83,7 +83,7 @@ def _files_with_vectors(entries: Iterable[IndexManifestEntry]) -> list[_FileKey]
     return [(e.partition, e.bucket, r.data_file) for e in entries for r in e.deletion_vectors or ()]
 
 
-def _vectors_changed_error(entry: IndexManifestEntry) -> CommitConflict:
-    return CommitConflict(
+def _vectors_changed_error(entry: IndexManifestEntry) -> DeletionVectorConflict:
+    return DeletionVectorConflict(
         f"Deletion vectors of bucket {entry.bucket} were changed by another commit", files=[entry.file_name]
     )

@@ -130,8 +130,6 @@ def _check_row_tracking(schema: TableSchema, options: TableOptions) -> None:
         raise option_error("row-tracking.enabled", "needs an append table without buckets")
     if options.data_evolution_enabled and not options.row_tracking_enabled:
         raise option_error("data-evolution.enabled", "needs row tracking", "set 'row-tracking.enabled' too")
-    if options.data_evolution_enabled and options.deletion_vectors_enabled:
-        raise option_error("data-evolution.enabled", "cannot be combined with 'deletion-vectors.enabled'")
 
 
 def _check_blobs(schema: TableSchema, options: TableOptions) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from attrs import evolve
+
 from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.rules.defaults import read_defaults
@@ -54,17 +56,14 @@ def check_mergeable(table: TableDefinition) -> None:
     Raises
     ------
     Unsupported
-        Rows lie in several files, in postponed buckets, or are shown with other values than stored.
+        Rows must keep their ids, lie in postponed buckets, or are shown with other values than stored.
     """
     options = table.options
-    for key, used in (
-        ("data-evolution.enabled", options.data_evolution_enabled),
-        ("row-tracking.enabled", options.row_tracking_enabled),
-    ):
-        if used:
-            raise Unsupported(
-                f"merging into table {table.table_name!r} with option {key!r}", hint="merge with Java's Paimon"
-            )
+    if options.row_tracking_enabled and not options.data_evolution_enabled:
+        raise Unsupported(
+            f"merging into table {table.table_name!r} with option 'row-tracking.enabled'",
+            hint="merge with Java's Paimon, or create the table with 'data-evolution.enabled' too",
+        )
     if options.bucket == POSTPONED:
         raise Unsupported(
             f"merging into table {table.table_name!r} with postponed buckets, whose rows cannot be read before a "
@@ -148,6 +147,60 @@ def check_evolvable(table: TableDefinition) -> None:
         )
 
 
+def restrict_columns(table: TableDefinition, columns: Iterable[str]) -> TableDefinition:
+    """Return a table with some of its columns, for files that contain these columns of rows alone.
+
+    Parameters
+    ----------
+    table : TableDefinition
+        The table.
+    columns : iterable of str
+        The names of the columns.
+
+    Returns
+    -------
+    TableDefinition
+        The same table with these columns, in the order of its schema.
+
+    Raises
+    ------
+    InvalidRequest
+        The columns of a row lie in one file, a column does not exist, or a partition column is missing.
+    """
+    if not table.options.data_evolution_enabled:
+        raise InvalidRequest(
+            f"Table {table.table_name!r} has no files with some columns of rows",
+            subject="data-evolution.enabled",
+            hint="leave the columns out of the rows: they are null or have their default",
+        )
+    names = list(columns)
+    for name in names:
+        if name not in table.schema.fields_by_name:
+            hint = did_you_mean(name, table.schema.names)
+            raise InvalidRequest(f"Column {name!r} does not exist", subject=name, hint=hint)
+    missing = [name for name in table.schema.partition_keys if name not in names]
+    if missing:
+        raise InvalidRequest(f"Rows need the partition column {missing[0]!r}", subject=missing[0], hint="add it")
+    fields = [column for column in table.schema.fields if column.name in names]
+    return evolve(table, schema=evolve(table.schema, fields=fields))
+
+
+def check_numberable(table: TableDefinition) -> None:
+    """Refuse a table whose rows cannot be changed by the result of a query.
+
+    Raises
+    ------
+    Unsupported
+        The columns of a row lie in several files.
+    """
+    if table.options.data_evolution_enabled:
+        raise Unsupported(
+            f"changing rows of table {table.table_name!r} with option 'data-evolution.enabled' by a subquery over "
+            "columns of the changed row, or within an expression",
+            hint="use a condition on the columns of the table, or new_batch_write_builder().new_update()",
+        )
+
+
 def _check_no_aggregates(table: TableDefinition) -> None:
     """Refuse aggregated columns: an update writes whole rows, so sums would be added once more."""
     for key, columns, _ in field_options(table.options, "aggregate-function"):
@@ -161,15 +214,18 @@ def _check_no_aggregates(table: TableDefinition) -> None:
 def _check_rows_stay_whole(table: TableDefinition, keeps_files: bool) -> None:
     """Refuse to rewrite rows that must keep their row ids, or that lie in several files."""
     options = table.options
-    for key, used in (
-        ("data-evolution.enabled", options.data_evolution_enabled),
-        ("row-tracking.enabled", options.row_tracking_enabled and not keeps_files),
+    if keeps_files:
+        return
+    for key, used, hint in (
+        (
+            "data-evolution.enabled",
+            options.data_evolution_enabled,
+            "delete whole partitions, or create the table with 'deletion-vectors.enabled' too",
+        ),
+        ("row-tracking.enabled", options.row_tracking_enabled, "change the rows with Java's Paimon"),
     ):
         if used:
-            raise Unsupported(
-                f"deleting or updating rows of table {table.table_name!r} with option {key!r}",
-                hint="change the rows with Java's Paimon",
-            )
+            raise Unsupported(f"deleting or updating rows of table {table.table_name!r} with option {key!r}", hint=hint)
 
 
 def _delete_hint(options: TableOptions) -> str | None:

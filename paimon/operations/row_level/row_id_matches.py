@@ -1,0 +1,83 @@
+"""Set columns of the rows that a condition selects to what a function returns, in tables with `data-evolution.enabled`.
+
+Invariant: the function gets the rows of one group of files at a time, in the order of their ids; memory holds these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.predicate.expression import Predicate
+from paimon.domain.scan.scan_plan import ScanRequest
+from paimon.domain.types.system_columns import ROW_ID
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.read.plan import plan_scan
+from paimon.operations.read.projection import ReadPlan
+from paimon.operations.read.split import read_split
+from paimon.operations.row_level.row_id_updates import RowGroup, RowIdUpdates
+from paimon.operations.table_context import TableContext
+
+ComputeColumns: TypeAlias = Callable[[pa.Table], pa.Table]
+"""Returns the new columns of rows, with one row for each of them."""
+
+
+def update_by_function(
+    context: TableContext,
+    updates: RowIdUpdates,
+    predicate: Predicate | None,
+    columns: Sequence[str],
+    compute: ComputeColumns,
+) -> list[CommitMessage]:
+    """Write files with what a function returns for the selected rows.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    updates : RowIdUpdates
+        The rows of the table.
+    predicate : Predicate, optional
+        The rows to change, over stored columns; None for all.
+    columns : sequence of str
+        The columns that the function gets, before `_ROW_ID`.
+    compute : callable
+        Returns the new columns.
+
+    Returns
+    -------
+    list of CommitMessage
+        One for each group of files with a selected row.
+
+    Raises
+    ------
+    InvalidRequest
+        The function returns more or fewer rows than it got, or a column does not fit.
+    """
+    if updates.snapshot is None:
+        return []
+    read = ReadPlan((*(name for name in columns if name != ROW_ID.name), ROW_ID.name), predicate, row_ids=True)
+    splits = plan_scan(context, ScanRequest(updates.snapshot, predicate)).splits
+    groups = sorted((g for split in splits for g in RowGroup.of_split(split)), key=lambda group: group.first)
+    messages: list[CommitMessage] = []
+    with undo_on_failure(lambda: updates.abort(messages)):
+        for group in groups:
+            batches = list(read_split(context, group.as_split(), read))
+            if batches:
+                messages += _update_rows(updates, pa.Table.from_batches(batches), compute)
+    return messages
+
+
+def _update_rows(updates: RowIdUpdates, rows: pa.Table, compute: ComputeColumns) -> list[CommitMessage]:
+    new = compute(rows)
+    if new.num_rows != rows.num_rows:
+        raise InvalidRequest(
+            f"The function returned {new.num_rows} rows for {rows.num_rows} rows.",
+            subject="function",
+            hint="return one row for each row, in the same order",
+        )
+    return updates.update(new.append_column(ROW_ID.name, rows[ROW_ID.name]))

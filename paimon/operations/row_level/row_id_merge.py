@@ -1,0 +1,140 @@
+"""Write what a MERGE changes in a table with `data-evolution.enabled`: new files of the columns that are set.
+
+Invariant: row ids never change. Each group of rows is written once, with all columns that any clause sets. Memory holds
+one part of the source, and the changed rows of one group.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from attrs import field, frozen
+
+from paimon.domain.assignment.merge_clauses import Merge, MergeAction, is_of_target, to_plain_name
+from paimon.domain.assignment.merge_columnar import Mask
+from paimon.domain.commit.message import CommitMessage
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.system_columns import ROW_ID
+from paimon.operations.data_files.deletion_vector_files import delete_index_files
+from paimon.operations.data_files.undo import undo_on_failure
+from paimon.operations.read.projection import select_fields
+from paimon.operations.row_level.append_rows import open_append_writer
+from paimon.operations.row_level.merge_changes import compute_insert_rows, group_by_clause
+from paimon.operations.row_level.merge_match import Matching
+from paimon.operations.row_level.merge_target import list_match_columns
+from paimon.operations.row_level.row_id_deletes import delete_row_ids
+from paimon.operations.row_level.row_id_updates import RowGroup, RowIdUpdates
+from paimon.operations.table_context import TableContext
+from paimon.operations.write.writer import TableWriter
+
+OpenMatching: TypeAlias = Callable[[], Matching]
+"""Reads a part of the source, and returns the merge with it."""
+
+
+@frozen(eq=False)
+class _Output:
+    """What a merge writes."""
+
+    updates: RowIdUpdates
+    writer: TableWriter
+    messages: list[CommitMessage] = field(factory=list)
+    deleted: list[int] = field(factory=list)
+    counts: Counter[MergeAction] = field(factory=Counter)
+
+    def undo(self, context: TableContext) -> None:
+        """Delete what was written before an error."""
+        self.writer.abort()
+        self.updates.abort(self.messages)
+        delete_index_files(context, [e for m in self.messages for e in m.data.new_index_files])
+
+
+def write_row_id_merge(
+    context: TableContext, updates: RowIdUpdates, parts: Sequence[OpenMatching], commit_user: str
+) -> tuple[list[CommitMessage], Counter[MergeAction]]:
+    """Write the changes of a MERGE.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    updates : RowIdUpdates
+        The rows of the table.
+    parts : sequence of callable
+        For each part of the source a function that returns the merge with it.
+    commit_user : str
+        The user of the commit to come.
+
+    Returns
+    -------
+    tuple of (list of CommitMessage, Counter)
+        The messages, and the number of rows of each action.
+    """
+    opened: list[OpenMatching] = [cache(parts[0])] if len(parts) == 1 else list(parts)
+    matched = [np.zeros(part().source.num_rows, np.bool_) for part in opened]
+    output = _Output(updates, open_append_writer(context, commit_user, concurrent=True))
+    with undo_on_failure(partial(output.undo, context)):
+        for group in updates.groups:
+            _change_group(context, group, opened, matched, output)
+        if output.deleted:
+            output.messages.extend(delete_row_ids(context, updates, output.deleted))
+        for part, mask in zip(opened, matched, strict=True):
+            for rows, _ in compute_insert_rows(context, part(), mask):
+                output.writer.write(rows)
+                output.counts[MergeAction.INSERT] += rows.num_rows
+        return [*output.messages, *output.writer.prepare_commit()], output.counts
+
+
+def _change_group(
+    context: TableContext,
+    group: RowGroup,
+    parts: Sequence[OpenMatching],
+    matched: Sequence[Mask],
+    output: _Output,
+) -> None:
+    """Write the new columns of a group of rows, and collect its rows to delete."""
+    changed: list[pa.Table] = []
+    for part, mask in zip(parts, matched, strict=True):
+        matching = part()
+        if not len(mask) and not matching.merge.not_matched_by_source:
+            continue  # without a row in the source, only rows that it does not match can change
+        columns = _list_columns(context, matching.merge)
+        for batch in output.updates.read_live_rows(group, (*columns, ROW_ID)):
+            changed.extend(_change_batch(context, matching, mask, batch, output))
+    if changed:
+        output.messages.extend(output.updates.update(changed))
+
+
+def _change_batch(
+    context: TableContext, matching: Matching, mask: Mask, batch: pa.RecordBatch, output: _Output
+) -> Iterator[pa.Table]:
+    """Yield the ids and the new values of updated rows."""
+    changes = matching.find_changes(batch)
+    mask[changes.matched] = True
+    set_columns = _list_set_columns(context, matching.merge)
+    for clause, rows, sources in group_by_clause(matching.merge, changes):
+        before = batch.take(pa.array(rows))
+        output.counts[clause.action] += len(rows)
+        if clause.action is MergeAction.DELETE:
+            output.deleted.extend(before[ROW_ID.name].to_numpy().tolist())
+        elif set_columns:
+            after = matching.compute_rows(clause, set_columns, before, sources)
+            yield after.append_column(ROW_ID.name, before[ROW_ID.name])
+
+
+def _list_set_columns(context: TableContext, merge: Merge) -> tuple[DataField, ...]:
+    """Return the columns that any clause sets in rows of the table."""
+    names = {assignment.column.name for clause in merge.changing for assignment in clause.assignments}
+    return tuple(column for column in context.schema.fields if column.name in names)
+
+
+def _list_columns(context: TableContext, merge: Merge) -> tuple[DataField, ...]:
+    """Return the columns to read: those that decide, those that are set, and those that new values need."""
+    names = {to_plain_name(name) for clause in merge.changing for name in clause.columns() if is_of_target(name)}
+    used = {column.name for column in select_fields(context.schema.fields, sorted(names))}
+    used |= {column.name for column in (*list_match_columns(context, merge), *_list_set_columns(context, merge))}
+    return tuple(column for column in context.schema.fields if column.name in used)
