@@ -18,7 +18,7 @@ from paimon.domain.maintenance.fault import HealthReport
 from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
-from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots
+from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots
 from paimon.operations.expire.orphan_files import DAY_MILLIS, find_orphan_files, remove_orphans
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.operations.read.time_travel import to_epoch_millis
@@ -50,6 +50,7 @@ class Maintain:
         retain_max: int | None = None,
         older_than: object = None,
         max_deletes: int | None = None,
+        dry_run: bool = False,
     ) -> Expired:
         """Delete the oldest snapshots and the files that only they reference, as the options `snapshot.*` define.
 
@@ -62,6 +63,8 @@ class Maintain:
             time as in `Table.scan`.
         max_deletes : int, optional
             The largest number of snapshots that this call deletes, instead of `snapshot.expire.limit`.
+        dry_run : bool
+            Delete nothing, and return the snapshots that would be deleted.
 
         Returns
         -------
@@ -78,6 +81,8 @@ class Maintain:
         retention = self._override_retention(
             Retention.of_snapshots(self._context.options), retain_min, retain_max, older_than, max_deletes
         )
+        if dry_run:
+            return find_expirable_snapshots(self._context, retention)
         return expire_snapshots(self._context, retention, everything=True)
 
     def expire_changelogs(

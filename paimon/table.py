@@ -426,7 +426,9 @@ class Table(RowLevelTable):
         """Set the comment of the table; None removes it."""
         return self.alter(to.SetComment(comment))
 
-    def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
+    def compact(
+        self, full: bool = False, where: str | Predicate | None = None, *, dry_run: bool = False
+    ) -> CompactResult:
         """Merge files that hold old versions of rows, and put small files together; no row changes.
 
         Parameters
@@ -435,6 +437,13 @@ class Table(RowLevelTable):
             Merge everything into one sorted run a bucket (append tables: all small files), whatever the options ask.
         where : str or Predicate
             Over partition columns: only these partitions.
+        dry_run : bool
+            Write nothing, and return what would be compacted.
+
+        Returns
+        -------
+        CompactResult
+            The snapshot of the compaction, if there was anything to do, and counts of buckets, files and rows.
 
         Raises
         ------
@@ -443,9 +452,9 @@ class Table(RowLevelTable):
         CommitConflict
             Another compaction, or an overwrite, replaced the same files; compact again.
         """
-        return compact_where(self.context, full, where)
+        return compact_where(self.context, full, where, dry_run)
 
-    def rescale(self, buckets: int, where: str | Predicate | None = None) -> RescaleResult:
+    def rescale(self, buckets: int, where: str | Predicate | None = None, *, dry_run: bool = False) -> RescaleResult:
         """Rewrite partitions to another number of buckets, in one commit, and set the option `bucket`; no row changes.
 
         This handle keeps its option: open the table again before you write.
@@ -457,6 +466,13 @@ class Table(RowLevelTable):
         where : str or Predicate
             Over partition columns: only these partitions are rewritten. The others keep their number: they can be
             read, but writes to them are refused until they are rescaled, too.
+        dry_run : bool
+            Write nothing, and return what would be rewritten.
+
+        Returns
+        -------
+        RescaleResult
+            The snapshot, and how many partitions, files and rows were rewritten.
 
         Raises
         ------
@@ -465,7 +481,7 @@ class Table(RowLevelTable):
         CommitConflict
             Other writers changed the same partitions again and again; nothing was changed.
         """
-        return rescale_where(self.context, buckets, where)
+        return rescale_where(self.context, buckets, where, dry_run)
 
     def _path(self, name: Column) -> tuple[str, ...]:
         return to_column_path(self.context.schema, name)

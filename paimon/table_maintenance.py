@@ -6,14 +6,16 @@ from attrs import evolve
 
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.compact.compact import CompactResult
-from paimon.operations.rescale.rescale import RescaleResult, rescale
+from paimon.operations.rescale.rescale import RescaleResult, plan_rescale, rescale
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.compact_postponed import compact_table
+from paimon.operations.write.compact_postponed import compact_table, plan_table_compaction
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 
 
-def compact_where(context: TableContext, full: bool, where: str | Predicate | None) -> CompactResult:
+def compact_where(
+    context: TableContext, full: bool, where: str | Predicate | None, dry_run: bool = False
+) -> CompactResult:
     """Compact a table; see `Table.compact`.
 
     Parameters
@@ -24,6 +26,8 @@ def compact_where(context: TableContext, full: bool, where: str | Predicate | No
         Whether all sorted runs of a bucket are merged.
     where : str or Predicate, optional
         Selects partitions.
+    dry_run : bool
+        Write nothing.
 
     Returns
     -------
@@ -31,6 +35,8 @@ def compact_where(context: TableContext, full: bool, where: str | Predicate | No
         The snapshot, and what was compacted.
     """
     predicate = None if where is None else condition_of(where)
+    if dry_run:
+        return plan_table_compaction(context, full, predicate)
     done = compact_table(context, commit_user_of(context, None), full, predicate)
     # Expiry of a write-only table runs where it is compacted.
     writing = evolve(context.table, options=context.options.with_values({"write-only": "false"}))
@@ -38,7 +44,9 @@ def compact_where(context: TableContext, full: bool, where: str | Predicate | No
     return done
 
 
-def rescale_where(context: TableContext, buckets: int, where: str | Predicate | None) -> RescaleResult:
+def rescale_where(
+    context: TableContext, buckets: int, where: str | Predicate | None, dry_run: bool = False
+) -> RescaleResult:
     """Rescale a table; see `Table.rescale`.
 
     Parameters
@@ -49,6 +57,8 @@ def rescale_where(context: TableContext, buckets: int, where: str | Predicate | 
         The new number of buckets of each partition.
     where : str or Predicate, optional
         Selects partitions.
+    dry_run : bool
+        Write nothing.
 
     Returns
     -------
@@ -56,6 +66,8 @@ def rescale_where(context: TableContext, buckets: int, where: str | Predicate | 
         The snapshot, and what was rewritten.
     """
     predicate = None if where is None else condition_of(where)
+    if dry_run:
+        return plan_rescale(context, buckets, predicate)
     done = rescale(context, buckets, commit_user_of(context, None), predicate)
     run_after_commit(context, done.snapshot_ids)
     return done

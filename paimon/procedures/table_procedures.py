@@ -127,7 +127,7 @@ def _rescale(table: ProcedureTable, arguments: Arguments) -> pa.Table:
 def _expire(kind: str) -> Run:
     def run(table: ProcedureTable, arguments: Arguments) -> pa.Table:
         """Expire snapshots or decoupled changelogs."""
-        given = {name: arguments.get(name) for name in ("retain_min", "retain_max", "max_deletes")}
+        given: dict[str, Any] = {name: arguments.get(name) for name in ("retain_min", "retain_max", "max_deletes")}
         older_than = to_moment(arguments.get("older_than"))
         if kind == "snapshots":
             done: Expired = table.maintain.expire_snapshots(older_than=older_than, **given)

@@ -27,7 +27,10 @@ def orders(tmp_path: Path) -> paimon.Table:
 def test_it_prints_what_it_did(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
     nothing = json.loads(run(capsys, "compact", orders.location, "--output", "json"))
     assert nothing == {"snapshot": None, "buckets": 0, "files_before": 0, "files_after": 0, "records": 0}
-    some = json.loads(run(capsys, "compact", orders.location, "--full", "--where", "day = 'mon'", "--output", "json"))
+    monday = ("compact", orders.location, "--full", "--where", "day = 'mon'", "--output", "json")
+    due = json.loads(run(capsys, *monday, "--dry-run"))
+    assert due == {"snapshot": None, "buckets": 1, "files_before": 2, "files_after": 0, "records": 2}
+    some = json.loads(run(capsys, *monday))
     assert some == {"snapshot": 5, "buckets": 1, "files_before": 2, "files_after": 1, "records": 1}
     rest = run(capsys, "compact", orders.location, "--option", "num-sorted-run.compaction-trigger=2")
     assert "compaction of" in rest

@@ -92,7 +92,10 @@ def test_expiry(run: Run, orders: paimon.Table) -> None:
     assert "is below num-retained.min" in run("expire snapshots", "--retain-min", "5", "--retain-max", "2", code=1)
     assert run("expire partitions") == [{"day": "20200101"}]
     assert orders.scan().count() == 1
-    (done,) = run("expire snapshots", "--retain-min", "1", "--older-than", "0 ms", "--max-deletes", "2")
+    limits = ("--retain-min", "1", "--older-than", "0 ms", "--max-deletes", "2")
+    (due,) = run("expire snapshots", *limits, "--dry-run")
+    assert due == {"snapshots": 2, "first": 1, "last": 2, "files": 0}
+    (done,) = run("expire snapshots", *limits)
     assert (done["snapshots"], done["first"], done["last"]) == (2, 1, 2)
     run("tag create", "short", "--retain", "1 ms")
     assert run("expire tags") == [{"tag": "short", "deleted": True}]

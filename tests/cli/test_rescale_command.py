@@ -25,6 +25,8 @@ def orders(tmp_path: Path) -> paimon.Table:
 
 def test_it_prints_what_it_did(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> None:
     one = ("rescale", orders.location, "--buckets", "3", "--where", "day = 'mon'", "--output", "json")
+    due = json.loads(run(capsys, *one, "--dry-run"))
+    assert (due["snapshot"], due["partitions"], due["files_after"]) == (None, 1, 0)
     assert json.loads(run(capsys, *one)) == {
         "snapshot": 2, "partitions": 1, "files_before": 2, "files_after": 3, "records": 20,
     }  # fmt: skip

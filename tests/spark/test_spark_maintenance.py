@@ -104,9 +104,16 @@ def test_tasks_read_list_and_delete_files(
     files.lists_data = False  # a check compares the names and sizes of data files in the driver
     listed = paimon.spark.remove_orphans(guarded, spark=session)
     assert sorted(map(Path, listed["path"].to_pylist())) == orphans
-    paimon.spark.compact(table, full=True, spark=session)
+    latest = table.snapshots()[-1].id
+    due = paimon.spark.compact(table, full=True, dry_run=True, spark=session)
+    assert (due.snapshot_ids, table.snapshots()[-1].id) == ((), latest)
+    done = paimon.spark.compact(table, full=True, spark=session)
+    assert (due.buckets, due.files_before) == (done.buckets, done.files_before)
+    assert paimon.spark.rescale(table, 7, dry_run=True, spark=session).partitions == 1
+    due_snapshots = paimon.spark.expire_snapshots(guarded, retain_max=1, dry_run=True, spark=session).snapshots
+    assert due_snapshots == len(table.snapshots()) - 1 > 0
     expired = paimon.spark.expire_snapshots(guarded, retain_max=1, spark=session)
-    assert expired.files > 10
+    assert expired.files > 10 and expired.snapshots == due_snapshots
     assert len(table.snapshots()) == 1
     paimon.spark.remove_orphans(guarded, dry_run=False, spark=session)
     assert not any(orphan.exists() for orphan in orphans)

@@ -29,6 +29,7 @@ def add_commands(commands: Commands) -> None:
         help="compact each bucket into one sorted run, not only what the table options require",
     )
     compact.add_argument("--where", metavar="CONDITION", help="SQL condition on partition columns")
+    compact.add_argument("--dry-run", action="store_true", help="write nothing, and show what would be compacted")
     add_option(compact, "table option for this command only; can be repeated")
     add_output(compact)
     compact.set_defaults(run=_compact)
@@ -38,7 +39,7 @@ def _compact(arguments: argparse.Namespace) -> None:
     table = open_data_table(arguments)
     with TerminalObserver() as observer:
         watched = table.with_engine(evolve(table.engine, observer=observer))
-        done = watched.compact(full=arguments.full, where=arguments.where)
+        done = watched.compact(full=arguments.full, where=arguments.where, dry_run=arguments.dry_run)
     record = {
         "snapshot": done.snapshot_ids[0] if done.snapshot_ids else None,
         "buckets": done.buckets,

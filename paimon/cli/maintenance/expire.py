@@ -30,6 +30,8 @@ def add_commands(commands: Commands) -> None:
         parser.add_argument("--retain-max", type=int, metavar="N", help="keep at most this number, whatever their age")
         parser.add_argument("--older-than", metavar="AGE", help=f"remove older ones: {AGE_HELP}")
         parser.add_argument("--max-deletes", type=int, metavar="N", help="remove at most this number")
+        if name == "snapshots":
+            parser.add_argument("--dry-run", action="store_true", help="show which snapshots would go; remove nothing")
         if name == "changelogs":
             parser.add_argument("--all", action="store_true", help="remove all changelogs")
     tags = add_table_command(
@@ -59,6 +61,7 @@ def _snapshots(arguments: argparse.Namespace) -> None:
         retain_max=arguments.retain_max,
         older_than=parse_moment(arguments.older_than),
         max_deletes=arguments.max_deletes,
+        dry_run=arguments.dry_run,
     )
     _print(done, "snapshots", arguments.output)
 

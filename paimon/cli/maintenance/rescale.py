@@ -34,13 +34,14 @@ def add_commands(commands: Commands) -> None:
     parser.description = f"{parser.description}\n{_DESCRIPTION}"
     parser.add_argument("--buckets", type=int, required=True, metavar="N", help="buckets of each partition afterwards")
     parser.add_argument("--where", metavar="CONDITION", help="SQL condition on partition columns")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing, and show what would be rewritten")
 
 
 def _rescale(arguments: argparse.Namespace) -> None:
     table = open_data_table(arguments)
     with TerminalObserver() as observer:
         watched = table.with_engine(evolve(table.engine, observer=observer))
-        done = watched.rescale(arguments.buckets, arguments.where)
+        done = watched.rescale(arguments.buckets, arguments.where, dry_run=arguments.dry_run)
     record = {
         "snapshot": done.snapshot_ids[0] if done.snapshot_ids else None,
         "partitions": done.partitions,

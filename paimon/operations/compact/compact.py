@@ -25,7 +25,7 @@ from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.compact.bucket_work import compact_bucket
 from paimon.operations.compact.compactable import check_compactable
 from paimon.operations.compact.partition_condition import bind_partition_condition, match_partitions
-from paimon.operations.compact.work import plan_bucket_work
+from paimon.operations.compact.work import BucketWork, plan_bucket_work
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -34,20 +34,20 @@ from paimon.operations.table_context import TableContext
 
 @frozen
 class CompactResult:
-    """What a compaction did.
+    """What a compaction did, or would do.
 
     Parameters
     ----------
     snapshot_ids : tuple of int
-        The snapshot of the compaction; empty if there was nothing to do.
+        The snapshot of the compaction; empty if there was nothing to do, and after a dry run.
     buckets : int
         The number of compacted buckets.
     files_before : int
         Files that were replaced or moved to another level.
     files_after : int
-        Files that took their place.
+        Files that took their place; 0 after a dry run.
     rows : int
-        Stored rows of these files.
+        Stored rows of these files; after a dry run those of the files before.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -102,6 +102,41 @@ def _compact_buckets(
     context: TableContext, snapshot: Snapshot, commit_user: str, full: bool, predicate: Predicate | None
 ) -> list[CommitMessage]:
     """Compact the buckets of a snapshot; return what to commit."""
+    tasks = plan_buckets(context, snapshot, full, predicate)
+    messages: list[CommitMessage] = []
+    with abort_on_failure(context, messages, commit_user, snapshot):
+        for message in context.engine.executor.map(partial(compact_bucket, context), tasks):
+            messages.append(message)
+            context.engine.observer.progress("compacting buckets", len(messages), len(tasks))
+    return messages
+
+
+def plan_buckets(
+    context: TableContext, snapshot: Snapshot, full: bool, predicate: Predicate | None
+) -> list[BucketWork]:
+    """Decide what a compaction does in each bucket; nothing is written.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    snapshot : Snapshot
+        The snapshot to compact.
+    full : bool
+        Whether each bucket becomes one sorted run. By default the options of the table select the files.
+    predicate : Predicate, optional
+        Selects partitions; None for all.
+
+    Returns
+    -------
+    list of BucketWork
+        The buckets that change; postponed buckets are left out.
+
+    Raises
+    ------
+    Unsupported
+        The table needs a kind of compaction that this library lacks.
+    """
     check_compactable(context, snapshot)
     vectors = read_bucket_vectors(context, snapshot)
     all_work = [
@@ -110,13 +145,7 @@ def _compact_buckets(
         if bucket.bucket >= 0
         for key in [(bucket.partition, bucket.bucket)]
     ]
-    messages: list[CommitMessage] = []
-    with abort_on_failure(context, messages, commit_user, snapshot):
-        tasks = [w for w in all_work if not w.is_empty]
-        for message in context.engine.executor.map(partial(compact_bucket, context), tasks):
-            messages.append(message)
-            context.engine.observer.progress("compacting buckets", len(messages), len(tasks))
-    return messages
+    return [work for work in all_work if not work.is_empty]
 
 
 def find_buckets(context: TableContext, snapshot: Snapshot, predicate: Predicate | None) -> list[BucketFiles]:

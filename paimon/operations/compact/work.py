@@ -63,14 +63,18 @@ class BucketWork:
         return (*(self.unit.rewritten if self.unit else ()), *(f for pack in self.packs for f in pack))
 
     @property
+    def replaced(self) -> tuple[DataFileMeta, ...]:
+        """The files that are rewritten, or moved to another level."""
+        return (*self.rewritten, *(self.unit.upgrades if self.unit else ()))
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
-        return not self.rewritten and not (self.unit and self.unit.upgrades)
+        return not self.replaced
 
     def outdates(self, schema_id: int) -> bool:
         """Return whether files of a newer schema would be replaced, of which this schema lacks columns."""
-        replaced = (*self.rewritten, *(self.unit.upgrades if self.unit else ()))
-        return any(f.schema_id > schema_id for f in replaced)
+        return any(f.schema_id > schema_id for f in self.replaced)
 
 
 def plan_bucket_work(

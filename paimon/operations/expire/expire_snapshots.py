@@ -45,7 +45,7 @@ _BATCH_SNAPSHOTS = 50
 
 @frozen
 class Expired:
-    """What an expiry deleted.
+    """What an expiry deleted, or would delete.
 
     Parameters
     ----------
@@ -121,11 +121,32 @@ def _find_earliest(context: TableContext, by_listing: bool) -> int | None:
     return ids[0] if ids else None
 
 
-def count_expirable_snapshots(context: TableContext) -> int:
-    """Return how many snapshots `expire_snapshots` would delete by the options of the table; nothing is changed."""
-    rules, ids = Retention.of_snapshots(context.options), snapshot_ids(context)
+def find_expirable_snapshots(context: TableContext, retention: Retention | None = None) -> Expired:
+    """Find the snapshots that `expire_snapshots` would delete; nothing is changed.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    retention : Retention, optional
+        How many are kept and for how long; by default as the options of the table define.
+
+    Returns
+    -------
+    Expired
+        The ids; the number of files is 0, because they are not searched.
+
+    Raises
+    ------
+    InvalidRequest
+        The numbers of the retention contradict each other.
+    """
+    rules, ids = retention or Retention.of_snapshots(context.options), snapshot_ids(context)
     rules.check()
-    return _find_end(context, rules, ids[0], ids[-1]) - ids[0] if ids else 0
+    if not ids:
+        return Expired(1, 1)
+    until = _find_end(context, rules, ids[0], ids[-1])
+    return Expired(ids[0], until, sum(snapshot_id < until for snapshot_id in ids))
 
 
 def _write_missing_hint(context: TableContext, rules: Retention, earliest: int, latest: int) -> None:

@@ -15,20 +15,14 @@ from attrs import evolve, frozen
 from paimon.domain.errors import PaimonError
 from paimon.domain.maintenance.partition_expiry import PartitionRetention
 from paimon.domain.maintenance.snapshot_expiry import has_decoupled_changelogs
-from paimon.domain.schema.rules.layout import POSTPONED
-from paimon.operations.compact.compact import find_buckets
-from paimon.operations.compact.compactable import check_compactable
-from paimon.operations.compact.work import plan_bucket_work
-from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
 from paimon.operations.expire.expire_changelogs import count_expirable_changelogs, expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, find_expired_partitions
-from paimon.operations.expire.expire_snapshots import count_expirable_snapshots, expire_snapshots
+from paimon.operations.expire.expire_snapshots import expire_snapshots, find_expirable_snapshots
 from paimon.operations.expire.orphan_files import DAY_MILLIS, find_orphan_files, remove_orphans
-from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.refs.consumers import expire_consumers, find_old_consumers
 from paimon.operations.refs.tags import expire_tags, find_expired_tags
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.compact_postponed import plan_partitions
+from paimon.operations.write.compact_postponed import plan_table_compaction
 
 _SCHEMA = pa.schema(
     [
@@ -136,7 +130,7 @@ def to_report(done: Iterable[DoneWork]) -> pa.Table:
 def _list_actions(context: TableContext, request: DueRequest, compact: Callable[[], int]) -> Iterator[_Action]:
     options = context.options
     now = context.engine.clock.now_millis()
-    yield _Action("compact", "buckets", lambda: _count_due_buckets(context, request.full), compact)
+    yield _Action("compact", "buckets", lambda: plan_table_compaction(context, request.full).buckets, compact)
     yield _Action("expire_tags", "tags", lambda: len(find_expired_tags(context)), lambda: len(expire_tags(context)))
     retention = PartitionRetention.of(options) if context.schema.partition_keys else None
     if retention is not None:
@@ -157,7 +151,7 @@ def _list_actions(context: TableContext, request: DueRequest, compact: Callable[
     yield _Action(
         "expire_snapshots",
         "snapshots",
-        lambda: count_expirable_snapshots(context),
+        lambda: find_expirable_snapshots(context).snapshots,
         lambda: expire_snapshots(context, everything=True).snapshots,
     )
     if has_decoupled_changelogs(options):
@@ -174,21 +168,3 @@ def _list_actions(context: TableContext, request: DueRequest, compact: Callable[
             lambda: find_orphan_files(context, now - DAY_MILLIS).num_rows,
             lambda: remove_orphans(context, now - DAY_MILLIS).num_rows,
         )
-
-
-def _count_due_buckets(context: TableContext, full: bool) -> int:
-    """Return how many buckets a compaction would change; of postponed rows, how many partitions have some."""
-    snapshot = latest_snapshot(context)
-    if snapshot is None:
-        return 0
-    check_compactable(context, snapshot)
-    if context.options.bucket == POSTPONED:
-        return sum(bool(work.files) for work in plan_partitions(context, snapshot, None, full))
-    vectors = read_bucket_vectors(context, snapshot)
-    buckets = [b for b in find_buckets(context, snapshot, None) if b.bucket >= 0]
-    keys = [(b.partition, b.bucket) for b in buckets]
-    plans = (
-        plan_bucket_work(context, bucket, full, vectors=vectors.get(key, BucketVectors(*key)))
-        for bucket, key in zip(buckets, keys, strict=True)
-    )
-    return sum(not work.is_empty for work in plans)

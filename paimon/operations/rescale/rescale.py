@@ -54,20 +54,20 @@ Rewrite = Callable[[TableContext, Sequence[PartitionSources], int, str], Iterabl
 
 @frozen
 class RescaleResult:
-    """What a rescale did.
+    """What a rescale did, or would do.
 
     Parameters
     ----------
     snapshot_ids : tuple of int
-        The snapshot of the rescale; empty if all partitions have the number of buckets already.
+        The snapshot of the rescale; empty if all partitions have the number of buckets already, and after a dry run.
     partitions : int
         The number of partitions that were rewritten.
     files_before : int
         Files that were replaced.
     files_after : int
-        Files that took their place.
+        Files that took their place; 0 after a dry run.
     rows : int
-        Rows of the new files.
+        Rows of the new files; after a dry run those of the files before.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -132,6 +132,53 @@ def rescale(
     raise AssertionError
 
 
+def plan_rescale(context: TableContext, buckets: int, where: Predicate | None = None) -> RescaleResult:
+    """Find what `rescale` would do; nothing is written.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    buckets : int
+        The new number of buckets of each partition.
+    where : Predicate, optional
+        Condition on partition columns: only these partitions would be rewritten.
+
+    Returns
+    -------
+    RescaleResult
+        The partitions that would be rewritten, their files and the rows of these.
+
+    Raises
+    ------
+    InvalidRequest
+        The table has no fixed number of buckets, the number is out of range, or `where` names a column that is not a
+        partition column.
+    Unsupported
+        The table has a feature whose rows this library cannot rewrite.
+    CommitConflict
+        The snapshot expired during the call.
+    """
+    newest = load_at_newest_schema(context)
+    check_rescalable(newest.table, buckets)
+    predicate = None if where is None else bind_partition_condition(newest, where)
+    snapshot = latest_snapshot(newest)
+    if snapshot is None:
+        return RescaleResult()
+    with check_unexpired(newest, snapshot, _HINT):
+        partitions = _select_partitions(newest, snapshot, predicate, buckets)
+    files = [file for p in partitions for source in p.buckets for file in source.files.files]
+    return RescaleResult(partitions=len(partitions), files_before=len(files), rows=sum(f.row_count for f in files))
+
+
+def _select_partitions(
+    context: TableContext, snapshot: Snapshot, predicate: Predicate | None, buckets: int
+) -> tuple[PartitionSources, ...]:
+    """Return the partitions of a snapshot with another number of buckets."""
+    check_compactable(context, snapshot)
+    return select_partitions(_read_sources(context, snapshot, predicate), buckets)
+
+
 def _plan(
     context: TableContext, buckets: int, commit_user: str, where: Predicate | None
 ) -> tuple[Snapshot | None, tuple[PartitionSources, ...]]:
@@ -148,8 +195,7 @@ def _plan(
         if snapshot is None:
             return None, ()
         with check_unexpired(context, snapshot, _HINT):
-            check_compactable(context, snapshot)
-            partitions = select_partitions(_read_sources(context, snapshot, predicate), buckets)
+            partitions = _select_partitions(context, snapshot, predicate, buckets)
         if not _has_unreported_changes(context, partitions):
             return snapshot, partitions
         if not is_compacted:

@@ -35,6 +35,7 @@ from paimon.operations.compact.compact import (
     CompactResult,
     compact,
     find_buckets,
+    plan_buckets,
     to_compact_result,
 )
 from paimon.operations.compact.compactable import check_compactable
@@ -113,6 +114,46 @@ def compact_table(
     """
     run = compact_postponed if context.options.bucket == POSTPONED else compact
     return run(context, commit_user, full, where)
+
+
+def plan_table_compaction(context: TableContext, full: bool = False, where: Predicate | None = None) -> CompactResult:
+    """Find what `compact_table` would do; nothing is written.
+
+    Parameters
+    ----------
+    context : TableContext
+        Engine and table.
+    full : bool
+        Whether everything would be written into one sorted run for each bucket.
+    where : Predicate, optional
+        Condition on partition columns: only these partitions would be compacted.
+
+    Returns
+    -------
+    CompactResult
+        The buckets that would change, their files and the rows of these. The postponed bucket of a partition counts as
+        one bucket, because its rows have no other bucket yet.
+
+    Raises
+    ------
+    Unsupported
+        The table needs a kind of compaction that this library lacks.
+    InvalidRequest
+        `where` names a column that is not a partition column.
+    CommitConflict
+        The snapshot expired during the call.
+    """
+    predicate = None if where is None else bind_partition_condition(context, where)
+    snapshot = latest_snapshot(context)
+    if snapshot is None:
+        return CompactResult()
+    with check_unexpired(context, snapshot, "compact again"):
+        replaced = [work.replaced for work in plan_buckets(context, snapshot, full, predicate)]
+        if context.options.bucket == POSTPONED:
+            postponed = plan_partitions(context, snapshot, predicate, full)
+            replaced += [work.files for work in postponed if work.files]
+    files = [file for found in replaced for file in found]
+    return CompactResult(buckets=len(replaced), files_before=len(files), rows=sum(f.row_count for f in files))
 
 
 def compact_postponed(

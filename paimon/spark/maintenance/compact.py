@@ -28,6 +28,7 @@ def compact(
     full: bool = False,
     where: str | Predicate | None = None,
     *,
+    dry_run: bool = False,
     spark: SparkSession | None = None,
     options: Mapping[str, object] | None = None,
 ) -> CompactResult:
@@ -41,6 +42,8 @@ def compact(
         Compact each bucket into one sorted run, not only what the table options require now.
     where : str or Predicate, optional
         A condition on partition columns; only these partitions are compacted.
+    dry_run : bool
+        Write nothing, and return what would be compacted. No Spark task runs.
     spark : SparkSession, optional
         The session; by default the active one, or a new local one.
     options : mapping of str to object, optional
@@ -62,6 +65,8 @@ def compact(
     """
     running = get_session(spark)
     opened = open_target(table, options, running)
+    if dry_run:
+        return opened.compact(full, where, dry_run=True)
     done = compact_buckets(opened, full, where, running)
     run_after_commit(opened.with_options({"write-only": False}).context, done.snapshot_ids)
     return done

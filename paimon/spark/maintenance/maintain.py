@@ -121,7 +121,7 @@ def expire_snapshots(
     options : mapping of str to object, optional
         Dynamic table options.
     **limits : object
-        `retain_min`, `retain_max`, `older_than` and `max_deletes` of `Maintain.expire_snapshots`.
+        `retain_min`, `retain_max`, `older_than`, `max_deletes` and `dry_run` of `Maintain.expire_snapshots`.
 
     Returns
     -------

@@ -41,6 +41,7 @@ def rescale(
     buckets: int,
     where: str | Predicate | None = None,
     *,
+    dry_run: bool = False,
     spark: SparkSession | None = None,
     options: Mapping[str, object] | None = None,
 ) -> RescaleResult:
@@ -54,6 +55,8 @@ def rescale(
         The new number of buckets of each partition.
     where : str or Predicate, optional
         A condition on partition columns; only these partitions are rewritten.
+    dry_run : bool
+        Write nothing, and return what would be rewritten. No Spark task runs.
     spark : SparkSession, optional
         The session; by default the active one, or a new local one.
     options : mapping of str to object, optional
@@ -74,7 +77,10 @@ def rescale(
         A Spark task failed in all its attempts. Nothing was committed.
     """
     running = get_session(spark)
-    context = open_target(table, options, running).context
+    opened = open_target(table, options, running)
+    if dry_run:
+        return opened.rescale(buckets, where, dry_run=True)
+    context = opened.context
     predicate = None if where is None else condition_of(where)
     done = run_rescale(context, buckets, commit_user_of(context, None), predicate, SparkRewrite(running))
     run_after_commit(context, done.snapshot_ids)

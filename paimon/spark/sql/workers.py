@@ -150,13 +150,45 @@ class _TaskTable(Table):
         with _translate_errors():
             return update(self.original, set, where, spark=self.spark, properties=properties)
 
-    def compact(self, full: bool = False, where: str | Predicate | None = None) -> CompactResult:
-        """Compact the table with tasks."""
-        return compact(self.original, full, where, spark=self.spark)
+    def compact(
+        self, full: bool = False, where: str | Predicate | None = None, *, dry_run: bool = False
+    ) -> CompactResult:
+        """Compact the table with tasks.
 
-    def rescale(self, buckets: int, where: str | Predicate | None = None) -> RescaleResult:
-        """Rewrite partitions with tasks."""
-        return rescale(self.original, buckets, where, spark=self.spark)
+        Parameters
+        ----------
+        full : bool
+            Whether all sorted runs of a bucket are merged.
+        where : str or Predicate, optional
+            Selects partitions.
+        dry_run : bool
+            Write nothing.
+
+        Returns
+        -------
+        CompactResult
+            The snapshot of the compaction, if there was anything to do, and counts of buckets, files and rows.
+        """
+        return compact(self.original, full, where, dry_run=dry_run, spark=self.spark)
+
+    def rescale(self, buckets: int, where: str | Predicate | None = None, *, dry_run: bool = False) -> RescaleResult:
+        """Rewrite partitions with tasks.
+
+        Parameters
+        ----------
+        buckets : int
+            The new number of buckets of each partition.
+        where : str or Predicate, optional
+            Selects partitions.
+        dry_run : bool
+            Write nothing.
+
+        Returns
+        -------
+        RescaleResult
+            The snapshot, and how many partitions, files and rows were rewritten.
+        """
+        return rescale(self.original, buckets, where, dry_run=dry_run, spark=self.spark)
 
 
 @contextmanager
