@@ -61,7 +61,7 @@ def write_row_id_deletes(context: TableContext, change: SelectedChange) -> Writt
     return WrittenChanges(*_delete_ids(context, updates, _find_ids(context, change)))
 
 
-def delete_row_ids(context: TableContext, updates: RowIdUpdates, ids: Iterable[int]) -> list[CommitMessage]:
+def delete_row_ids(context: TableContext, updates: RowIdUpdates, ids: Iterable[int] | RowIds) -> list[CommitMessage]:
     """Write the deletion vectors of rows that are named by their ids.
 
     Parameters
@@ -70,7 +70,7 @@ def delete_row_ids(context: TableContext, updates: RowIdUpdates, ids: Iterable[i
         Engine and table.
     updates : RowIdUpdates
         The rows of the table.
-    ids : iterable of int
+    ids : iterable of int, or array of int64
         The ids, in any order; an id may be repeated, or that of a deleted row.
 
     Returns
@@ -86,7 +86,9 @@ def delete_row_ids(context: TableContext, updates: RowIdUpdates, ids: Iterable[i
         The table has no deletion vectors.
     """
     check_deletable(context.table)
-    return _delete_ids(context, updates, np.unique(np.fromiter(ids, np.int64)))[0]
+    return _delete_ids(context, updates, np.unique(ids if isinstance(ids, np.ndarray) else np.fromiter(ids, np.int64)))[
+        0
+    ]
 
 
 def selects_partitions(context: TableContext, predicate: Predicate) -> bool:

@@ -18,6 +18,7 @@ from attrs import field, frozen
 from paimon.domain.assignment.merge_clauses import Merge, MergeAction, is_of_target, to_plain_name
 from paimon.domain.assignment.merge_columnar import Mask
 from paimon.domain.commit.message import CommitMessage
+from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.data_files.deletion_vector_files import delete_index_files
@@ -28,7 +29,7 @@ from paimon.operations.row_level.merge_changes import compute_insert_rows, group
 from paimon.operations.row_level.merge_match import Matching
 from paimon.operations.row_level.merge_target import list_match_columns
 from paimon.operations.row_level.row_id_deletes import delete_row_ids
-from paimon.operations.row_level.row_id_updates import RowGroup, RowIdUpdates
+from paimon.operations.row_level.row_id_updates import RowGroup, RowIds, RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.writer import TableWriter
 
@@ -43,7 +44,7 @@ class _Output:
     updates: RowIdUpdates
     writer: TableWriter
     messages: list[CommitMessage] = field(factory=list)
-    deleted: list[int] = field(factory=list)
+    deleted: list[RowIds] = field(factory=list)
     counts: Counter[MergeAction] = field(factory=Counter)
 
     def undo(self, context: TableContext) -> None:
@@ -81,7 +82,7 @@ def write_row_id_merge(
         for group in updates.groups:
             _change_group(context, group, opened, matched, output)
         if output.deleted:
-            output.messages.extend(delete_row_ids(context, updates, output.deleted))
+            output.messages.extend(delete_row_ids(context, updates, np.concatenate(output.deleted)))
         for part, mask in zip(opened, matched, strict=True):
             for rows, _ in compute_insert_rows(context, part(), mask):
                 output.writer.write(rows)
@@ -120,7 +121,7 @@ def _change_batch(
         before = batch.take(pa.array(rows))
         output.counts[clause.action] += len(rows)
         if clause.action is MergeAction.DELETE:
-            output.deleted.extend(before[ROW_ID.name].to_numpy().tolist())
+            output.deleted.append(to_numpy(before[ROW_ID.name]))
         elif set_columns:
             after = matching.compute_rows(clause, set_columns, before, sources)
             yield after.append_column(ROW_ID.name, before[ROW_ID.name])
