@@ -19,7 +19,7 @@ import paimon
 import paimon.spark
 from paimon import merge_builder
 from paimon.domain.assignment.merge_clauses import MergeAction
-from paimon.domain.errors import CommitConflict, InvalidRequest, Unsupported
+from paimon.domain.errors import AmbiguousMerge, CommitConflict, InvalidRequest, Unsupported
 from paimon.merge_builder import MergeBuilder
 from paimon.operations.data_files import read_data_file
 from paimon.operations.row_level import merge as merge_module
@@ -183,7 +183,7 @@ def test_two_matches_of_a_row_are_refused(spark: SparkSession, tmp_path: Path, l
     files = list_files(table)
     rows = pa.concat_tables([make_rows(range(3, 9)), make_rows(range(8, 10))])
     merge = paimon.spark.merge(to_frame(spark, rows), table, "id")
-    with pytest.raises(InvalidRequest, match=r"Two rows of the source match the same row of table 'd\.t': id = 8"):
+    with pytest.raises(AmbiguousMerge, match=r"Two rows of the source match the same row of table 'd\.t': id = 8"):
         merge.when_matched_update({"v": "source.v"}).when_not_matched_insert_all().execute()
     assert len(table.snapshots()) == 2
     assert list_files(table) == files, "files of tasks that succeeded are deleted"

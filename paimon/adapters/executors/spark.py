@@ -30,8 +30,13 @@ _SENT_WITH_FUNCTION = 512 * 1024
 """How many bytes of tasks travel with the function of a job, of which each task gets all."""
 _POSITION, _DATA = "position", "data"
 _SCHEMA = StructType([StructField(_POSITION, IntegerType(), False), StructField(_DATA, BinaryType(), False)])
+_REQUEST_ERRORS: dict[str, type[InvalidRequest]] = {
+    InvalidRequest.__name__: InvalidRequest,
+    **{kind.__name__: kind for kind in InvalidRequest.__subclasses__()},
+}
 _TASK_ERROR = re.compile(
-    r"^paimon\.domain\.errors\.(InvalidRequest|Unsupported): (.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
+    rf"^paimon\.domain\.errors\.({'|'.join(_REQUEST_ERRORS)}|Unsupported): "
+    r"(.*?)(?=\n\s*(?:at |\n|\tat |SQLSTATE|$)|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 """The line of an error of this library at the end of a Python traceback, before the text that Java appends."""
@@ -201,14 +206,14 @@ def to_paimon_error(error: Exception) -> PaimonError:
     Returns
     -------
     PaimonError
-        InvalidRequest or Unsupported if the traceback ends with one of them, otherwise StorageError.
+        InvalidRequest, one of its kinds, or Unsupported if the traceback ends with it, otherwise StorageError.
     """
     found = _TASK_ERROR.search(str(error))
     if found is None:
         return StorageError("Spark", f"a task failed: {_reason(error)}")
     kind, text = found[1], found[2].strip()
-    if kind == "InvalidRequest":
-        return InvalidRequest(text)
+    if kind in _REQUEST_ERRORS:
+        return _REQUEST_ERRORS[kind](text)
     return Unsupported(text.removeprefix("Not supported: "))
 
 
