@@ -79,7 +79,13 @@ def can_have_been_detached(context: TableContext, base: Snapshot | None) -> bool
 
 
 def find_detached_snapshots(context: TableContext) -> list[Snapshot]:
-    """Return the snapshots that are certainly detached, oldest first; in a table without any, one snapshot is read."""
+    """Return the snapshots that are certainly detached, oldest first; in a table without any, one snapshot is read.
+
+    Raises
+    ------
+    CorruptTable
+        A manifest list of a snapshot that still exists is missing or damaged.
+    """
     found: list[Snapshot] = []
     for snapshot_id in snapshot_ids(context):
         snapshot = find_snapshot(context, snapshot_id)

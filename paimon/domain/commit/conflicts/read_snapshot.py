@@ -1,8 +1,8 @@
 """Check that the snapshot from which a change was computed is still in the table, and that its rows did not change.
 
 Invariant: only a commit that adds or removes rows refuses the change; compactions and statistics do not. A snapshot
-that is not in the table cannot be checked, so it refuses the change, too. Two snapshots with one id are told apart by
-their files, because a rollback makes an id free for another commit.
+that is not in the table cannot be checked, so it refuses the change, too. Two snapshots with one id have
+different files: a rollback makes an id free for another commit.
 """
 
 from __future__ import annotations

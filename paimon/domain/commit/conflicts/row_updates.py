@@ -8,11 +8,12 @@ Source: `ConflictDetection.checkRowIdExistence` and `checkForRowIdFromSnapshot`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from paimon.domain.commit.entries import Change
 from paimon.domain.errors import CommitConflict, InvalidRequest, RowUpdateConflict
 from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
+from paimon.domain.scan.row_ranges import group_by_row_range
 
 _Place = tuple[bytes, int]
 """A partition and a bucket."""
@@ -39,11 +40,7 @@ def check_row_updates(live: Iterable[ManifestEntry], change: Change) -> None:
     live = list(live)
     _check_removals(live, change)
     updates = _group_updates(change)
-    present: dict[_Place, list[DataFileMeta]] = {place: [] for place in updates}
-    for entry in live:
-        place = entry.partition, entry.bucket
-        if place in present and entry.file.first_row_id is not None:
-            present[place].append(entry.file)
+    present = _group_by_place(live, updates)
     for place, files in updates.items():
         for number, file in enumerate(files):
             if any(_overlaps(file, other) for other in files[:number]):
@@ -51,27 +48,34 @@ def check_row_updates(live: Iterable[ManifestEntry], change: Change) -> None:
                     f"One commit sets the same column of rows from id {file.first_row_id} twice",
                     hint="update all rows of a column in one call, or commit after each call",
                 )
-            _check_update(file, present[place], change.row_base)
+            _check_update(file, present.get(place, ()), change.row_base)
 
 
 def _check_removals(live: Iterable[ManifestEntry], change: Change) -> None:
     """Refuse to remove some of the files of the same rows: another commit added files of them."""
-    removed: dict[_Place, list[DataFileMeta]] = {}
+    removed: dict[_Place, set[str]] = {}
     for entry in change.entries:
         if entry.kind is FileKind.DELETE and entry.file.first_row_id is not None:
-            removed.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    if not removed:
-        return
+            removed.setdefault((entry.partition, entry.bucket), set()).add(entry.file.file_name)
+    for place, files in _group_by_place(live, removed).items():
+        for group in group_by_row_range(files):
+            remaining = [file for file in group if file.file_name not in removed[place]]
+            if 0 < len(remaining) < len(group):
+                raise RowUpdateConflict(
+                    f"Another commit set columns of rows from id {remaining[0].first_row_id}, which are to be deleted",
+                    files=[file.file_name for file in remaining],
+                    hint="read the rows again, and repeat the delete",
+                )
+
+
+def _group_by_place(live: Iterable[ManifestEntry], places: Container[_Place]) -> dict[_Place, list[DataFileMeta]]:
+    """Return the live files with row ids of some places."""
+    found: dict[_Place, list[DataFileMeta]] = {}
     for entry in live:
-        files = removed.get((entry.partition, entry.bucket), [])
-        if entry.file.first_row_id is None or any(file.file_name == entry.file.file_name for file in files):
-            continue
-        if any(_share_rows(entry.file, file) for file in files):
-            raise RowUpdateConflict(
-                f"Another commit set columns of rows from id {entry.file.first_row_id}, which are to be deleted",
-                files=[entry.file.file_name],
-                hint="read the rows again, and repeat the delete",
-            )
+        place = entry.partition, entry.bucket
+        if place in places and entry.file.first_row_id is not None:
+            found.setdefault(place, []).append(entry.file)
+    return found
 
 
 def _group_updates(change: Change) -> dict[_Place, list[DataFileMeta]]:
@@ -100,13 +104,9 @@ def _check_update(update: DataFileMeta, present: Iterable[DataFileMeta], base: i
 
 def _overlaps(one: DataFileMeta, other: DataFileMeta) -> bool:
     """Return whether two files have a column of the same row."""
-    if not _share_rows(one, other):
+    assert one.first_row_id is not None and other.first_row_id is not None
+    if one.first_row_id >= other.first_row_id + other.row_count:
+        return False
+    if other.first_row_id >= one.first_row_id + one.row_count:
         return False
     return one.write_cols is None or other.write_cols is None or not set(one.write_cols).isdisjoint(other.write_cols)
-
-
-def _share_rows(one: DataFileMeta, other: DataFileMeta) -> bool:
-    """Return whether two files have values of the same row."""
-    assert one.first_row_id is not None and other.first_row_id is not None
-    starts_before_end = one.first_row_id < other.first_row_id + other.row_count
-    return starts_before_end and other.first_row_id < one.first_row_id + one.row_count
