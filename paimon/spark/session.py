@@ -18,11 +18,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.udf import _wrap_function
 
+from paimon.adapters.executors.spark import is_remote
 from paimon.catalog import Catalog
 from paimon.domain.errors import InvalidRequest
 from paimon.engines import set_environment
 from paimon.spark.java import ensure_java
-from paimon.spark.remote import is_remote
 from paimon.spark.source import PaimonDataSource
 from paimon.spark.warehouse import (
     TIME_ZONE,

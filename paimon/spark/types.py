@@ -9,11 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    CalendarIntervalType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
 from paimon.domain.columns.accept import complete_type
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.types import data_types as dt
+from paimon.domain.types.data_types import DataField
+
+_AS_TEXTS = (DayTimeIntervalType, YearMonthIntervalType, CalendarIntervalType, VariantType)
+"""Types that Spark casts to texts, and that Arrow lacks, or has without their fields."""
 
 
 def to_spark_schema(schema: pa.Schema) -> StructType:
@@ -62,7 +81,12 @@ def _to_batch_type(kind: DataType) -> pa.DataType:
             return make_map_type(_to_batch_type(kind.keyType), value)
         case StructType():
             return pa.struct([_to_batch_field(f.name, f.dataType, f.nullable) for f in kind])
-    return to_arrow_schema(StructType([StructField("value", kind)]), timezone="UTC").field(0).type
+    try:
+        return to_arrow_schema(StructType([StructField("value", kind)]), timezone="UTC").field(0).type
+    except PySparkTypeError as error:
+        raise InvalidRequest(
+            f"Values of the type {kind.simpleString()!r} of Spark cannot be stored.", hint="cast them to STRING"
+        ) from error
 
 
 def make_map_type(key: pa.DataType, value: pa.Field) -> pa.DataType:
@@ -74,6 +98,11 @@ def make_map_type(key: pa.DataType, value: pa.Field) -> pa.DataType:
 
 def has_null_parts(kind: DataType) -> bool:
     """Return whether a type contains a list, a map or a struct with a part of the type null, as that of ``[]``."""
+    return not isinstance(kind, NullType) and _has_part(kind, (NullType,))
+
+
+def _has_part(kind: DataType, wanted: tuple[type[DataType], ...]) -> bool:
+    """Return whether a type, or one inside it, is one of the wanted types."""
     match kind:
         case ArrayType():
             parts = [kind.elementType]
@@ -82,8 +111,51 @@ def has_null_parts(kind: DataType) -> bool:
         case StructType():
             parts = [f.dataType for f in kind]
         case _:
-            return False
-    return any(isinstance(part, NullType) or has_null_parts(part) for part in parts)
+            return isinstance(kind, wanted)
+    return any(_has_part(part, wanted) for part in parts)
+
+
+def cast_to_texts(frame: DataFrame, fields: Sequence[DataField]) -> DataFrame:
+    """Cast intervals and variants to texts where a table has texts, as INSERT of Spark does.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows to write.
+    fields : sequence of DataField
+        The columns of the table.
+
+    Returns
+    -------
+    DataFrame
+        The same frame if it has no such columns.
+    """
+    if not any(_has_part(f.dataType, _AS_TEXTS) for f in frame.schema):
+        return frame
+    known, columns = {f.name: f.type for f in fields}, [frame[number] for number in range(len(frame.schema))]
+    for number, f in enumerate(frame.schema):
+        if f.name in known and _has_part(f.dataType, _AS_TEXTS):
+            columns[number] = columns[number].cast(_to_text_type(f.dataType, known[f.name])).alias(f.name)
+    return frame.select(columns)
+
+
+def _to_text_type(kind: DataType, stored: dt.DataType) -> DataType:
+    """Return a nullable type with texts in the place of intervals and variants that are stored as texts."""
+    match kind, stored:
+        case (
+            (DayTimeIntervalType() | YearMonthIntervalType() | CalendarIntervalType() | VariantType()),
+            (dt.CharType() | dt.VarCharType()),
+        ):
+            return StringType()
+        case ArrayType(), dt.ArrayType():
+            return ArrayType(_to_text_type(kind.elementType, stored.element))
+        case MapType(), dt.MapType():
+            return MapType(_to_text_type(kind.keyType, stored.key), _to_text_type(kind.valueType, stored.value))
+        case StructType(), dt.RowType():
+            known = {f.name: f.type for f in stored.fields}
+            inner = [_to_text_type(f.dataType, known[f.name]) if f.name in known else f.dataType for f in kind]
+            return StructType([StructField(f.name, made) for f, made in zip(kind, inner, strict=True)])
+    return kind
 
 
 def complete_types(frame: DataFrame, wanted: Sequence[pa.DataType | None] | None = None) -> DataFrame:

@@ -34,7 +34,7 @@ from paimon.spark.tasks.routing import (
     with_task_options,
 )
 from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
-from paimon.spark.types import to_batch_schema
+from paimon.spark.types import cast_to_texts, to_batch_schema
 from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import assign_in_session, check_columns, write_rows
 from paimon.table import Table
@@ -101,6 +101,7 @@ def write(  # noqa: PLR0913  (a public signature)
     """
     _check_arguments(mode, tasks)
     opened = open_target(table, options, register(frame.sparkSession))
+    frame = cast_to_texts(frame, opened.definition.schema.fields)
     if merge_schema:
         opened = add_columns(opened, frame.schema, kind_column, partition)
     user = choose_commit_user(frame.sparkSession, commit_user, commit_identifier)

@@ -40,6 +40,7 @@ NOT_RUN = {
     ("rescale", "spark"): "needs a Spark session; tests/spark covers the call",
     ("run-on-spark", "read and write"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "maintain"): "needs a Spark session; tests/spark covers the calls",
+    ("run-on-spark", "watch the progress"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "connect"): "needs a server; tests/spark starts one",
     ("run-on-spark", "change rows"): "needs a Spark session; tests/spark covers the calls",
     ("run-on-spark", "data source"): "needs a Spark session; tests/spark covers the calls",

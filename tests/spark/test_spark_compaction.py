@@ -11,13 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from attrs import evolve
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import paimon
 import paimon.spark
-from paimon.adapters.observers import SilentObserver
 from paimon.domain.errors import StorageError
 from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.engines import spark_executor
@@ -128,27 +126,6 @@ def test_tasks_travel_with_the_function_or_as_rows(spark: SparkSession, size: in
         found = list(executor.map(count_frozen, [bytes(n) for n in sizes]))
         assert [n for n, _ in found] == sizes
     assert max(frozen for _, frozen in found) > 10_000
-
-
-class ListingObserver(SilentObserver):
-    """Lists the progress of all activities."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, int, int | None]] = []
-
-    def progress(self, activity: str, done: int, total: int | None = None) -> None:
-        """List the call."""
-        self.calls.append((activity, done, total))
-
-
-def test_a_compaction_reports_its_buckets(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = orders(catalog)
-    observer = ListingObserver()
-    observed = table.with_engine(evolve(table.engine, observer=observer))
-    result = paimon.spark.compact(observed, full=True, spark=spark)
-    buckets = [call for call in observer.calls if call[0] == "compacting buckets"]
-    assert buckets == [("compacting buckets", n + 1, result.buckets) for n in range(result.buckets)] != []
-    assert len(result.snapshot_ids) == 1
 
 
 def fail_task(task: int) -> int:

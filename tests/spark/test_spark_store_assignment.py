@@ -98,6 +98,72 @@ def insert_with_spark(spark: SparkSession, query: str, columns: dict[str, str], 
         spark.sql("DROP TABLE inserted")
 
 
+INTERVALS_AND_VARIANTS = {
+    "STRING": ["INTERVAL '1 02:03:04.5' DAY TO SECOND", "INTERVAL '-5' HOUR", "INTERVAL '1-2' YEAR TO MONTH",
+               "CAST(NULL AS INTERVAL DAY)",
+               "parse_json('{\"a\":1.50,\"b\":[true,null,\"x\"]}')", "parse_json('\"x\"')"],
+    "ARRAY<STRING>": ["array(INTERVAL '5' DAY, NULL)", "array(parse_json('1'))"],
+    "MAP<STRING, STRING>": ["map('a', INTERVAL '2' MONTH)"],
+    "ROW<a STRING>": ["named_struct('a', parse_json('[1]'))"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", INTERVALS_AND_VARIANTS)
+def test_intervals_and_variants_become_the_texts_of_insert(
+    spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, target: str
+) -> None:
+    columns = {f"c{i}": expression for i, expression in enumerate(INTERVALS_AND_VARIANTS[target])}
+    query = "SELECT " + ", ".join(f"{expression} AS {name}" for name, expression in columns.items())
+    expected = insert_with_spark(spark, query, {name: name_in_spark(target) for name in columns}, tmp_path)
+    written, streamed = (
+        catalog.create_table(f"db.{n}", ", ".join(f"{c} {target}" for c in columns)) for n in ("written", "streamed")
+    )
+    paimon.spark.write(spark.sql(query), written)
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "one.json").write_text('{"id": 1}')
+    stream = spark.readStream.schema("id INT").json(str(tmp_path / "incoming"))
+    stream = stream.selectExpr(*(f"{expression} AS {name}" for name, expression in columns.items()))
+    once = {"availableNow": True}
+    paimon.spark.write_stream(stream, streamed, str(tmp_path / "checkpoint"), trigger=once).awaitTermination()
+    assert paimon.spark.read(spark, written).collect() == expected == paimon.spark.read(spark, streamed).collect()
+
+
+@pytest.mark.parametrize("value", ["INTERVAL '1' DAY", "INTERVAL '1' MONTH", "parse_json('1')"])
+def test_intervals_and_variants_are_refused_where_no_frame_can_be_cast(
+    spark: SparkSession, catalog: paimon.Catalog, value: str
+) -> None:
+    text, number = catalog.create_table("db.texts", "c STRING"), catalog.create_table("db.numbers", "c INT")
+    frame = spark.sql(f"SELECT {value} AS c")
+    with pytest.raises(PySparkException, match=r"InvalidRequest: (.|\n)*[Cc]ast (them to STRING|these columns)"):
+        frame.write.format("paimon").mode("append").save(text.location)
+    with pytest.raises(paimon.InvalidRequest, match=r"[Cc]ast (them to STRING|these columns)"):
+        paimon.spark.write(frame, number)
+    assert text.snapshots() == number.snapshots() == []
+
+
+MICROS = ["1969-12-31 23:59:58.999999", "2026-01-02 03:04:05.678901"]
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_LTZ"])
+@pytest.mark.parametrize(
+    ("digits", "fractions"),
+    [(0, ["59.0", "5.0"]), (2, ["59.0", "5.67"]), (3, ["58.999", "5.678"]), (5, ["58.99999", "5.67890"])],
+)
+def test_digits_that_a_column_lacks_are_cut_off(
+    spark: SparkSession, catalog: paimon.Catalog, kind: str, digits: int, fractions: list[str]
+) -> None:
+    by_function, by_source = (catalog.create_table(f"db.{n}", f"c {kind}({digits})") for n in ("function", "source"))
+    zone = "Z" if kind == "TIMESTAMP_LTZ" else ""
+    frame = spark.sql(
+        f"SELECT CAST(v AS {name_in_spark(kind)}) AS c FROM VALUES ('{MICROS[0]}{zone}'), ('{MICROS[1]}{zone}') AS t(v)"
+    )
+    paimon.spark.write(frame, by_function)
+    frame.write.format("paimon").mode("append").save(by_source.location)
+    for table in (by_function, by_source):
+        found = table.scan().to_arrow()["c"].cast("timestamp[us]").to_pylist()
+        assert sorted(value.second + value.microsecond / 1e6 for value in found) == sorted(map(float, fractions))
+
+
 @pytest.mark.parametrize(
     ("target", "value", "message"),
     [("INT", "'1'", r"c INT +\| c string +\| another type(.|\n)*cast these columns"),

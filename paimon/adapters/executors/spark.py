@@ -2,7 +2,8 @@
 
 Invariant: driver and executors exchange only bytes. The driver pickles each task, and the given functions encode and
 decode results; nothing that lay in storage is unpickled. Spark may run a failed task again; the results are those of
-the successful attempts.
+the successful attempts. Many tasks are divided into several jobs that run at once, so that results arrive while other
+tasks run. Each job has a task for each core, so no core waits for the end of a job.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import count, pairwise
+from operator import itemgetter
 from typing import Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 from attrs import frozen
-from pyspark import cloudpickle
+from pyspark import cloudpickle, inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -26,6 +31,11 @@ R = TypeVar("R")
 
 ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
+_MOST_JOBS = 20
+"""Into how many jobs many tasks are divided: a result may have to wait for the end of its job."""
+_MOST_PARTITIONS = 1 << 16
+_NUMBERS = count()
+_PAUSE_SECONDS = 0.1
 _SENT_WITH_FUNCTION = 512 * 1024
 """How many bytes of tasks travel with the function of a job, of which each task gets all."""
 _POSITION, _DATA = "position", "data"
@@ -44,7 +54,7 @@ _ARROW = pa.schema([pa.field(_POSITION, pa.int32(), nullable=False), pa.field(_D
 
 
 class SparkExecutor(Generic[R]):
-    """See `paimon.ports.executor.Executor`. All tasks run when the first result is requested.
+    """See `paimon.ports.executor.Executor`. All tasks start when the first result is requested.
 
     Parameters
     ----------
@@ -76,16 +86,91 @@ class SparkExecutor(Generic[R]):
         StorageError
             A task failed more often than Spark retries it.
         """
-        tasks = list(tasks)
-        if not tasks:
+        shares = _divide_tasks(self._session, list(tasks))
+        runner = _TaskRunner(function, self._encode, self._finish_task)
+        if len(shares) < 2:
+            for share in shares:
+                yield from self._decode_rows(_run_tasks(self._session, share, runner))
             return
+        with _start_jobs(self._session, shares, runner) as jobs:
+            for job in jobs:
+                yield from self._decode_rows(job.result())
+
+    def _decode_rows(self, rows: list[bytes]) -> Iterator[R]:
+        return map(self._decode, rows)
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect, which has no Java objects in this process."""
+    return not hasattr(session, "_jsparkSession")
+
+
+def get_parallelism(session: SparkSession) -> int:
+    """Return Spark's default parallelism. A session of Spark Connect runs a small job to find it."""
+    if not is_remote(session):
+        return int(session.sparkContext.defaultParallelism)
+    # A range has as many partitions as the default parallelism of the server.
+    numbers = session.range(_MOST_PARTITIONS).selectExpr("spark_partition_id() AS number")
+    return int(numbers.selectExpr("max(number)").collect()[0][0]) + 1
+
+
+def _divide_tasks(session: SparkSession, tasks: list[T]) -> list[list[T]]:
+    """Divide tasks into those of each job, of which each has a task for each core."""
+    if len(tasks) < 2:
+        return [tasks] if tasks else []
+    size = max(get_parallelism(session), -(-len(tasks) // _MOST_JOBS))
+    jobs = max(1, len(tasks) // size)
+    bounds = [len(tasks) * number // jobs for number in range(jobs + 1)]
+    return [tasks[first:last] for first, last in pairwise(bounds)]
+
+
+@contextmanager
+def _start_jobs(
+    session: SparkSession, shares: Sequence[list[T]], runner: _TaskRunner[T, R]
+) -> Iterator[list[Future[list[bytes]]]]:
+    """Start one job for each share of the tasks, in order; at the end of the block, cancel those that still run."""
+    tag = f"paimon-tasks-{next(_NUMBERS)}"
+
+    def run_share(share: list[T]) -> list[bytes]:
+        _tag_jobs(session, tag)
+        return _run_tasks(session, share, runner)
+
+    with ThreadPoolExecutor(len(shares), "paimon-spark-job") as threads:
+        # Threads inherit the local properties of the caller: its scheduler pool, and the group by which streams stop.
+        jobs = [threads.submit(inheritable_thread_target(session)(run_share), share) for share in shares]
         try:
-            distributed = distribute_tasks(self._session, tasks)
-            rows = distributed.mapInArrow(_TaskRunner(function, self._encode, self._finish_task), _SCHEMA).collect()
-        except PySparkException as error:
-            raise StorageError("Spark", f"a task failed: {_reason(error)}") from error
-        for _, data in sorted((row[_POSITION], bytes(row[_DATA])) for row in rows):
-            yield self._decode(data)
+            yield jobs
+        finally:
+            if not all(job.done() for job in jobs):
+                _cancel_jobs(session, tag, jobs)
+
+
+def _tag_jobs(session: SparkSession, tag: str) -> None:
+    """Tag the jobs of this thread."""
+    (session.addTag if is_remote(session) else session.sparkContext.addJobTag)(tag)
+
+
+def _cancel_jobs(session: SparkSession, tag: str, jobs: Sequence[Future[list[bytes]]]) -> None:
+    """Cancel jobs until all have ended: one may be about to start."""
+    for job in jobs:
+        job.cancel()
+    while wait(jobs, _PAUSE_SECONDS).not_done:
+        (session.interruptTag if is_remote(session) else session.sparkContext.cancelJobsWithTag)(tag)
+
+
+def _run_tasks(session: SparkSession, tasks: list[T], runner: _TaskRunner[T, R]) -> list[bytes]:
+    """Run one job, and return the encoded results in the order of the tasks.
+
+    Raises
+    ------
+    StorageError
+        A task failed more often than Spark retries it.
+    """
+    try:
+        rows = distribute_tasks(session, tasks).mapInArrow(runner, _SCHEMA).collect()
+    except PySparkException as error:
+        raise StorageError("Spark", f"a task failed: {_reason(error)}") from error
+    return [bytes(row[_DATA]) for row in sorted(rows, key=itemgetter(_POSITION))]
 
 
 class _TaskRunner(Generic[T, R]):

@@ -1,8 +1,8 @@
 """Cast columns to the types of a table, as INSERT of Spark does under its ANSI store assignment.
 
-Invariant: numbers lose digits only, and a number that is too large is refused. Texts are those of Spark's casts. Dates
-and times of day are those of a time zone, the session's. A pair of types without a rule is not cast, and is refused
-where the rows are written.
+Invariant: numbers and times lose digits only, and a number that is too large is refused. Texts are those of Spark's
+casts. Dates and times of day are those of a time zone, the session's. A pair of types without a rule is not cast, and
+is refused where the rows are written.
 Source: `Cast.canANSIStoreAssign` of Spark. Unlike there, NaN is refused for DECIMAL, an infinite FLOAT is not made of a
 finite DOUBLE, and a TIME does not become a timestamp of the current day.
 """
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from paimon.domain.assignment.evaluate_columnar import fit_values
 from paimon.domain.columns import nested
 from paimon.domain.columns.accept import can_accept, is_list
-from paimon.domain.columns.casts import numbers, text
+from paimon.domain.columns.casts import numbers, text, times
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
@@ -113,25 +113,46 @@ def store_array(array: pa.Array, column: DataField, zone: str) -> pa.Array:
 
 
 def _store(array: pa.Array, column: DataField, zone: str) -> pa.Array:
-    kind, types = column.type, pa.types
-    if types.is_null(array.type) or array.type.equals(arrow_type(kind)):
+    kind = column.type
+    if pa.types.is_null(array.type):
         return array
     if isinstance(kind, (dt.ArrayType, dt.MapType, dt.RowType)):
         return _store_nested(array, column, zone)
     if isinstance(kind, _NUMBERS):
-        return _store_number(array, column)
+        return array if array.type.equals(arrow_type(kind)) else _store_number(array, column)
     if isinstance(kind, dt.CHARACTER_TYPES):
         return array if can_accept(kind, array.type) else _to_text(array, zone)
+    return _store_time(array, kind, zone) if pa.types.is_temporal(array.type) else array
+
+
+def _store_time(array: pa.Array, kind: DataType, zone: str) -> pa.Array:
+    """Cast dates, times of day and timestamps to each other; digits that the column lacks are cut off."""
+    types = pa.types
     if types.is_date(array.type) and isinstance(kind, dt.TIMESTAMP_TYPES):
         array = array.cast(pa.timestamp("us"))
+    if types.is_time(array.type) and isinstance(kind, dt.TimeType):
+        return array.cast(arrow_type(kind), safe=False)
     if not types.is_timestamp(array.type):
         return array
     if isinstance(kind, dt.LocalZonedTimestampType):
-        return array if array.type.tz is not None else _to_instants(array, zone)
+        return _cut_timestamps(array if array.type.tz is not None else _to_instants(array, zone), kind)
     local = _to_local(array, zone)
-    if isinstance(kind, dt.DateType):
-        return pc.floor_temporal(local, unit="day").cast(pa.date32())
-    return local.cast(pa.time64(local.type.unit)) if isinstance(kind, dt.TimeType) else local
+    match kind:
+        case dt.DateType():
+            return pc.floor_temporal(local, unit="day").cast(pa.date32())
+        case dt.TimeType():
+            return times.to_time(local)
+        case dt.TimestampType():
+            return _cut_timestamps(local, kind)
+    return local
+
+
+def _cut_timestamps(array: pa.Array, kind: times.TimestampKind) -> pa.Array:
+    made = times.to_timestamp(array, kind)
+    if made.null_count > array.null_count:
+        lost = array.filter(pc.and_(made.is_null(), array.is_valid()))[0]
+        raise pa.ArrowInvalid(f"{lost} does not fit")
+    return made
 
 
 def _store_number(array: pa.Array, column: DataField) -> pa.Array:

@@ -16,15 +16,14 @@ import pyarrow as pa
 from attrs import evolve, frozen
 from pyspark.sql import SparkSession
 
-from paimon.adapters.executors.spark import distribute_tasks, read_tasks
+from paimon.adapters.executors.spark import distribute_tasks, get_parallelism, read_tasks
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_postponed import PartitionWork, compact_buckets, read_postponed_rows
 from paimon.operations.write.route import Address, Routing, find_tasks
-from paimon.spark.remote import get_parallelism
-from paimon.spark.tasks.message_tasks import run_message_tasks
+from paimon.spark.tasks.message_tasks import FinishedTasks, finish_task, run_message_tasks, watch_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows, start_tasks
 
 
@@ -59,9 +58,13 @@ class SparkPostponedCompaction:
         tasks = min(parallelism, sum(work.total_buckets for work in partitions))
         starts = [0, *accumulate(len(work.files) for work in partitions)][:-1]
         shares = _share_files(partitions, starts, -(-parallelism // len(partitions)))
-        sent = distribute_tasks(self._spark, shares).mapInArrow(_Read(context, tasks), ROWS_SCHEMA)
+        observer = context.engine.observer
+        are_read = watch_tasks(self._spark, observer, "reading postponed rows", len(shares))
+        are_done = watch_tasks(self._spark, observer, "compacting postponed rows", tasks)
+        sent = distribute_tasks(self._spark, shares).mapInArrow(_Read(context, tasks, are_read), ROWS_SCHEMA)
         requested = [tuple(work.requested_buckets) for work in partitions]
-        write = _Write(context, commit_user, [evolve(work, files=()) for work in partitions], requested, starts, tasks)
+        works = [evolve(work, files=()) for work in partitions]
+        write = _Write(context, commit_user, works, requested, starts, tasks, are_done)
         yield from run_message_tasks(shuffle_rows(sent, tasks), write)
 
 
@@ -91,6 +94,7 @@ class _Read:
 
     context: TableContext
     tasks: int
+    finished: FinishedTasks
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, task in read_tasks(batches):
@@ -100,6 +104,7 @@ class _Read:
             for source, file in enumerate(share.files, share.first):
                 for position, batch in enumerate(read_postponed_rows(self.context, share.work, [file])):
                     yield from self._send(share.work, batch, source, position)
+        finish_task(self.finished)
 
     def _send(self, work: PartitionWork, batch: pa.RecordBatch, source: int, position: int) -> Iterator[pa.RecordBatch]:
         rows = pa.Table.from_batches([batch])
@@ -127,6 +132,8 @@ class _Write:
         For each partition the number of its first postponed file.
     tasks : int
         The number of tasks.
+    finished : Accumulator, optional
+        Counts the tasks that have finished.
     """
 
     context: TableContext
@@ -135,13 +142,19 @@ class _Write:
     requested: Sequence[Sequence[int]]
     starts: Sequence[int]
     tasks: int
+    finished: FinishedTasks
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
+        data = encode(self._compact(batches))
+        finish_task(self.finished)
+        return data
+
+    def _compact(self, batches: Iterator[pa.RecordBatch]) -> list[CommitMessage]:
         received = receive_rows(batches)
         start = next(received, None)
         messages: list[CommitMessage] = []
         if start is None:
-            return encode(messages)
+            return messages
         groups = groupby(received, key=lambda item: bisect_right(self.starts, item.source) - 1)
         current = next(groups, None)
         for number, work in enumerate(self.partitions):
@@ -151,7 +164,7 @@ class _Write:
                 current = next(groups, None)
             elif buckets:
                 messages += compact_buckets(self.context, self.commit_user, work, buckets, ())
-        return encode(messages)
+        return messages
 
     def _select_buckets(self, number: int, task: int) -> list[int]:
         """Return the requested buckets of a partition that this task writes."""

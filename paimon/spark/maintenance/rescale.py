@@ -15,7 +15,7 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import SparkSession
 
-from paimon.adapters.executors.spark import distribute_tasks, read_tasks
+from paimon.adapters.executors.spark import distribute_tasks, get_parallelism, read_tasks
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.maintenance.rescale import PartitionSources, SourceBucket
@@ -28,9 +28,8 @@ from paimon.operations.table_context import TableContext
 from paimon.operations.write.route import assign_task_ids
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
-from paimon.spark.remote import get_parallelism
 from paimon.spark.session import get_session
-from paimon.spark.tasks.message_tasks import run_message_tasks
+from paimon.spark.tasks.message_tasks import FinishedTasks, finish_task, run_message_tasks, watch_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, receive_rows, send_rows, shuffle_rows
 from paimon.spark.write import open_target
 from paimon.table import Table
@@ -119,8 +118,11 @@ class SparkRewrite:
             return
         target = with_bucket_count(context, total_buckets)
         tasks = min(get_parallelism(self._spark), total_buckets * len(partitions))
-        routed = distribute_tasks(self._spark, sources).mapInArrow(_Read(context, target, tasks), ROWS_SCHEMA)
-        yield from run_message_tasks(shuffle_rows(routed, tasks), _Write(target, commit_user))
+        observer = context.engine.observer
+        are_read = watch_tasks(self._spark, observer, "reading buckets", len(sources))
+        are_written = watch_tasks(self._spark, observer, "writing new buckets", tasks)
+        routed = distribute_tasks(self._spark, sources).mapInArrow(_Read(context, target, tasks, are_read), ROWS_SCHEMA)
+        yield from run_message_tasks(shuffle_rows(routed, tasks), _Write(target, commit_user, are_written))
 
 
 @frozen(eq=False)
@@ -130,12 +132,14 @@ class _Read:
     context: TableContext
     target: TableContext
     tasks: int
+    finished: FinishedTasks
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, source in read_tasks(batches):
             for position, rows in enumerate(read_source_rows(self.context, cast(SourceBucket, source))):
                 task_ids = np.asarray(assign_task_ids(self.target.table, rows, self.tasks))
                 yield from send_rows(rows, task_ids, number, position)
+        finish_task(self.finished)
 
 
 @frozen(eq=False)
@@ -144,10 +148,13 @@ class _Write:
 
     target: TableContext
     commit_user: str
+    finished: FinishedTasks
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
         writer = open_writer(self.target, self.commit_user)
         with undo_on_failure(writer.abort):
             for received in receive_rows(batches):
                 write_rows(writer, self.target, received.rows)
-            return encode(writer.prepare_commit())
+            data = encode(writer.prepare_commit())
+        finish_task(self.finished)
+        return data

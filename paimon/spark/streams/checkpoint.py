@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from attrs import evolve, frozen
 from pyspark.sql import SparkSession
 
+from paimon.adapters.executors.spark import is_remote
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.stream_batches import StreamBatch
@@ -26,7 +27,6 @@ from paimon.engines import engine_for, location_of
 from paimon.operations.commit.stream_batches import check_stream_batch, describe_stream_target
 from paimon.ports.files import FileIO
 from paimon.spark.options import find_recipe
-from paimon.spark.remote import is_remote
 from paimon.table import Table
 from paimon.table_write import WriteResult, commit_messages
 

@@ -20,6 +20,7 @@ from paimon.domain.text_checks import check_mapping
 from paimon.operations.evolve import load_at_newest_schema
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
+from paimon.spark.types import cast_to_texts
 from paimon.spark.write import (
     check_tasks,
     make_builder,
@@ -107,7 +108,8 @@ def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> N
             subject="output_mode",
             hint="use 'complete', or a table with a primary key",
         )
-    check_columns(make_builder(opened, "append", None, None), frame.schema, commit.kind_column)
+    schema = cast_to_texts(frame, opened.definition.schema.fields).schema
+    check_columns(make_builder(opened, "append", None, None), schema, commit.kind_column)
     Checkpoint.of(commit.checkpoint, opened).find_first_batch(opened)
 
 
@@ -172,10 +174,11 @@ class _CommitBatch:
         if sink.is_committed(number):
             sink.commit(builder, (), number)  # calls callbacks, and shows rows, where the first attempt was killed
             return
+        rows = cast_to_texts(batch, opened.definition.schema.fields)
 
         def write_once() -> WriteResult:
-            read = assign_in_session(batch.sparkSession, builder)
-            messages = write_in_tasks(batch, builder, self.kind_column, self.tasks, number, ordered=True, read=read)
+            read = assign_in_session(rows.sparkSession, builder)
+            messages = write_in_tasks(rows, builder, self.kind_column, self.tasks, number, ordered=True, read=read)
             return sink.commit(builder, messages, number)
 
         retry_assignment(write_once)

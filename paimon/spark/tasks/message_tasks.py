@@ -7,22 +7,23 @@ orphan files at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
 from attrs import frozen
-from pyspark import Accumulator, AccumulatorParam
+from pyspark import Accumulator, AccumulatorParam, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from paimon.adapters.executors.spark import DistributedTasks
+from paimon.adapters.executors.spark import DistributedTasks, is_remote
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode
 from paimon.domain.types.arrow_arrays import make_array
 from paimon.engines import freeze_objects, translate_spark_error
-from paimon.spark.remote import is_remote
+from paimon.ports.observer import Observer
 
 WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], bytes]
 """Writes the rows of one task, and returns its encoded commit messages."""
@@ -95,6 +96,68 @@ class MessageAccumulator(AccumulatorParam):
     def addInPlace(self, value1: tuple[bytes, ...], value2: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """Return the messages of both values."""
         return value1 + value2
+
+
+class TaskAccumulator(AccumulatorParam):
+    """Accumulator of the numbers of finished tasks. The driver reports each; a task that ran twice counts once.
+
+    Parameters
+    ----------
+    report : callable, optional
+        Called on the driver with the count of finished tasks. It does not travel to the tasks.
+    """
+
+    def __init__(self, report: Callable[[int], None] | None = None) -> None:
+        self._report = report
+
+    def zero(self, value: frozenset[int]) -> frozenset[int]:
+        """Return no numbers."""
+        return frozenset()
+
+    def addInPlace(self, value1: frozenset[int], value2: frozenset[int]) -> frozenset[int]:
+        """Return the numbers of both values, and report how many they are if there are more."""
+        both = value1 | value2
+        if self._report is not None and len(both) > len(value1):
+            self._report(len(both))
+        return both
+
+    def __reduce__(self) -> tuple[type[TaskAccumulator], tuple[()]]:
+        return TaskAccumulator, ()
+
+
+FinishedTasks: TypeAlias = Accumulator[frozenset[int]] | None
+
+
+def watch_tasks(spark: SparkSession, observer: Observer, activity: str, total: int) -> FinishedTasks:
+    """Return an accumulator by which tasks of one stage report, while it runs, that they have finished.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    observer : Observer
+        Receives the progress.
+    activity : str
+        The name of the activity.
+    total : int
+        The number of tasks.
+
+    Returns
+    -------
+    Accumulator or None
+        The argument of `finish_task`. None with Spark Connect, which has no accumulators.
+    """
+    if is_remote(spark):
+        return None
+    report = partial(observer.progress, activity, total=total)
+    return spark.sparkContext.accumulator(frozenset(), TaskAccumulator(report))
+
+
+def finish_task(finished: FinishedTasks) -> None:
+    """Report the end of the running task to the accumulator of `watch_tasks`."""
+    running = TaskContext.get()
+    if finished is not None and running is not None:
+        finished.add(frozenset({running.partitionId()}))
 
 
 Counts: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]

@@ -13,6 +13,7 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 from pyspark.sql import SparkSession
 
+from paimon.adapters.executors.spark import get_parallelism
 from paimon.domain.bucket.postponed import compute_parallel_buckets
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import HashIndexConflict, InvalidRequest
@@ -23,7 +24,6 @@ from paimon.domain.types.arrow_arrays import to_numpy
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.postponed import read_bucket_counts
 from paimon.operations.write.route_dynamic import TaskRouter
-from paimon.spark.remote import get_parallelism
 
 
 def choose_tasks(spark: SparkSession, table: TableDefinition, tasks: int | None = None) -> int:

@@ -1,0 +1,147 @@
+"""Long work on Spark reports its progress while its tasks run, and stops its tasks when it fails."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from attrs import evolve
+from pyspark.sql import SparkSession
+
+import paimon
+import paimon.spark
+from paimon.adapters.executors.spark import distribute_tasks
+from paimon.adapters.observers import SilentObserver
+from paimon.domain.commit.message_codec import encode
+from paimon.domain.errors import StorageError
+from paimon.engines import spark_executor
+from paimon.spark.tasks.message_tasks import FinishedTasks, finish_task, run_message_tasks, watch_tasks
+
+pytestmark = pytest.mark.spark
+PATIENCE_SECONDS = 90
+TASKS = 12
+
+
+class ListingObserver(SilentObserver):
+    """Lists the progress of all activities, and creates a file at the first call."""
+
+    def __init__(self, seen: Path | None = None) -> None:
+        self.calls: list[tuple[str, int, int | None]] = []
+        self.seen = seen
+
+    def progress(self, activity: str, done: int, total: int | None = None) -> None:
+        """List the call."""
+        self.calls.append((activity, done, total))
+        if self.seen is not None:
+            self.seen.touch()
+
+    def of(self, activity: str) -> list[tuple[int, int | None]]:
+        return [call[1:] for call in self.calls if call[0] == activity]
+
+
+def wait_for(seen: Path) -> None:
+    """Wait until the driver has seen the result of another task."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not seen.exists():
+        assert time.monotonic() < end, "the driver saw no result while this task ran"
+        time.sleep(0.05)
+
+
+def wait_in_last_task(seen: str, task: int) -> int:
+    if task == TASKS - 1:
+        wait_for(Path(seen))
+    return 2 * task
+
+
+def test_results_arrive_while_other_tasks_run(spark: SparkSession, tmp_path: Path) -> None:
+    seen, found = tmp_path / "seen", []
+    executor = spark_executor(spark, pickle.dumps, pickle.loads)
+    for result in executor.map(partial(wait_in_last_task, str(seen)), range(TASKS)):
+        found.append(result)
+        seen.touch()
+    assert found == [2 * task for task in range(TASKS)]
+
+
+class WriteOfTask:
+    """A writing task; the last one waits until the observer was called."""
+
+    def __init__(self, seen: Path, finished: FinishedTasks) -> None:
+        self.seen = str(seen)
+        self.finished = finished
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
+        if [number for batch in batches for number in batch["position"].to_pylist()] == [TASKS - 1]:
+            wait_for(Path(self.seen))
+        finish_task(self.finished)
+        return encode([])
+
+
+def test_tasks_of_a_shuffle_report_while_others_run(spark: SparkSession, tmp_path: Path) -> None:
+    observer = ListingObserver(tmp_path / "seen")
+    finished = watch_tasks(spark, observer, "writing", TASKS)
+    frame = distribute_tasks(spark, range(TASKS))
+    assert list(run_message_tasks(frame, WriteOfTask(tmp_path / "seen", finished))) == []
+    assert observer.of("writing") == [(n + 1, TASKS) for n in range(TASKS)]
+
+
+def make_table(catalog: paimon.Catalog, name: str, bucket: int) -> tuple[paimon.Table, ListingObserver]:
+    table = catalog.create_table(
+        name, "id BIGINT NOT NULL, v INT", primary_keys=["id"], options={"bucket": bucket, "write-only": True}
+    )
+    for step in range(3):
+        table.write({"id": list(range(60)), "v": pa.array([step] * 60, pa.int32())})
+    observer = ListingObserver()
+    return table.with_engine(evolve(table.engine, observer=observer)), observer
+
+
+def test_a_compaction_reports_its_buckets(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table, observer = make_table(catalog, "db.t", 6)
+    assert paimon.spark.compact(table, full=True, spark=spark).buckets == 6
+    assert observer.of("compacting buckets") == [(n + 1, 6) for n in range(6)]
+
+
+def test_a_rescale_reports_what_it_reads_and_writes(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table, observer = make_table(catalog, "db.t", 3)
+    paimon.spark.rescale(table, 2, spark=spark)
+    assert observer.of("reading buckets") == [(n + 1, 3) for n in range(3)]
+    assert observer.of("writing new buckets") == [(n + 1, 2) for n in range(2)]
+
+
+def test_a_compaction_of_postponed_rows_reports_its_tasks(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table, observer = make_table(catalog, "db.t", -2)
+    paimon.spark.compact(table, spark=spark)
+    for activity in ("reading postponed rows", "compacting postponed rows"):
+        calls = observer.of(activity)
+        assert calls == [(n + 1, len(calls)) for n in range(len(calls))] != []
+
+
+def mark_and_wait(marks: str, task: int) -> int:
+    if task == 0:
+        raise ValueError("the first task fails")
+    Path(marks, str(task)).touch()
+    time.sleep(1)
+    return task
+
+
+@pytest.mark.parametrize("ends", ["fails", "closes"])
+def test_tasks_that_did_not_start_do_not_run_after_the_end(spark: SparkSession, tmp_path: Path, ends: str) -> None:
+    executor = spark_executor(spark, pickle.dumps, pickle.loads)
+    threads = threading.active_count()
+    results = executor.map(partial(mark_and_wait, str(tmp_path)), range(0 if ends == "fails" else 1, 200))
+    if ends == "fails":
+        with pytest.raises(StorageError, match="the first task fails"):
+            list(results)
+    else:
+        assert next(results) == 1
+        results.close()  # type: ignore[attr-defined]  # an iterator that is a generator
+    started = len(list(tmp_path.iterdir()))
+    time.sleep(3)
+    assert len(list(tmp_path.iterdir())) - started <= spark.sparkContext.defaultParallelism
+    assert started < 150 and threading.active_count() <= threads
+    assert list(executor.map(abs, [-1, -2, -3, -4])) == [1, 2, 3, 4]
