@@ -46,8 +46,11 @@ def main(arguments: list[str]) -> int:
 
 
 def default_test_arguments() -> list[str]:
-    """Return arguments for a parallel run on all cores; tests of one file share a Spark or a Java process."""
-    return ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "-q"]
+    """Return arguments for a parallel run on all cores; tests of one file share a Spark or a Java process.
+
+    The order of the files is that of `tests/conftest.py`: the longest first.
+    """
+    return ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder", "-q"]
 
 
 def prepare_environment(extra: str) -> str:

@@ -14,6 +14,28 @@ if TYPE_CHECKING:
 
 load_profile()
 
+LONG_MODULES = (
+    "spark/test_spark_kills.py",
+    "operations/read/test_hostile_files.py",
+    "sql/test_scripts.py",
+    "spark/test_spark_cluster.py",
+    "stress/test_concurrent_processes.py",
+    "spark/test_spark_source.py",
+    "simulation/test_simulation.py",
+    "interop/test_rescale_with_java.py",
+    "spark/test_spark_streams.py",
+    "spark/test_spark_documents.py",
+    "benchmarks/test_benchmarks.py",
+    "compat/test_peer_tests.py",
+    "spark/test_spark_merges.py",
+    "hostile/test_large_metadata.py",
+    "metamorphic/test_bucket_mode_machine.py",
+    "spark/test_spark_sessions.py",
+    "spark/test_spark_connect.py",
+    "spark/test_spark_progress.py",
+)
+"""Modules that take longest. They begin first, so that no process waits for the last one at the end of a run."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests marked long, which take hours")
@@ -42,6 +64,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    folder = Path(__file__).parent
+    ranks = {folder / name: rank for rank, name in enumerate(LONG_MODULES)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
     if config.getoption("--long"):
         return
     long_tests = [item for item in items if item.get_closest_marker("long")]
