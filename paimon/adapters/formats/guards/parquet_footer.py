@@ -1,23 +1,23 @@
 """Open a Parquet file, and refuse footers over which pyarrow ends the process.
 
-Arrow checks a footer when it opens a file, but decodes the statistics of a column chunk when they are asked for. If they
-contradict the schema, its C++ code raises an exception there that its Python code does not catch.
+Arrow checks a footer when it opens a file, but decodes the statistics of a column chunk when they are asked for. If
+they contradict the schema, its C++ code raises an exception there that its Python code does not catch.
 
-Invariant: the bytes that are checked are those that Arrow decodes, as Arrow decodes them. What readers may decode in
-different ways is refused: members that occur twice, or have another wire type than Parquet defines. The time is in
-proportion to the bytes of the footer. Source: `parquet.thrift`, and Arrow's `ColumnChunkMetaData` and
-`SizeStatistics::Validate`.
+Invariant: the bytes that are checked are those that Arrow decodes. What readers may decode in different ways is
+refused: members that occur twice, or have another wire type than Parquet defines. The time is in proportion to the
+bytes of the footer. Source: `parquet.thrift`, and Arrow's `ColumnChunkMetaData` and `SizeStatistics::Validate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow.parquet as pq
 from attrs import frozen
 
 from paimon.adapters.formats.guards.parquet_bytes import Stored
+from paimon.adapters.formats.guards.parquet_usual_chunks import BYTE_ARRAY, CODECS, ChunkShape
 from paimon.adapters.formats.thrift import (
     BINARY,
     BYTE,
@@ -30,6 +30,10 @@ from paimon.adapters.formats.thrift import (
     SET,
     STRUCT,
     TRUE,
+    ByteReader,
+    ThriftList,
+    ThriftStruct,
+    decode_at,
 )
 
 _PHYSICAL = {
@@ -40,25 +44,27 @@ _PHYSICAL = {
 }
 _WIDTHS = (1, 4, 8, 12, 4, 8)
 """The bytes of a bound, by number of the physical type."""
-_BYTE_ARRAY, _FIXED = 6, 7
-_CODECS = 8
+_MOST_KEPT_BYTES = 64 * 1024
+_MOST_I32 = 2**31
 _MOST_NUMBER = 2**15 - 1
 
-_FILE = (0, I32, LIST, I64, LIST, LIST, BINARY, LIST, STRUCT, BINARY)
-_GROUP = (0, LIST, I64, I64, LIST, I64, I64, I16)
-_CHUNK = (0, BINARY, I64, STRUCT, I64, I32, I64, I32, STRUCT, BINARY)
-_META = (0, I32, LIST, LIST, I32, I64, I64, I64, LIST, I64, I64, I64, STRUCT, LIST, I64, I32, STRUCT, STRUCT)
-_STATISTICS = (0, BINARY, BINARY, I64, I64, BINARY, BINARY, TRUE, TRUE, I64)
-_SIZES = (0, I64, LIST, LIST)
-"""The wire types of the members of each struct, by their numbers."""
-_FILE_LISTS = {2: STRUCT, 4: STRUCT, 5: STRUCT, 7: STRUCT}
-_GROUP_LISTS = {1: STRUCT, 4: STRUCT}
-_META_LISTS = {2: I32, 3: BINARY, 8: STRUCT, 13: STRUCT}
-_GEOSPATIAL_LISTS = {2: I32}
-_NO_LISTS: Mapping[int, int] = {}
-"""The wire types of the elements of lists. Arrow reads these, whatever type a list states."""
-_ROW_GROUPS, _COLUMNS, _CHUNK_META, _CRYPTO, _ENCRYPTED = 4, 1, 3, 8, 9
-_TYPE, _CODEC, _META_STATISTICS, _SIZE_STATISTICS, _GEOSPATIAL_STATISTICS = 1, 4, 12, 16, 17
+_FIXED_SIZES = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
+
+_Kinds = Sequence[int | tuple[int, int]]
+"""The wire types of the members of a struct by their numbers; lists with the wire type of their elements."""
+_FILE: _Kinds = (0, I32, (LIST, STRUCT), I64, (LIST, STRUCT), (LIST, STRUCT), BINARY, (LIST, STRUCT), STRUCT, BINARY)
+_GROUP: _Kinds = (0, (LIST, STRUCT), I64, I64, (LIST, STRUCT), I64, I64, I16)
+_CHUNK: _Kinds = (0, BINARY, I64, STRUCT, I64, I32, I64, I32, STRUCT, BINARY)
+_META: _Kinds = (
+    *(0, I32, (LIST, I32), (LIST, BINARY), I32, I64, I64, I64, (LIST, STRUCT), I64, I64, I64),
+    *(STRUCT, (LIST, STRUCT), I64, I32, STRUCT, STRUCT),
+)
+_STATISTICS: _Kinds = (0, BINARY, BINARY, I64, I64, BINARY, BINARY, TRUE, TRUE, I64)
+_SIZES: _Kinds = (0, I64, (LIST, I64), (LIST, I64))
+_GEOSPATIAL: _Kinds = (0, STRUCT, (LIST, I32))
+_SCHEMA, _ROW_GROUPS, _COLUMNS, _CHUNK_META, _CRYPTO, _ENCRYPTED = 2, 4, 1, 3, 8, 9
+_TYPE, _PATH, _CODEC, _CHUNK_STATISTICS, _CHUNK_SIZES, _CHUNK_GEOSPATIAL = 1, 3, 4, 12, 16, 17
+_BOUNDS = (1, 2, 5, 6)
 _UNENCODED_BYTES, _REPETITIONS, _DEFINITIONS = 1, 2, 3
 
 
@@ -109,188 +115,170 @@ def check_footer(footer: bytes, schema: pq.ParquetSchema) -> None:
     IndexError
         The footer is truncated.
     """
-    leaves = [_Leaf.of(schema.column(index)) for index in range(len(schema))]
+    shapes: tuple[ChunkShape, ...] = ()
     at = number = 0
+    known = _LAST.find(footer)
+    if known is not None:
+        at, number, shapes = len(known.beginning), _SCHEMA, known.shapes
     while head := footer[at]:
-        number, at = (number + (head >> 4), at + 1) if head > 15 else _read_number(footer, at + 1, number)
-        kind = head & 15
-        if number >= len(_FILE):
-            _check_unknown(number)
-        elif kind != _FILE[number]:
-            _refuse_type("the footer", number)
-        if number != _ROW_GROUPS:
-            at = _skip(footer, at, kind, _FILE_LISTS.get(number))
+        number, at = _read_head(footer, at, number, _FILE)
+        if number == _ROW_GROUPS:
+            count, at = _read_list(footer, at)
+            for _ in range(count):
+                at = _check_group(footer, at, shapes)
             continue
-        count, at = _read_list(footer, at, STRUCT)
-        for _ in range(count):
-            at = _check_group(footer, at, leaves)
+        at = _skip(footer, at, head & 15)
+        if number == _SCHEMA:
+            shapes = tuple(_read_shape(schema.column(index)) for index in range(len(schema)))
+            _LAST.keep(_KnownSchema(footer[:at], shapes))
 
 
 @frozen
-class _Leaf:
-    """What the schema states of a leaf column.
+class _KnownSchema:
+    """The beginning of a footer up to the end of its schema, and what that states."""
 
-    `width` has the bytes of a bound, None for strings. `repetitions` and `definitions` have the numbers of levels.
-    """
-
-    physical: int
-    width: int | None
-    repetitions: int
-    definitions: int
-
-    @classmethod
-    def of(cls, column: pq.ColumnSchema) -> _Leaf:
-        """Return what a schema states of a column."""
-        physical = _PHYSICAL[column.physical_type]
-        width = _WIDTHS[physical] if physical < _BYTE_ARRAY else column.length if physical == _FIXED else None
-        return cls(physical, width, column.max_repetition_level + 1, column.max_definition_level + 1)
+    beginning: bytes
+    shapes: tuple[ChunkShape, ...]
 
 
-def _check_group(data: bytes, at: int, leaves: list[_Leaf]) -> int:
-    """Check a row group, and return the offset of its end, as all these functions do."""
+class _LastSchema:
+    """The schema of the last file: many files of a table have the same. Its methods are thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: _KnownSchema | None = None
+
+    def find(self, footer: bytes) -> _KnownSchema | None:
+        """Return the schema that a footer begins with, if it is the one of the last file."""
+        known = self._known
+        return known if known is not None and footer.startswith(known.beginning) else None
+
+    def keep(self, known: _KnownSchema) -> None:
+        """Keep a schema, if it is not large."""
+        if len(known.beginning) <= _MOST_KEPT_BYTES:
+            self._known = known
+
+
+_LAST = _LastSchema()
+
+
+def _read_shape(column: pq.ColumnSchema) -> ChunkShape:
+    """Return what the schema states of a leaf column."""
+    physical = _PHYSICAL[column.physical_type]
+    width = _WIDTHS[physical] if physical < BYTE_ARRAY else None if physical == BYTE_ARRAY else column.length
+    levels = column.max_repetition_level + 1, column.max_definition_level + 1
+    return ChunkShape.of(physical, width, column.path, *levels)
+
+
+def _check_group(data: bytes, at: int, shapes: Sequence[ChunkShape]) -> int:
+    """Check a row group, and return the offset of its end."""
     number = 0
     while head := data[at]:
-        number, at = (number + (head >> 4), at + 1) if head > 15 else _read_number(data, at + 1, number)
-        kind = head & 15
-        if number >= len(_GROUP):
-            _check_unknown(number)
-        elif kind != _GROUP[number]:
-            _refuse_type("a row group", number)
+        number, at = _read_head(data, at, number, _GROUP)
         if number != _COLUMNS:
-            at = _skip(data, at, kind, _GROUP_LISTS.get(number))
+            at = _skip(data, at, head & 15)
             continue
-        count, at = _read_list(data, at, STRUCT)
-        if count != len(leaves):
-            raise ValueError(f"a row group has {count} column chunks, and the schema has {len(leaves)} columns")
-        for leaf in leaves:
-            at = _check_chunk(data, at, leaf)
+        count, at = _read_list(data, at)
+        if count != len(shapes):
+            raise ValueError(f"a row group has {count} column chunks, and the schema has {len(shapes)} columns")
+        for shape in shapes:
+            at = shape.match(data, at) or _check_next_chunk(data, at, shape)
     return at + 1
 
 
-def _check_chunk(data: bytes, at: int, leaf: _Leaf) -> int:
-    number, described = 0, False
-    while head := data[at]:
-        at += 1
-        if head > 15:
-            number += head >> 4
-        else:
-            number, at = _read_number(data, at, number)
-        kind = head & 15
-        if number >= len(_CHUNK):
-            _check_unknown(number)
-        elif kind != _CHUNK[number]:
-            _refuse_type("a column chunk", number)
-        if kind == I64 or kind == I32:
-            while data[at] > 127:
-                at += 1
-            at += 1
-        elif number == _CHUNK_META:
-            at, described = _check_meta(data, at, leaf), True
-        elif number in (_CRYPTO, _ENCRYPTED):
-            raise ValueError("a column chunk is encrypted")
-        else:
-            at = _skip(data, at, kind)
-    if not described:
+def _check_next_chunk(data: bytes, at: int, shape: ChunkShape) -> int:
+    """Decode a column chunk, check it, and return the offset of its end."""
+    chunk, end = decode_at(data, at)
+    try:
+        _check_chunk(chunk, shape)
+    except ValueError as error:
+        raise ValueError(f"column {shape.name}: {error}") from error
+    return end
+
+
+def _check_chunk(chunk: ThriftStruct, shape: ChunkShape) -> None:
+    _check_types(chunk, _CHUNK, "a column chunk")
+    if not chunk.members.keys().isdisjoint((_CRYPTO, _ENCRYPTED)):
+        raise ValueError("a column chunk is encrypted")
+    meta = chunk.get(_CHUNK_META)
+    if meta is None:
         raise ValueError("a column chunk has no metadata")
-    return at + 1
+    _check_types(meta, _META, "the metadata of a column chunk")
+    if meta.get(_TYPE) != shape.physical:
+        raise ValueError("a column chunk has another physical type than the schema")
+    if b".".join(meta.get(_PATH).values) != shape.name.encode():
+        raise ValueError("a column chunk is at the position of another column")
+    if meta.get(_CODEC) not in CODECS:
+        raise ValueError("a column chunk is compressed with a codec that does not exist")
+    if (statistics := meta.get(_CHUNK_STATISTICS)) is not None:
+        _check_types(statistics, _STATISTICS, "statistics")
+        bounds = {len(statistics.get(number)) for number in _BOUNDS if number in statistics.members}
+        if shape.width is not None and bounds - {shape.width}:
+            raise ValueError(f"statistics of values of {shape.width} bytes have bounds of another size")
+    if (sizes := meta.get(_CHUNK_SIZES)) is not None:
+        _check_sizes(sizes, shape)
+    if (geospatial := meta.get(_CHUNK_GEOSPATIAL)) is not None:
+        _check_types(geospatial, _GEOSPATIAL, "geospatial statistics")
 
 
-def _check_meta(data: bytes, at: int, leaf: _Leaf) -> int:
-    """Check the metadata of a column chunk; Arrow has found the members that are required."""
-    number = 0
-    while head := data[at]:
-        at += 1
-        if head > 15:
-            number += head >> 4
-        else:
-            number, at = _read_number(data, at, number)
-        kind = head & 15
-        if number >= len(_META):
-            _check_unknown(number)
-        elif kind != _META[number]:
-            _refuse_type("the metadata of a column chunk", number)
-        if kind == I64:
-            while data[at] > 127:
-                at += 1
-            at += 1
-        elif number == _TYPE:
-            if data[at] != leaf.physical << 1:
-                raise ValueError("a column chunk has another physical type than the schema")
-            at += 1
-        elif number == _CODEC:
-            if data[at] & 1 or data[at] >= _CODECS << 1:
-                raise ValueError("a column chunk is compressed with a codec that does not exist")
-            at += 1
-        elif number == _META_STATISTICS:
-            at = _check_statistics(data, at, leaf.width)
-        elif number == _SIZE_STATISTICS:
-            at = _check_sizes(data, at, leaf)
-        elif number == _GEOSPATIAL_STATISTICS:
-            at = _skip_struct(data, at, _GEOSPATIAL_LISTS)
-        else:
-            at = _skip(data, at, kind, _META_LISTS.get(number))
-    return at + 1
-
-
-def _check_statistics(data: bytes, at: int, width: int | None) -> int:
-    """Check the lengths of bounds."""
-    number = 0
-    while head := data[at]:
-        at += 1
-        if head > 15:
-            number += head >> 4
-        else:
-            number, at = _read_number(data, at, number)
-        kind = head & 15
-        if number >= len(_STATISTICS):
-            _check_unknown(number)
-        elif kind != _STATISTICS[number] and not (kind == FALSE and _STATISTICS[number] == TRUE):
-            _refuse_type("statistics", number)
-        if kind == BINARY:
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = _read_varint(data, at - 1)
-            if width is not None and size != width and number < len(_STATISTICS):
-                raise ValueError(f"the statistics of a column of {width} bytes a value have a bound of {size} bytes")
-            at += size
-        elif kind == I64:
-            while data[at] > 127:
-                at += 1
-            at += 1
-        elif kind > FALSE:
-            at = _skip(data, at, kind)
-    return at + 1
-
-
-def _check_sizes(data: bytes, at: int, leaf: _Leaf) -> int:
+def _check_sizes(sizes: ThriftStruct, shape: ChunkShape) -> None:
     """Check that there is one number for each level, and the bytes of strings only for strings."""
-    number = 0
-    while head := data[at]:
-        number, at = (number + (head >> 4), at + 1) if head > 15 else _read_number(data, at + 1, number)
-        kind = head & 15
-        if number >= len(_SIZES):
-            _check_unknown(number)
-            at = _skip(data, at, kind)
-            continue
-        if kind != _SIZES[number]:
-            _refuse_type("size statistics", number)
-        if number == _UNENCODED_BYTES:
-            if leaf.physical != _BYTE_ARRAY:
-                raise ValueError("size statistics state the bytes of strings for a column of another type")
-            at = _skip_numbers(data, at, 1)
-            continue
-        levels = leaf.repetitions if number == _REPETITIONS else leaf.definitions
-        count, at = _read_list(data, at, I64)
-        if count and count != levels:
-            raise ValueError(f"size statistics have {count} numbers for {levels} levels")
-        at = _skip_numbers(data, at, count)
-    return at + 1
+    _check_types(sizes, _SIZES, "size statistics")
+    if sizes.get(_UNENCODED_BYTES) is not None and shape.physical != BYTE_ARRAY:
+        raise ValueError("size statistics have the bytes of strings for a column of another type")
+    for number, levels in ((_REPETITIONS, shape.repetitions), (_DEFINITIONS, shape.definitions)):
+        histogram = sizes.get(number)
+        if histogram is not None and len(histogram.values) not in (0, levels):
+            raise ValueError(f"size statistics have {len(histogram.values)} numbers for {levels} levels")
 
 
-def _skip(data: bytes, at: int, kind: int, elements: int | None = None) -> int:
-    """Return the offset of the end of a value of any wire type; `elements` is the one that a list must have."""
-    if kind == I64 or kind == I32 or kind == I16:
+def _check_types(value: ThriftStruct, kinds: _Kinds, name: str) -> None:
+    """Compare the wire types of the members of a struct. Arrow skips a member that has another one."""
+    for number, (kind, member) in value.members.items():
+        found = (kind, member.kind) if isinstance(member, ThriftList) else kind
+        if number < len(kinds) and found != kinds[number]:
+            raise ValueError(f"member {number} of {name} has another wire type than Parquet defines")
+        if kind == I32 and not -_MOST_I32 <= member < _MOST_I32:
+            raise ValueError(f"member {number} of {name} has more than 32 bits")
+
+
+def _read_head(data: bytes, at: int, last: int, kinds: _Kinds) -> tuple[int, int]:
+    """Return the number of a member, and the offset of its value.
+
+    Raises
+    ------
+    ValueError
+        The number is not larger than that of the last member, or the member has another wire type.
+    """
+    kind: int | tuple[int, int] = data[at] & 15
+    if data[at] > 15:
+        number, at = last + (data[at] >> 4), at + 1
+    else:
+        source = ByteReader(data, at + 1)
+        number, at = source.read_zigzag(), source.at
+    if not last < number <= _MOST_NUMBER:
+        raise ValueError(f"member {number} of the footer follows member {last}")
+    if kind == LIST:
+        kind = LIST, data[at] & 15
+    if number < len(kinds) and kind != kinds[number]:
+        raise ValueError(f"member {number} of the footer has another wire type than Parquet defines")
+    return number, at
+
+
+def _read_list(data: bytes, at: int) -> tuple[int, int]:
+    """Return the length of a list, and the offset of its first element."""
+    return _read_varint(data, at + 1) if data[at] > 239 else (data[at] >> 4, at + 1)
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    if data[at] < 128:
+        return data[at], at + 1
+    source = ByteReader(data, at)
+    return source.read_varint(), source.at
+
+
+def _skip(data: bytes, at: int, kind: int) -> int:
+    """Return the offset of the end of a value. Arrow has limited the nesting."""
+    if kind in (I32, I64, I16):
         while data[at] > 127:
             at += 1
         return at + 1
@@ -298,96 +286,15 @@ def _skip(data: bytes, at: int, kind: int, elements: int | None = None) -> int:
         size, at = _read_varint(data, at)
         return at + size
     if kind == STRUCT:
-        return _skip_struct(data, at)
-    if kind == LIST or kind == SET:
-        return _skip_list(data, at, elements)
-    if kind == TRUE or kind == FALSE:
-        return at
-    if kind == BYTE:
+        while head := data[at]:
+            at = _skip(data, at + 1 if head > 15 else _skip(data, at + 1, I16), head & 15)
         return at + 1
-    if kind == DOUBLE:
-        return at + 8
-    raise ValueError(f"the footer has the wire type {kind}")
-
-
-def _skip_struct(data: bytes, at: int, lists: Mapping[int, int] = _NO_LISTS) -> int:
-    """Skip the members of a struct. Arrow has limited the nesting."""
-    number = 0
-    while head := data[at]:
-        at += 1
-        if head > 15:
-            number += head >> 4
-        else:
-            number, at = _read_number(data, at, number)
-        kind = head & 15
-        if kind == I32 or kind == I64:
-            while data[at] > 127:
-                at += 1
-            at += 1
-        elif kind == BINARY and data[at] < 128:
-            at += data[at] + 1
-        else:
-            at = _skip(data, at, kind, lists.get(number))
-    if number > _MOST_NUMBER:
-        _check_unknown(number)
-    return at + 1
-
-
-def _skip_list(data: bytes, at: int, elements: int | None) -> int:
-    kind = data[at] & 15
-    count, at = _read_list(data, at, kind if elements is None else elements)
-    if kind == STRUCT:
+    if kind in (LIST, SET):
+        kind = data[at] & 15
+        count, at = _read_list(data, at)
         for _ in range(count):
-            at = _skip_struct(data, at)
+            at = _skip(data, at, BYTE if kind in (TRUE, FALSE) else kind)
         return at
-    if kind == I32 or kind == I64 or kind == I16:
-        return _skip_numbers(data, at, count)
-    if kind == TRUE or kind == FALSE:
-        return at + count
-    for _ in range(count):
-        at = _skip(data, at, kind)
-    return at
-
-
-def _skip_numbers(data: bytes, at: int, count: int) -> int:
-    for _ in range(count):
-        while data[at] > 127:
-            at += 1
-        at += 1
-    return at
-
-
-def _read_list(data: bytes, at: int, kind: int) -> tuple[int, int]:
-    """Return the length of a list and the offset of its first element."""
-    head = data[at]
-    if head & 15 != kind:
-        raise ValueError(f"the footer has a list of the wire type {head & 15} instead of {kind}")
-    return _read_varint(data, at + 1) if head > 239 else (head >> 4, at + 1)
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while (byte := data[at]) > 127:
-        value |= (byte & 127) << shift
-        shift += 7
-        at += 1
-    return value | byte << shift, at + 1
-
-
-def _read_number(data: bytes, at: int, last: int) -> tuple[int, int]:
-    """Read the number of a member that is stored as a whole; it must be larger than the last one."""
-    value, at = _read_varint(data, at)
-    number = (value >> 1) ^ -(value & 1)
-    if number <= last:
-        raise ValueError(f"member {number} follows member {last}")
-    return number, at
-
-
-def _check_unknown(number: int) -> None:
-    """Refuse a number of a member that has more than 15 bits, which Arrow would truncate."""
-    if number > _MOST_NUMBER:
-        raise ValueError(f"member {number} cannot exist")
-
-
-def _refuse_type(name: str, number: int) -> NoReturn:
-    raise ValueError(f"member {number} of {name} has another wire type than Parquet defines")
+    if kind not in _FIXED_SIZES:
+        raise ValueError(f"the footer has the wire type {kind}")
+    return at + _FIXED_SIZES[kind]
