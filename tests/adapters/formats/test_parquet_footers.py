@@ -26,6 +26,7 @@ from paimon.adapters.formats.parquet import ParquetFormat
 from paimon.adapters.formats.records_arrow import read_arrow_records
 from paimon.adapters.formats.thrift import (
     BINARY,
+    I16,
     I32,
     I64,
     LIST,
@@ -96,6 +97,11 @@ def change_meta(column: int, change: Callable[[ThriftStruct], object]) -> Callab
     return change_chunk(column, lambda chunk: change(chunk.get(META)))
 
 
+def change_column(place: int, change: Callable[[ThriftStruct], object]) -> Callable[[ThriftStruct], object]:
+    """A change of a column of the schema, whose first element is the whole row."""
+    return lambda footer: change(footer.get(2).values[place + 1 if place >= 0 else place])
+
+
 def put_bound(column: int, number: int, bound: bytes) -> Callable[[ThriftStruct], object]:
     return change_meta(column, lambda meta: meta.get(STATISTICS).put(number, BINARY, bound))
 
@@ -115,6 +121,7 @@ DAMAGES = {
     "empty bound": (put_bound(N, 5, b""), "bounds of another size"),
     "long bound": (put_bound(N, 5, b"x" * 12), "bounds of another size"),
     "deprecated bound": (put_bound(N, 1, b"x"), "bounds of another size"),
+    "two values of a bound": (put_bound(N, 6, b"\0" * 7 + b"\x80"), "two values of the same bound"),
     "bound of a decimal": (put_bound(D, 6, b"x"), "bounds of another size"),
     "number as string": (change_meta(N, lambda meta: meta.put(1, I32, 6)), "another physical type"),
     "string as number": (change_meta(S, lambda meta: meta.put(1, I32, 2)), "another physical type"),
@@ -125,6 +132,10 @@ DAMAGES = {
     "no metadata": (change_chunk(N, lambda chunk: chunk.drop(META)), "no metadata"),
     "encrypted": (change_chunk(N, lambda chunk: chunk.put(CRYPTO, STRUCT, BY_COLUMN_KEY)), "encrypted"),
     "statistics of another type": (change_meta(N, lambda meta: meta.put(STATISTICS, I64, 1)), "another wire type"),
+    "other repetition": (change_column(S, lambda column: column.put(3, I32, -1)), "not required, optional or repeated"),
+    "no repetition": (change_column(S, lambda column: column.drop(3)), "not required, optional or repeated"),
+    "type of a repetition": (change_column(S, lambda column: column.put(3, I16, 1)), "another wire type"),
+    "two decimal types": (change_column(-1, lambda column: column.put(7, I32, 3)), "two decimal types"),
     "missing chunk": (lambda footer: footer.get(4).values[1].get(COLUMNS).values.pop(), "3 column chunks"),
     "repeated chunk": (
         lambda footer: footer.get(4).values[1].get(COLUMNS).values.append(footer.get(4).values[1].get(1).values[0]),

@@ -53,6 +53,9 @@ _FIXED_SIZES = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
 _Kinds = Sequence[int | tuple[int, int]]
 """The wire types of the members of a struct by their numbers; lists with the wire type of their elements."""
 _FILE: _Kinds = (0, I32, (LIST, STRUCT), I64, (LIST, STRUCT), (LIST, STRUCT), BINARY, (LIST, STRUCT), STRUCT, BINARY)
+_ELEMENT: _Kinds = (0, I32, I32, I32, BINARY, I32, I32, I32, I32, I32, STRUCT)
+_LOGICAL_TYPES: _Kinds = (0, *[STRUCT] * 18)
+_DECIMAL_TYPE: _Kinds = (0, I32, I32)
 _GROUP: _Kinds = (0, (LIST, STRUCT), I64, I64, (LIST, STRUCT), I64, I64, I16)
 _CHUNK: _Kinds = (0, BINARY, I64, STRUCT, I64, I32, I64, I32, STRUCT, BINARY)
 _META: _Kinds = (
@@ -63,8 +66,10 @@ _STATISTICS: _Kinds = (0, BINARY, BINARY, I64, I64, BINARY, BINARY, TRUE, TRUE, 
 _SIZES: _Kinds = (0, I64, (LIST, I64), (LIST, I64))
 _GEOSPATIAL: _Kinds = (0, STRUCT, (LIST, I32))
 _SCHEMA, _ROW_GROUPS, _COLUMNS, _CHUNK_META, _CRYPTO, _ENCRYPTED = 2, 4, 1, 3, 8, 9
+_REPETITION, _SCALE, _PRECISION, _LOGICAL, _DECIMAL = 3, 7, 8, 10, 5
+_REPETITION_TYPES = range(3)
 _TYPE, _PATH, _CODEC, _CHUNK_STATISTICS, _CHUNK_SIZES, _CHUNK_GEOSPATIAL = 1, 3, 4, 12, 16, 17
-_BOUNDS = (1, 2, 5, 6)
+_MAX, _MIN, _MAX_VALUE, _MIN_VALUE = 1, 2, 5, 6
 _UNENCODED_BYTES, _REPETITIONS, _DEFINITIONS = 1, 2, 3
 
 
@@ -127,10 +132,12 @@ def check_footer(footer: bytes, schema: pq.ParquetSchema) -> None:
             for _ in range(count):
                 at = _check_group(footer, at, shapes)
             continue
-        at = _skip(footer, at, head & 15)
         if number == _SCHEMA:
+            at = _check_schema(footer, at)
             shapes = tuple(_read_shape(schema.column(index)) for index in range(len(schema)))
             _LAST.keep(_KnownSchema(footer[:at], shapes))
+        else:
+            at = _skip(footer, at, head & 15)
 
 
 @frozen
@@ -167,6 +174,24 @@ def _read_shape(column: pq.ColumnSchema) -> ChunkShape:
     width = _WIDTHS[physical] if physical < BYTE_ARRAY else None if physical == BYTE_ARRAY else column.length
     levels = column.max_repetition_level + 1, column.max_definition_level + 1
     return ChunkShape.of(physical, width, column.path, *levels)
+
+
+def _check_schema(data: bytes, at: int) -> int:
+    """Check what Arrow ignores in the elements of a schema, and return the offset of its end."""
+    count, at = _read_list(data, at)
+    for place in range(count):
+        element, at = decode_at(data, at)
+        _check_types(element, _ELEMENT, "a schema element")
+        if place and element.get(_REPETITION) not in _REPETITION_TYPES:
+            raise ValueError("a column of the schema is not required, optional or repeated")
+        logical = element.get(_LOGICAL) or ThriftStruct({})
+        _check_types(logical, _LOGICAL_TYPES, "a logical type")
+        decimal = logical.get(_DECIMAL)
+        if decimal is not None and element.get(_PRECISION) is not None:
+            _check_types(decimal, _DECIMAL_TYPE, "a decimal type")
+            if (element.get(_SCALE) or 0, element.get(_PRECISION)) != (decimal.get(1), decimal.get(2)):
+                raise ValueError("a column of the schema has two decimal types")
+    return at
 
 
 def _check_group(data: bytes, at: int, shapes: Sequence[ChunkShape]) -> int:
@@ -210,14 +235,24 @@ def _check_chunk(chunk: ThriftStruct, shape: ChunkShape) -> None:
     if meta.get(_CODEC) not in CODECS:
         raise ValueError("a column chunk is compressed with a codec that does not exist")
     if (statistics := meta.get(_CHUNK_STATISTICS)) is not None:
-        _check_types(statistics, _STATISTICS, "statistics")
-        bounds = {len(statistics.get(number)) for number in _BOUNDS if number in statistics.members}
-        if shape.width is not None and bounds - {shape.width}:
-            raise ValueError(f"statistics of values of {shape.width} bytes have bounds of another size")
+        _check_statistics(statistics, shape.width)
     if (sizes := meta.get(_CHUNK_SIZES)) is not None:
         _check_sizes(sizes, shape)
     if (geospatial := meta.get(_CHUNK_GEOSPATIAL)) is not None:
         _check_types(geospatial, _GEOSPATIAL, "geospatial statistics")
+
+
+def _check_statistics(statistics: ThriftStruct, width: int | None) -> None:
+    """Check the bounds; writers repeat those of numbers in deprecated members."""
+    _check_types(statistics, _STATISTICS, "statistics")
+    if width is None:
+        return
+    for deprecated, number in ((_MAX, _MAX_VALUE), (_MIN, _MIN_VALUE)):
+        bounds = {statistics.get(member) for member in (deprecated, number)} - {None}
+        if any(len(bound) != width for bound in bounds):
+            raise ValueError(f"statistics of values of {width} bytes have bounds of another size")
+        if len(bounds) > 1:
+            raise ValueError("statistics have two values of the same bound")
 
 
 def _check_sizes(sizes: ThriftStruct, shape: ChunkShape) -> None:

@@ -50,11 +50,28 @@ class ChunkShape:
 
     @classmethod
     def of(cls, physical: int, width: int | None, name: str, repetitions: int, definitions: int) -> ChunkShape:
-        """Return the shape of the chunks of a column."""
+        """Return the shape of the chunks of a column.
+
+        Parameters
+        ----------
+        physical : int
+            The number of the physical type.
+        width : int, optional
+            The bytes of a bound; None for strings.
+        name : str
+            The names on the path of the column, with dots between them.
+        repetitions, definitions : int
+            The numbers of levels.
+
+        Returns
+        -------
+        ChunkShape
+            The shape.
+        """
         bounds = None
         if width is not None:
             size = bytes((min(width, 255),))
-            bounds = frozenset({(None,) * 4, (None, None, size, size), (size, size, None, None), (size,) * 4})
+            bounds = frozenset({(None,) * 4, (None, None, size, size), (size, size, None, None)})
         sizes: set[_Found] = {(None,) * 5, (b"\x16", None, None, None, None)}
         for reps, defs in product(_lengths(repetitions), _lengths(definitions)):
             sizes |= {(b"\x16", reps, defs, None, None), (None, None, None, reps, defs)}
@@ -64,7 +81,20 @@ class ChunkShape:
         return cls(physical, width, name, *levels, bytes((physical << 1,)), path, bounds, frozenset(sizes))
 
     def match(self, footer: bytes, at: int) -> int:
-        """Return the offset of the end of a column chunk that is recognized; 0 for others."""
+        """Recognize a column chunk.
+
+        Parameters
+        ----------
+        footer : bytes
+            The footer.
+        at : int
+            The offset of the column chunk.
+
+        Returns
+        -------
+        int
+            The offset of its end; 0 if it is not recognized.
+        """
         beginning, rest = _patterns()
         start = beginning.match(footer, at)
         if start is None or start[1] != self._type:
@@ -76,7 +106,8 @@ class ChunkShape:
         if end is None:
             return 0
         found = end.groups()
-        if found[4:] not in self._sizes or (self._bounds is not None and found[:4] not in self._bounds):
+        lengths = found[1], found[3], found[4], found[5]
+        if found[6:] not in self._sizes or (self._bounds is not None and lengths not in self._bounds):
             return 0
         return end.end()
 
@@ -90,18 +121,21 @@ def _lengths(levels: int) -> list[bytes | None]:
 def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     """Return the patterns of a column chunk before and after its path.
 
-    The group of the first one is the physical type. The second one has four groups for the lengths of bounds, and five
-    for the size statistics: whether they have the bytes of strings, and the lengths of the histograms.
+    The group of the first one is the physical type. The second one has groups for the deprecated bounds, each with its
+    length, and for the lengths of other bounds. Five groups describe the size statistics: whether they have the bytes
+    of strings, and the lengths of the histograms.
     """
     number = rb"[\x80-\xff]*+[\x00-\x7f]"
     i32, i64 = rb"\x15" + number, rb"\x16" + number  # members that follow the one with the number before theirs
     lengths = (8, 4, *range(4), *range(5, 8), *range(9, _MOST_BOUND_BYTES + 1))
     bound = rb"(?=(.))(?:%b)" % b"|".join(re.escape(bytes((n,))) + b".{%d}" % n for n in lengths)
-    bounds = bound + rb"\x18" + bound
-    statistics = (
-        rb"(?:\x18%b\x16%b|\x36%b)" % (bounds, number, number)  # with or without the deprecated bounds
-        + rb"(?:(?:\x28|\x16%b\x18)%b(?:[\x11\x12]{2})?)?\x00" % (number, bounds)
-    )
+    gap, exact = rb"(?:\x28|\x16%b\x18)" % number, rb"(?:[\x11\x12]{2})?"
+    deprecated = rb"\x18(?P<max>%b)\x18(?P<min>%b)\x16%b" % (bound, bound, number)
+    statistics = rb"(?:%b(?:%b(?P=max)\x18(?P=min)%b)?|" % (
+        deprecated,
+        gap,
+        exact,
+    ) + rb"\x36%b(?:%b%b\x18%b%b)?)\x00" % (number, gap, bound, bound, exact)
     levels = rb"(?=(.))" + _match_list(I64, number)
     sizes = rb"(?:(\x16)%b(?:(?:\x29|\x19%b\x19)%b)?|(?:\x39|\x29%b\x19)%b)?\x00" % (number, *[levels] * 4)
     rest = (
