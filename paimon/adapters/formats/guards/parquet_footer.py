@@ -44,7 +44,7 @@ _PHYSICAL = {
 }
 _WIDTHS = (1, 4, 8, 12, 4, 8)
 """The bytes of a bound, by number of the physical type."""
-_MOST_KEPT_BYTES = 64 * 1024
+_MOST_KEPT_BYTES = 512 * 1024
 _MOST_I32 = 2**31
 _MOST_NUMBER = 2**15 - 1
 

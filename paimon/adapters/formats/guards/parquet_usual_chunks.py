@@ -7,7 +7,7 @@ takes ten times as long. Source: the layouts of Arrow and parquet-java.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 
 from attrs import frozen
@@ -68,17 +68,10 @@ class ChunkShape:
         ChunkShape
             The shape.
         """
-        bounds = None
-        if width is not None:
-            size = bytes((min(width, 255),))
-            bounds = frozenset({(None,) * 4, (None, None, size, size), (size, size, None, None)})
-        sizes: set[_Found] = {(None,) * 5, (b"\x16", None, None, None, None)}
-        for reps, defs in product(_lengths(repetitions), _lengths(definitions)):
-            sizes |= {(b"\x16", reps, defs, None, None), (None, None, None, reps, defs)}
-        sizes = {found for found in sizes if found[0] is None or physical == BYTE_ARRAY}
         path = encode_list(BINARY, name.encode().split(b"."))
         levels = repetitions, definitions
-        return cls(physical, width, name, *levels, bytes((physical << 1,)), path, bounds, frozenset(sizes))
+        bounds, sizes = _find_usual_lengths(physical, width, *levels)
+        return cls(physical, width, name, *levels, bytes((physical << 1,)), path, bounds, sizes)
 
     def match(self, footer: bytes, at: int) -> int:
         """Recognize a column chunk.
@@ -110,6 +103,21 @@ class ChunkShape:
         if found[6:] not in self._sizes or (self._bounds is not None and lengths not in self._bounds):
             return 0
         return end.end()
+
+
+@lru_cache(1024)
+def _find_usual_lengths(
+    physical: int, width: int | None, repetitions: int, definitions: int
+) -> tuple[frozenset[_Found] | None, frozenset[_Found]]:
+    """Return the groups that a match may have for bounds and for size statistics; None for any bounds."""
+    bounds = None
+    if width is not None:
+        size = bytes((min(width, 255),))
+        bounds = frozenset({(None,) * 4, (None, None, size, size), (size, size, None, None)})
+    sizes: set[_Found] = {(None,) * 5, (b"\x16", None, None, None, None)}
+    for reps, defs in product(_lengths(repetitions), _lengths(definitions)):
+        sizes |= {(b"\x16", reps, defs, None, None), (None, None, None, reps, defs)}
+    return bounds, frozenset(found for found in sizes if found[0] is None or physical == BYTE_ARRAY)
 
 
 def _lengths(levels: int) -> list[bytes | None]:
