@@ -18,6 +18,7 @@ from paimon.adapters.formats.guards.orc_stripes import check_stripe, check_types
 from paimon.adapters.formats.guards.orc_tail import read_tail
 from paimon.adapters.formats.guards.parquet_batches import GroupRange, Leaf, count_fitting_rows
 from paimon.adapters.formats.guards.parquet_bytes import Stored
+from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.domain.errors import CorruptTable, Unsupported
 
 _TINY = frozenset(("_KIND", "_FILE_SOURCE"))
@@ -102,15 +103,15 @@ def write_arrow_records(
 
 def _read_parquet(data: bytes, limit: int) -> pa.Table:
     """Read a Parquet file whose pages and batches take at most `limit` bytes, whatever its footer states."""
-    source = pa.BufferReader(data)
-    file = pq.ParquetFile(source)
+    stored = Stored(pa.BufferReader(data))
+    file = open_parquet_file(stored)
     footer = file.metadata
     size = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
     if max(size, footer.num_rows * _MIN_RECORD_BYTES) > limit:
         raise ValueError(f"the file decodes to more than {limit} bytes")
     leaves = [Leaf.of(file.schema, index) for index in range(len(file.schema))]
     piece = GroupRange(tuple(range(footer.num_row_groups)), 0, footer.num_rows)
-    rows = count_fitting_rows(footer, Stored(source), piece, leaves, _BATCH_ROWS, limit)
+    rows = count_fitting_rows(footer, stored, piece, leaves, _BATCH_ROWS, limit)
     batches, decoded = [], 0
     for batch in file.iter_batches(rows):
         decoded += batch.nbytes

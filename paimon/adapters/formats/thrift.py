@@ -7,6 +7,7 @@ Source: the Thrift compact protocol specification.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import define
@@ -68,10 +69,23 @@ def decode_sized(data: bytes) -> tuple[ThriftStruct, int]:
     return _struct(source, 0), source.at
 
 
+def decode_at(data: bytes, at: int) -> tuple[ThriftStruct, int]:
+    """Decode the struct at an offset, and return it with the offset of its end."""
+    source = ByteReader(data, at)
+    return _struct(source, 0), source.at
+
+
 def encode(value: ThriftStruct) -> bytes:
     """Encode a struct."""
     out = bytearray()
     _put_struct(out, value)
+    return bytes(out)
+
+
+def encode_list(kind: int, values: Sequence[Any]) -> bytes:
+    """Encode a list of values of a wire type, without a member number."""
+    out = bytearray()
+    _put_list(out, kind, values)
     return bytes(out)
 
 
@@ -100,9 +114,9 @@ def encode_head(value: ThriftStruct, rest: bytes) -> bytes:
 class ByteReader:
     """Bytes and a position from which values are read."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
-        self.at = 0
+        self.at = at
 
     def read_byte(self) -> int:
         """Read the next byte."""
@@ -230,12 +244,16 @@ def _put_value(out: bytearray, kind: int, value: Any) -> None:
     elif kind == STRUCT:
         _put_struct(out, value)
     elif kind in (LIST, SET):
-        out.append(min(len(value.values), 15) << 4 | value.kind)
-        if len(value.values) >= 15:
-            _put_varint(out, len(value.values))
-        for element in value.values:
-            _put_value(out, value.kind, element)
+        _put_list(out, value.kind, value.values)
     elif kind == DOUBLE:
         out += struct.pack("<d", value)
     else:
         out.append(value)
+
+
+def _put_list(out: bytearray, kind: int, values: Sequence[Any]) -> None:
+    out.append(min(len(values), 15) << 4 | kind)
+    if len(values) >= 15:
+        _put_varint(out, len(values))
+    for element in values:
+        _put_value(out, kind, element)

@@ -7,7 +7,6 @@ check the same bytes that Arrow decodes.
 from __future__ import annotations
 
 import io
-import struct
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -21,6 +20,8 @@ _RANGE_BYTES = 32 * 1024 * 1024
 """The limit of Arrow's own prefetching."""
 _END_BYTES = 8
 """The length of the footer and the magic bytes."""
+_FOOTER_BYTES = 64 * 1024
+"""How many bytes Arrow reads to find the footer."""
 
 
 class PrefetchedFile(io.RawIOBase):
@@ -106,9 +107,29 @@ class Stored:
         self.source: pa.NativeFile = source if self.ahead is None else pa.PythonFile(self.ahead, mode="r")
         self.read_at = source.read_at if self.ahead is None else self.ahead.read_at
 
+    def fetch_footer(self) -> None:
+        """Fetch the footer of a remote file, with no more requests than Arrow needs to open the file."""
+        if self.ahead is None:
+            return
+        size = self.ahead.size()
+        self.ahead.load([(size - _FOOTER_BYTES, size)])
+        start = self._find_footer()[0]
+        if 0 <= start < size - _FOOTER_BYTES:
+            self.ahead.load([(start, size)])
+
+    @cached_property
+    def footer_bytes(self) -> bytes:
+        """The footer as stored, of a file that Arrow has opened."""
+        start, end = self._find_footer()
+        return bytes(self.read_at(end - start, start))
+
     @cached_property
     def footer(self) -> ThriftStruct:
-        """The footer as stored. It is decoded once, because a file may have thousands of row groups."""
-        size = self.source.size()
-        (length,) = struct.unpack("<I", bytes(self.read_at(_END_BYTES, size - _END_BYTES))[:4])
-        return decode(bytes(self.read_at(length, size - _END_BYTES - length)))
+        """The decoded footer. It is decoded once, because a file may have thousands of row groups."""
+        return decode(self.footer_bytes)
+
+    def _find_footer(self) -> tuple[int, int]:
+        """Return the offsets of the footer as the end of the file states them."""
+        end = max(0, self.source.size() - _END_BYTES)
+        length = int.from_bytes(bytes(self.read_at(_END_BYTES, end))[:4], "little")
+        return end - length, end

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES, GroupRange, Leaf, count_fitting_rows
 from paimon.adapters.formats.guards.parquet_bytes import Stored
+from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.nested import rebuild_leaves
 from paimon.adapters.formats.parquet.reading.known_files import (
     KnownFile,
@@ -113,17 +114,18 @@ def _open_file(source: pa.NativeFile, path: str, most_bytes: int, cache: ObjectC
     stored = Stored(source)
     identity = identify_file(source)
     known = find_known_file(cache, path, identity)
-    file = pq.ParquetFile(
-        stored.source,
-        metadata=None if known is None else known.footer,
-        pre_buffer=False,
-        buffer_size=_BUFFER_BYTES if isinstance(source, pa.OSFile) else 0,
-        page_checksum_verification=True,
+    options = {
+        "pre_buffer": False,
+        "buffer_size": _BUFFER_BYTES if isinstance(source, pa.OSFile) else 0,
+        "page_checksum_verification": True,
         **_EXTENSIONS,
-    )
+    }
     if known is None:
+        file = open_parquet_file(stored, **options)
         known = KnownFile(identity, file.metadata, file.schema_arrow)
         remember_file(cache, path, known)
+    else:
+        file = pq.ParquetFile(stored.source, metadata=known.footer, **options)
     return _File(file, known, stored, most_bytes)
 
 

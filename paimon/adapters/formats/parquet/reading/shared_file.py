@@ -20,6 +20,7 @@ from attrs import define, field, frozen
 
 from paimon.adapters.formats.guards.parquet_batches import Leaf, PageBudget, check_flat_chunk
 from paimon.adapters.formats.guards.parquet_bytes import Stored
+from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.guards.parquet_pages import ChunkPages
 from paimon.adapters.formats.parquet.reading.known_files import Identity, identify_file
 from paimon.adapters.formats.parquet.reading.reader import corrupt_files
@@ -190,7 +191,7 @@ def share_file(source: pa.NativeFile, request: ShareRequest, most_bytes: int) ->
         key = request.fields, request.row_count, tuple(request.constants.items())
         chunks = None if checks is None else checks.find_chunks(key)
         if chunks is None:
-            file = pq.ParquetFile(source, pre_buffer=False)
+            file = open_parquet_file(stored, pre_buffer=False)
             chunks = _find_chunks(file, request)
             if chunks is None:
                 return None
