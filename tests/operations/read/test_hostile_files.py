@@ -25,7 +25,7 @@ from support.damaged_tables import (
     read_in_all_ways,
 )
 
-PARTS = 3
+PARTS = 5
 NEVER = ("raw", "hangs", "dies", "unnamed")
 SEEN_ALWAYS = ("cut",)
 """A file that ends too early is always seen."""
