@@ -88,7 +88,7 @@ def open_parquet_file(stored: Stored, **options: Any) -> pq.ParquetFile:
     Returns
     -------
     pyarrow.parquet.ParquetFile
-        The file. The metadata of its column chunks can be read without an end of the process.
+        The file. pyarrow can decode the metadata of its column chunks.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _read_shape(column: pq.ColumnSchema) -> ChunkShape:
     physical = _PHYSICAL[column.physical_type]
     width = _WIDTHS[physical] if physical < BYTE_ARRAY else None if physical == BYTE_ARRAY else column.length
     levels = column.max_repetition_level + 1, column.max_definition_level + 1
-    return ChunkShape.of(physical, width, column.path, *levels)
+    return ChunkShape(physical, width, column.path, *levels)
 
 
 def _check_schema(data: bytes, at: int) -> int:

@@ -10,7 +10,7 @@ import re
 from functools import cache, lru_cache
 from itertools import product
 
-from attrs import frozen
+from attrs import field, frozen
 
 from paimon.adapters.formats.thrift import BINARY, I32, I64, STRUCT, encode_list
 
@@ -20,6 +20,8 @@ _MOST_ENTRIES = 6
 """The longest list that the patterns match."""
 _MOST_BOUND_BYTES = 64
 _Found = tuple[bytes | None, ...]
+_UsualLengths = tuple[frozenset[_Found] | None, frozenset[_Found]]
+"""The lengths that bounds may have, None for any, and those of the size statistics."""
 
 
 @frozen
@@ -43,35 +45,21 @@ class ChunkShape:
     name: str
     repetitions: int
     definitions: int
-    _type: bytes
-    _path: bytes
-    _bounds: frozenset[_Found] | None
-    _sizes: frozenset[_Found]
+    _type: bytes = field(init=False)
+    _path: bytes = field(init=False)
+    _lengths: _UsualLengths = field(init=False)
 
-    @classmethod
-    def of(cls, physical: int, width: int | None, name: str, repetitions: int, definitions: int) -> ChunkShape:
-        """Return the shape of the chunks of a column.
+    @_type.default
+    def _encode_type(self) -> bytes:
+        return bytes((self.physical << 1,))
 
-        Parameters
-        ----------
-        physical : int
-            The number of the physical type.
-        width : int, optional
-            The bytes of a bound; None for strings.
-        name : str
-            The names on the path of the column, with dots between them.
-        repetitions, definitions : int
-            The numbers of levels.
+    @_path.default
+    def _encode_path(self) -> bytes:
+        return encode_list(BINARY, self.name.encode().split(b"."))
 
-        Returns
-        -------
-        ChunkShape
-            The shape.
-        """
-        path = encode_list(BINARY, name.encode().split(b"."))
-        levels = repetitions, definitions
-        bounds, sizes = _find_usual_lengths(physical, width, *levels)
-        return cls(physical, width, name, *levels, bytes((physical << 1,)), path, bounds, sizes)
+    @_lengths.default
+    def _find_lengths(self) -> _UsualLengths:
+        return _find_usual_lengths(self.physical, self.width, self.repetitions, self.definitions)
 
     def match(self, footer: bytes, at: int) -> int:
         """Recognize a column chunk.
@@ -100,7 +88,8 @@ class ChunkShape:
             return 0
         found = end.groups()
         lengths = found[1], found[3], found[4], found[5]
-        if found[6:] not in self._sizes or (self._bounds is not None and lengths not in self._bounds):
+        bounds, sizes = self._lengths
+        if found[6:] not in sizes or (bounds is not None and lengths not in bounds):
             return 0
         return end.end()
 
