@@ -64,8 +64,23 @@ def to_batch_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema that Spark requires of batches with this Spark schema.
 
     The elements of ``[]`` have the type null and are never null for Spark, a pair that PySpark does not convert.
+
+    Raises
+    ------
+    InvalidRequest
+        A column has a type that PySpark does not convert.
     """
-    return pa.schema([_to_batch_field(f.name, f.dataType, f.nullable) for f in schema])
+    fields = []
+    for column in schema:
+        try:
+            fields.append(_to_batch_field(column.name, column.dataType, column.nullable))
+        except PySparkTypeError as error:
+            raise InvalidRequest(
+                f"Column {column.name!r} has Spark's type {column.dataType.simpleString()!r}, which cannot be stored.",
+                subject=column.name,
+                hint="cast it to STRING",
+            ) from error
+    return pa.schema(fields)
 
 
 def _to_batch_field(name: str, kind: DataType, nullable: bool) -> pa.Field:
@@ -81,12 +96,7 @@ def _to_batch_type(kind: DataType) -> pa.DataType:
             return make_map_type(_to_batch_type(kind.keyType), value)
         case StructType():
             return pa.struct([_to_batch_field(f.name, f.dataType, f.nullable) for f in kind])
-    try:
-        return to_arrow_schema(StructType([StructField("value", kind)]), timezone="UTC").field(0).type
-    except PySparkTypeError as error:
-        raise InvalidRequest(
-            f"Values of the type {kind.simpleString()!r} of Spark cannot be stored.", hint="cast them to STRING"
-        ) from error
+    return to_arrow_schema(StructType([StructField("value", kind)]), timezone="UTC").field(0).type
 
 
 def make_map_type(key: pa.DataType, value: pa.Field) -> pa.DataType:
@@ -142,10 +152,7 @@ def cast_to_texts(frame: DataFrame, fields: Sequence[DataField]) -> DataFrame:
 def _to_text_type(kind: DataType, stored: dt.DataType) -> DataType:
     """Return a nullable type with texts in the place of intervals and variants that are stored as texts."""
     match kind, stored:
-        case (
-            (DayTimeIntervalType() | YearMonthIntervalType() | CalendarIntervalType() | VariantType()),
-            (dt.CharType() | dt.VarCharType()),
-        ):
+        case _ if isinstance(kind, _AS_TEXTS) and isinstance(stored, dt.CHARACTER_TYPES):
             return StringType()
         case ArrayType(), dt.ArrayType():
             return ArrayType(_to_text_type(kind.elementType, stored.element))

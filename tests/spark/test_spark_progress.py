@@ -21,7 +21,7 @@ from paimon.adapters.observers import SilentObserver
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.errors import StorageError
 from paimon.engines import spark_executor
-from paimon.spark.tasks.message_tasks import FinishedTasks, finish_task, run_message_tasks, watch_tasks
+from paimon.spark.tasks.message_tasks import FinishedTasks, report_finished_task, run_message_tasks, watch_tasks
 
 pytestmark = pytest.mark.spark
 PATIENCE_SECONDS = 90
@@ -78,7 +78,7 @@ class WriteOfTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
         if [number for batch in batches for number in batch["position"].to_pylist()] == [TASKS - 1]:
             wait_for(Path(self.seen))
-        finish_task(self.finished)
+        report_finished_task(self.finished)
         return encode([])
 
 

@@ -134,9 +134,9 @@ def test_intervals_and_variants_are_refused_where_no_frame_can_be_cast(
 ) -> None:
     text, number = catalog.create_table("db.texts", "c STRING"), catalog.create_table("db.numbers", "c INT")
     frame = spark.sql(f"SELECT {value} AS c")
-    with pytest.raises(PySparkException, match=r"InvalidRequest: (.|\n)*[Cc]ast (them to STRING|these columns)"):
+    with pytest.raises(PySparkException, match=r"InvalidRequest: (.|\n)*[Cc]ast (it to STRING|these columns)"):
         frame.write.format("paimon").mode("append").save(text.location)
-    with pytest.raises(paimon.InvalidRequest, match=r"[Cc]ast (them to STRING|these columns)"):
+    with pytest.raises(paimon.InvalidRequest, match=r"[Cc]ast (it to STRING|these columns)"):
         paimon.spark.write(frame, number)
     assert text.snapshots() == number.snapshots() == []
 

@@ -23,7 +23,7 @@ from paimon.domain.manifest.entries import DataFileMeta
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_postponed import PartitionWork, compact_buckets, read_postponed_rows
 from paimon.operations.write.route import Address, Routing, find_tasks
-from paimon.spark.tasks.message_tasks import FinishedTasks, finish_task, run_message_tasks, watch_tasks
+from paimon.spark.tasks.message_tasks import FinishedTasks, report_finished_task, run_message_tasks, watch_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, ReceivedRows, receive_rows, send_rows, shuffle_rows, start_tasks
 
 
@@ -59,12 +59,12 @@ class SparkPostponedCompaction:
         starts = [0, *accumulate(len(work.files) for work in partitions)][:-1]
         shares = _share_files(partitions, starts, -(-parallelism // len(partitions)))
         observer = context.engine.observer
-        are_read = watch_tasks(self._spark, observer, "reading postponed rows", len(shares))
-        are_done = watch_tasks(self._spark, observer, "compacting postponed rows", tasks)
-        sent = distribute_tasks(self._spark, shares).mapInArrow(_Read(context, tasks, are_read), ROWS_SCHEMA)
+        finished_reads = watch_tasks(self._spark, observer, "reading postponed rows", len(shares))
+        finished_writes = watch_tasks(self._spark, observer, "compacting postponed rows", tasks)
+        sent = distribute_tasks(self._spark, shares).mapInArrow(_Read(context, tasks, finished_reads), ROWS_SCHEMA)
         requested = [tuple(work.requested_buckets) for work in partitions]
         works = [evolve(work, files=()) for work in partitions]
-        write = _Write(context, commit_user, works, requested, starts, tasks, are_done)
+        write = _Write(context, commit_user, works, requested, starts, tasks, finished_writes)
         yield from run_message_tasks(shuffle_rows(sent, tasks), write)
 
 
@@ -104,7 +104,7 @@ class _Read:
             for source, file in enumerate(share.files, share.first):
                 for position, batch in enumerate(read_postponed_rows(self.context, share.work, [file])):
                     yield from self._send(share.work, batch, source, position)
-        finish_task(self.finished)
+        report_finished_task(self.finished)
 
     def _send(self, work: PartitionWork, batch: pa.RecordBatch, source: int, position: int) -> Iterator[pa.RecordBatch]:
         rows = pa.Table.from_batches([batch])
@@ -146,7 +146,7 @@ class _Write:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
         data = encode(self._compact(batches))
-        finish_task(self.finished)
+        report_finished_task(self.finished)
         return data
 
     def _compact(self, batches: Iterator[pa.RecordBatch]) -> list[CommitMessage]:

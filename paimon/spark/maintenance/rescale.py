@@ -29,7 +29,7 @@ from paimon.operations.write.route import assign_task_ids
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 from paimon.spark.session import get_session
-from paimon.spark.tasks.message_tasks import FinishedTasks, finish_task, run_message_tasks, watch_tasks
+from paimon.spark.tasks.message_tasks import FinishedTasks, report_finished_task, run_message_tasks, watch_tasks
 from paimon.spark.tasks.shuffle import ROWS_SCHEMA, receive_rows, send_rows, shuffle_rows
 from paimon.spark.write import open_target
 from paimon.table import Table
@@ -119,10 +119,12 @@ class SparkRewrite:
         target = with_bucket_count(context, total_buckets)
         tasks = min(get_parallelism(self._spark), total_buckets * len(partitions))
         observer = context.engine.observer
-        are_read = watch_tasks(self._spark, observer, "reading buckets", len(sources))
-        are_written = watch_tasks(self._spark, observer, "writing new buckets", tasks)
-        routed = distribute_tasks(self._spark, sources).mapInArrow(_Read(context, target, tasks, are_read), ROWS_SCHEMA)
-        yield from run_message_tasks(shuffle_rows(routed, tasks), _Write(target, commit_user, are_written))
+        finished_reads = watch_tasks(self._spark, observer, "reading buckets", len(sources))
+        finished_writes = watch_tasks(self._spark, observer, "writing new buckets", tasks)
+        routed = distribute_tasks(self._spark, sources).mapInArrow(
+            _Read(context, target, tasks, finished_reads), ROWS_SCHEMA
+        )
+        yield from run_message_tasks(shuffle_rows(routed, tasks), _Write(target, commit_user, finished_writes))
 
 
 @frozen(eq=False)
@@ -139,7 +141,7 @@ class _Read:
             for position, rows in enumerate(read_source_rows(self.context, cast(SourceBucket, source))):
                 task_ids = np.asarray(assign_task_ids(self.target.table, rows, self.tasks))
                 yield from send_rows(rows, task_ids, number, position)
-        finish_task(self.finished)
+        report_finished_task(self.finished)
 
 
 @frozen(eq=False)
@@ -156,5 +158,5 @@ class _Write:
             for received in receive_rows(batches):
                 write_rows(writer, self.target, received.rows)
             data = encode(writer.prepare_commit())
-        finish_task(self.finished)
+        report_finished_task(self.finished)
         return data

@@ -145,7 +145,7 @@ def watch_tasks(spark: SparkSession, observer: Observer, activity: str, total: i
     Returns
     -------
     Accumulator or None
-        The argument of `finish_task`. None with Spark Connect, which has no accumulators.
+        The argument of `report_finished_task`. None with Spark Connect, which has no accumulators.
     """
     if is_remote(spark):
         return None
@@ -153,7 +153,7 @@ def watch_tasks(spark: SparkSession, observer: Observer, activity: str, total: i
     return spark.sparkContext.accumulator(frozenset(), TaskAccumulator(report))
 
 
-def finish_task(finished: FinishedTasks) -> None:
+def report_finished_task(finished: FinishedTasks) -> None:
     """Report the end of the running task to the accumulator of `watch_tasks`."""
     running = TaskContext.get()
     if finished is not None and running is not None:
