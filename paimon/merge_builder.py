@@ -207,8 +207,8 @@ class PreparedMerge(MergeBuilder):
         Returns
         -------
         list of CommitMessage
-            The new files and deletion vectors. The commit conflicts if another commit removed the rows, or set the same
-            columns of them.
+            The new files and deletion vectors. The commit conflicts if another commit removed rows of the same files,
+            or set columns of them that the merge reads or sets.
 
         Raises
         ------

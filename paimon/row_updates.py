@@ -74,7 +74,8 @@ class TableUpdate(BuilderDisplay):
         Returns
         -------
         list of CommitMessage
-            The new files. The commit conflicts if another commit removed the rows, or set the same columns of them.
+            The new files. The commit conflicts if another commit removed rows of the same files, or set the same
+            columns of them.
 
         Raises
         ------
@@ -159,8 +160,8 @@ class TableUpdate(BuilderDisplay):
         Returns
         -------
         list of CommitMessage
-            The new deletion vectors, or the removed files. The commit conflicts if another commit changed the same
-            vectors, or added columns of removed rows.
+            The new deletion vectors, or the removed files. The commit conflicts if another commit changed rows of the
+            same files.
 
         Raises
         ------
@@ -322,4 +323,5 @@ class RowShard:
                 subject="values",
                 hint="give one row for each row that was read, in the same order",
             )
-        return self._updates.update(values.append_column(ROW_ID.name, ids))
+        read = [column.name for column in self._columns]
+        return self._updates.update(values.append_column(ROW_ID.name, ids), read=read)

@@ -292,16 +292,16 @@ class BucketCountConflict(CommitConflict):
 
 
 class RowUpdateConflict(CommitConflict):
-    """Raised when another commit set the same columns of rows that an update by row id sets.
+    """Raised when another commit changed rows from which a change by row id was computed.
 
-    Nothing was published. Read the rows again, and repeat the update.
+    Nothing was published. Read the rows again, and repeat the change.
     """
 
 
 class DeletionVectorConflict(CommitConflict):
     """Raised when another commit changed the deletion vectors of the same files.
 
-    Nothing was published. Find the rows again, and repeat the delete.
+    Nothing was published. Find the rows again, and repeat the change.
     """
 
 

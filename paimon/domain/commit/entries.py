@@ -13,7 +13,14 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve, frozen
 
-from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement, HashIndexBase, KeyIndexBase
+from paimon.domain.commit.message import (
+    CommitMessage,
+    CompactIncrement,
+    DataIncrement,
+    HashIndexBase,
+    KeyIndexBase,
+    RowGroupBase,
+)
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.manifest.entries import (
     DELETION_VECTORS,
@@ -45,7 +52,9 @@ class Change:
     key_index : KeyIndexBase, optional
         The oldest snapshot from which a writer read where keys are.
     row_base : int, optional
-        The oldest snapshot from which rows were read that are updated by their ids.
+        The oldest snapshot from which rows were read that are changed by their ids.
+    row_groups : tuple of (bytes, int, RowGroupBase)
+        The rows that were read for changes by row id, with their partition and bucket.
     looked_up : tuple of (bytes, int, str)
         The files in which a compaction looked keys up: partition, bucket and name.
     drops_deletes : frozenset of (bytes, int)
@@ -61,6 +70,7 @@ class Change:
     looked_up: tuple[tuple[bytes, int, str], ...] = ()
     drops_deletes: frozenset[tuple[bytes, int]] = frozenset()
     row_base: int | None = None
+    row_groups: tuple[tuple[bytes, int, RowGroupBase], ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -101,6 +111,7 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
         tuple((m.partition, m.bucket, m.index_base) for m in messages if m.index_base and m.data != DataIncrement()),
         min((m.key_index for m in messages if m.key_index), key=lambda base: base.snapshot_id, default=None),
         row_base=min((m.row_base for m in messages if m.row_base is not None), default=None),
+        row_groups=tuple((m.partition, m.bucket, group) for m in messages for group in m.row_groups),
     )
 
 

@@ -87,6 +87,22 @@ class KeyIndexBase:
 
 
 @frozen
+class RowGroupBase:
+    """A group of rows with consecutive ids, from which a change by row id was computed.
+
+    `columns` were read or set; None are all. `deleted_rows` of the group were deleted before.
+    """
+
+    first_row_id: int
+    columns: tuple[str, ...] | None
+    deleted_rows: int
+
+
+def _to_groups(values: Iterable[RowGroupBase]) -> tuple[RowGroupBase, ...]:
+    return tuple(values)
+
+
+@frozen
 class CommitMessage:
     """The files that one writer added and removed in one bucket.
 
@@ -107,8 +123,9 @@ class CommitMessage:
     key_index : KeyIndexBase, optional
         For cross-partition tables: the commit conflicts if later commits may have added the same keys.
     row_base : int, optional
-        For updates by row id: the snapshot from which the rows were read. The commit conflicts if later commits removed
-        the rows, or set the same columns of them.
+        For changes by row id: the snapshot from which the rows were read.
+    row_groups : tuple of RowGroupBase
+        The rows that were read. The commit conflicts if later commits removed rows of them, or set the same columns.
     """
 
     partition: bytes
@@ -120,6 +137,7 @@ class CommitMessage:
     index_base: HashIndexBase | None = None
     key_index: KeyIndexBase | None = None
     row_base: int | None = None
+    row_groups: tuple[RowGroupBase, ...] = field(converter=_to_groups, default=())
 
     @property
     def is_empty(self) -> bool:

@@ -22,7 +22,7 @@ import attrs
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CorruptTable, Unsupported
 
-_VERSION = 4
+_VERSION = 5
 _FORMAT = "paimon-commit-messages"
 _SOURCE = "commit message"
 

@@ -75,7 +75,7 @@ class CheckedChange:
             check_conflicts(live, change, self._key_types)
             check_vectors(live, base.index_files, change, context.table.is_bucketed)
         if change.row_base is not None:
-            check_row_updates(base.read_live_files(change.partitions.__contains__), change)
+            check_row_updates(base.read_live_files(change.partitions.__contains__), base.index_files, change)
         bucket_options = base.read_bucket_options()
         check_bucket_option(request.bucket_option, bucket_options[-1])
         if has_other_bucket_count(change, bucket_options):

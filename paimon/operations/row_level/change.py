@@ -24,6 +24,7 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
+from paimon.domain.predicate.transform import columns_of as columns_of_predicate
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.schema.rules.row_level import check_deletable, check_updatable
 from paimon.domain.types.system_columns import ROW_ID
@@ -63,6 +64,7 @@ def write_row_id_changes(context: TableContext, change: SelectedChange) -> Writt
     updates = RowIdUpdates(context, change.snapshot)
     read = ReadPlan((*context.schema.names, ROW_ID.name), change.predicate, row_ids=True)
     names = [ROW_ID.name, *(assignment.column.name for assignment in change.assignments)]
+    used = {*columns_of_predicate(change.predicate), *(n for a in change.assignments for n in columns_of(a.expression))}
     messages: list[CommitMessage] = []
     rows = 0
     with undo_on_failure(lambda: updates.abort(messages)):
@@ -73,7 +75,7 @@ def write_row_id_changes(context: TableContext, change: SelectedChange) -> Writt
             ]
             count = sum(table.num_rows for table in changed)
             if count:
-                messages += updates.update(changed)
+                messages += updates.update(changed, read=used)
             rows += count
     return WrittenChanges(messages, rows)
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from paimon.domain.commit.message import CommitMessage, DataIncrement
+from paimon.domain.commit.message import CommitMessage, DataIncrement, RowGroupBase
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
@@ -43,10 +43,11 @@ Vectors: TypeAlias = Mapping[BucketKey, BucketVectors]
 
 @frozen(eq=False)
 class _BucketDeletes:
-    """The new vectors of the files of one bucket, by file name."""
+    """The new vectors of the files of one bucket, by file name, and the groups of rows that were read."""
 
     split: DataSplit
     changed: dict[str, DeletionVector] = field(factory=dict)
+    groups: list[RowGroupBase] = field(factory=list)
 
 
 def write_row_id_deletes(context: TableContext, change: SelectedChange) -> WrittenChanges:
@@ -115,7 +116,9 @@ def _delete_ids(context: TableContext, updates: RowIdUpdates, ids: RowIds) -> tu
         if vector.cardinality == before.cardinality:
             continue
         rows += vector.cardinality - before.cardinality
-        buckets.setdefault(key, _BucketDeletes(group.split)).changed[find_anchor_file(group.files).file_name] = vector
+        bucket = buckets.setdefault(key, _BucketDeletes(group.split))
+        bucket.changed[find_anchor_file(group.files).file_name] = vector
+        bucket.groups.append(RowGroupBase(group.first, None, before.cardinality))
     held = read_bucket_vectors(context, updates.snapshot)
     messages: list[CommitMessage] = []
 
@@ -126,7 +129,8 @@ def _delete_ids(context: TableContext, updates: RowIdUpdates, ids: RowIds) -> tu
         for key, bucket in buckets.items():
             change = write_vectors(context, held.get(key, BucketVectors(*key)), bucket.changed)
             increment = DataIncrement(new_index_files=change.new, deleted_index_files=change.deleted)
-            messages.append(_build_message(bucket.split, increment, updates.snapshot_id))
+            message = _build_message(bucket.split, increment, updates.snapshot_id)
+            messages.append(evolve(message, row_groups=bucket.groups))
     return messages, rows
 
 

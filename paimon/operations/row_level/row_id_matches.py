@@ -5,7 +5,7 @@ Invariant: the function gets the rows of one group of files at a time, in the or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.predicate.transform import columns_of
 from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.types.system_columns import ROW_ID
 from paimon.operations.data_files.undo import undo_on_failure
@@ -60,6 +61,7 @@ def update_by_function(
     """
     if updates.snapshot is None:
         return []
+    used = {*columns, *(() if predicate is None else columns_of(predicate))}
     read = ReadPlan((*(name for name in columns if name != ROW_ID.name), ROW_ID.name), predicate, row_ids=True)
     splits = plan_scan(context, ScanRequest(updates.snapshot, predicate)).splits
     groups = sorted((g for split in splits for g in RowGroup.of_split(split)), key=lambda group: group.first)
@@ -68,11 +70,13 @@ def update_by_function(
         for group in groups:
             batches = list(read_split(context, group.as_split(), read))
             if batches:
-                messages += _update_rows(updates, pa.Table.from_batches(batches), compute)
+                messages += _update_rows(updates, pa.Table.from_batches(batches), compute, used)
     return messages
 
 
-def _update_rows(updates: RowIdUpdates, rows: pa.Table, compute: ComputeColumns) -> list[CommitMessage]:
+def _update_rows(
+    updates: RowIdUpdates, rows: pa.Table, compute: ComputeColumns, read: Iterable[str]
+) -> list[CommitMessage]:
     new = compute(rows)
     if new.num_rows != rows.num_rows:
         raise InvalidRequest(
@@ -80,4 +84,4 @@ def _update_rows(updates: RowIdUpdates, rows: pa.Table, compute: ComputeColumns)
             subject="function",
             hint="return one row for each row, in the same order",
         )
-    return updates.update(new.append_column(ROW_ID.name, rows[ROW_ID.name]))
+    return updates.update(new.append_column(ROW_ID.name, rows[ROW_ID.name]), read=read)

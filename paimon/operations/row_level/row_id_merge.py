@@ -99,15 +99,17 @@ def _change_group(
 ) -> None:
     """Write the new columns of a group of rows, and collect its rows to delete."""
     changed: list[pa.Table] = []
+    read: set[str] = set()
     for part, mask in zip(parts, matched, strict=True):
         matching = part()
         if not len(mask) and not matching.merge.not_matched_by_source:
             continue  # without a row in the source, only rows that it does not match can change
         columns = _list_columns(context, matching.merge)
+        read |= {column.name for column in columns}
         for batch in output.updates.read_live_rows(group, (*columns, ROW_ID)):
             changed.extend(_change_batch(context, matching, mask, batch, output))
     if changed:
-        output.messages.extend(output.updates.update(changed))
+        output.messages.extend(output.updates.update(changed, read=read))
 
 
 def _change_batch(

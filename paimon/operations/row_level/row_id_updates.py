@@ -7,7 +7,7 @@ Source: `DataEvolutionSplitRead` reads such files; pypaimon's `TableUpdateByRowI
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.conform import conform_to_fields
-from paimon.domain.commit.message import CommitMessage, DataIncrement
+from paimon.domain.commit.message import CommitMessage, DataIncrement, RowGroupBase
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import InvalidRequest, RowIdNotFound
 from paimon.domain.json_text import LONG_MAX
@@ -33,7 +33,7 @@ from paimon.domain.schema.rules.row_level import check_evolvable, check_updatabl
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
-from paimon.domain.types.system_columns import ROW_ID
+from paimon.domain.types.system_columns import ROW_ID, SEQUENCE_NUMBER
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.file_layout import FileLayout
 from paimon.operations.data_files.read_data_file import Bucket
@@ -42,6 +42,7 @@ from paimon.operations.data_files.write_data_files import RollingFiles
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.read.data_evolution_read import read_data_evolution_files
 from paimon.operations.read.plan import plan_scan
+from paimon.operations.read.projection import select_fields
 from paimon.operations.row_level.replace_rows import replace_rows
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.source import to_arrow_tables
@@ -145,7 +146,7 @@ class RowIdUpdates:
         starts = np.array([group.first for group in self.groups], np.int64)
         return starts, starts + np.array([group.rows for group in self.groups], np.int64)
 
-    def update(self, data: Any, columns: Sequence[str] | None = None) -> list[CommitMessage]:
+    def update(self, data: Any, columns: Sequence[str] | None = None, read: Iterable[str] = ()) -> list[CommitMessage]:
         """Write files with new values of columns.
 
         Parameters
@@ -154,6 +155,8 @@ class RowIdUpdates:
             Rows in any form that `Table.write` takes, with the column `_ROW_ID`.
         columns : sequence of str, optional
             The columns to set; by default all columns of `data`.
+        read : iterable of str
+            The columns, or paths in them, from which the new values and the choice of rows were computed.
 
         Returns
         -------
@@ -177,15 +180,30 @@ class RowIdUpdates:
         chosen = check_updatable(self._context.table, names)
         what = f"an update of table {self._context.table.table_name}"
         rows = conform_to_fields(given.select([ROW_ID.name, *names]), (ROW_ID, *chosen), what)
-        return self._write(*_sort_by_id(rows), chosen)
+        return self._write(*_sort_by_id(rows), chosen, self._list_columns(names, read))
 
-    def _write(self, ids: RowIds, rows: pa.Table, columns: tuple[DataField, ...]) -> list[CommitMessage]:
+    def _list_columns(self, names: Iterable[str], read: Iterable[str]) -> tuple[str, ...] | None:
+        """Return the columns that an update sets or reads; None for all, as each update changes sequence numbers."""
+        paths = {*names, *read} - {ROW_ID.name}
+        if SEQUENCE_NUMBER.name in paths:
+            return None
+        return tuple(field.name for field in select_fields(self._context.schema.fields, paths))
+
+    def _write(
+        self, ids: RowIds, rows: pa.Table, columns: tuple[DataField, ...], used: tuple[str, ...] | None
+    ) -> list[CommitMessage]:
         messages: list[CommitMessage] = []
         with undo_on_failure(lambda: self.abort(messages)):
             for group, part in self.find_groups(ids):
                 chosen = rows.slice(part.start, part.stop - part.start)
-                messages.append(self._write_group(group, ids[part] - group.first, chosen, columns))
+                message = self._write_group(group, ids[part] - group.first, chosen, columns)
+                messages.append(evolve(message, row_groups=(self.describe_group(group, used),)))
         return messages
+
+    def describe_group(self, group: RowGroup, columns: Iterable[str] | None) -> RowGroupBase:
+        """Return what a change of rows of a group depends on; `columns` are those that it reads or sets, None all."""
+        columns = None if columns is None else tuple(columns)
+        return RowGroupBase(group.first, columns, self.read_vector(group).cardinality)
 
     def find_groups(self, ids: RowIds, also_deleted: bool = False) -> list[tuple[RowGroup, slice]]:
         """Return the groups of rows, each with the part of the ids that it has.

@@ -79,7 +79,7 @@ def upsert_by_keys(
     set_columns = [name for name in wanted if name not in schema.partition_keys]
     if len(ids) and set_columns:
         changed = given.select(set_columns).take(pa.array(matched))
-        messages += updates.update(changed.append_column(ROW_ID.name, pa.array(ids)))
+        messages += updates.update(changed.append_column(ROW_ID.name, pa.array(ids)), read=key_names)
     new = np.setdiff1d(_last_of_each(_number_keys(source_keys)), matched)
     return [*messages, *_append(context, commit_user, given.take(pa.array(new)))]
 

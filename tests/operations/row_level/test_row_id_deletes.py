@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 import paimon
 from paimon.domain.commit.message_codec import decode, encode
+from paimon.operations.row_level import change as change_module
+from paimon.row_updates import TableUpdate
 
 
 def make_table(tmp_path: Path, **options: object) -> paimon.Table:
@@ -110,15 +113,70 @@ def test_an_update_of_deleted_partitions_is_refused(table: paimon.Table) -> None
         builder.new_commit().commit(messages)
 
 
-def test_deletes_of_the_same_files_conflict_and_updates_do_not(table: paimon.Table) -> None:
-    first, second = table.new_batch_write_builder(), table.new_batch_write_builder()
-    mine, other = first.new_update().delete_where("a = 1"), second.new_update().delete_where("a = 2")
-    update = second.new_update().update_by_row_id({"_ROW_ID": [1], "b": ["Y"]})
-    first.new_commit().commit(mine)
-    with pytest.raises(paimon.CommitConflict, match="deletion vectors"):
-        second.new_commit().commit(other)
-    second.new_commit().commit(update)
-    assert read(table, "b")[0] == (1, "Y")
+Prepare = Callable[[TableUpdate], list[Any]]
+CHANGES: dict[str, Prepare] = {
+    "delete where": lambda change: change.delete_where("a < 2"),
+    "delete ids": lambda change: change.delete_by_row_id([0]),
+    "update": lambda change: change.update_by_row_id({"_ROW_ID": [1], "b": ["Y"]}),
+    "function": lambda change: change.update_by_function(lambda rows: {"c": ["f"] * len(rows)}, ["b"], "a = 2"),
+    "condition": lambda change: change.update_by_function(lambda rows: {"c": ["f"] * len(rows)}, [], "b = 'y'"),
+    "upsert": lambda change: change.upsert_by_keys({"b": ["y"], "c": ["k"], "p": ["m"]}, ["b"], ["c"]),
+    "merge": lambda change: (
+        change.merge({"i": [1], "t": ["y"]}, "b = t").when_matched_update({"c": "'m'"}).prepare_commit()
+    ),
+    "merge delete": lambda change: change.merge({"i": [1]}, "a = i").when_matched_delete().prepare_commit(),
+    "shard": lambda change: change.shard(0, 4, ["b"]).update(pa.table({"c": ["s", "s"]})),
+}
+OTHERS: dict[str, Callable[[paimon.Table], object]] = {
+    "update": lambda other: other.update({"b": "'late'"}, "a = 1"),
+    "delete": lambda other: other.delete("a = 1"),
+}
+
+
+@pytest.fixture
+def wide(table: paimon.Table) -> paimon.Table:
+    return table.add_column("c", "STRING").add_column("d", "STRING")
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("concurrent", OTHERS)
+def test_a_change_conflicts_with_one_of_what_it_read(wide: paimon.Table, name: str, concurrent: str) -> None:
+    builder = wide.new_batch_write_builder()
+    messages = CHANGES[name](builder.new_update())
+    OTHERS[concurrent](wide)
+    after = read(wide, "a", "b", "c")
+    with pytest.raises(paimon.CommitConflict, match="rows from id 0"):
+        builder.new_commit().commit(decode(encode(messages)))
+    assert read(wide, "a", "b", "c") == after
+    assert wide.maintain.check(deep=True).faults == ()
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGES if "delete" not in name])
+def test_updates_of_columns_that_nobody_set_are_committed(wide: paimon.Table, name: str) -> None:
+    builder = wide.new_batch_write_builder()
+    messages = CHANGES[name](builder.new_update())
+    wide.update({"d": "'late'"}, "p = 'm'")
+    wide.delete("a = 5")
+    wide.update({"b": "'other rows'"}, "a IN (3, 4)")
+    builder.new_commit().commit(messages)
+
+
+@pytest.mark.parametrize("how", ["delete", "update"])
+def test_a_statement_conflicts_with_a_change_of_its_rows(
+    table: paimon.Table, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = change_module.commit_written
+    waiting: list[Callable[[], object]] = [lambda: table.with_options({}).update({"a": "a + 100"}, "a = 1")]
+
+    def commit(*args: Any) -> Any:
+        while waiting:
+            waiting.pop()()
+        return real(*args)
+
+    monkeypatch.setattr(change_module, "commit_written", commit)
+    with pytest.raises(paimon.CommitConflict):
+        table.delete("a < 2") if how == "delete" else table.update({"b": "'small'"}, "a < 2")
+    assert read(table, "a", "b")[0] == (0, 101, "x")
 
 
 def test_a_function_sets_columns_group_by_group(table: paimon.Table) -> None:

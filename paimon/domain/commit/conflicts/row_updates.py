@@ -1,46 +1,34 @@
-"""Check whether updates of columns by row id still fit the snapshot that they are committed on.
+"""Check whether changes of rows by their ids still fit the snapshot that they are committed on.
 
-Invariant: no update of another commit is lost. A file with new values of a column replaces the whole column of its
-rows, so it conflicts with each later file that has the same column of some of these rows. Files of the same rows are
-removed together.
-Source: `ConflictDetection.checkRowIdExistence` and `checkForRowIdFromSnapshot`.
+Invariant: a change is refused if another commit changed rows of a group that it read: if it set a column that the
+change read or set, or deleted rows of the group. Append tables refuse changes of the same file in the same way. Files
+of the same rows are removed together.
+Source: `ConflictDetection.checkRowIdExistence` and `checkForRowIdFromSnapshot`, which compare columns that are set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from paimon.domain.commit.entries import Change
-from paimon.domain.errors import CommitConflict, InvalidRequest, RowUpdateConflict
-from paimon.domain.manifest.entries import DataFileMeta, FileKind, ManifestEntry
+from paimon.domain.errors import CommitConflict, DeletionVectorConflict, InvalidRequest, RowUpdateConflict
+from paimon.domain.manifest.entries import DELETION_VECTORS, DataFileMeta, FileKind, IndexManifestEntry, ManifestEntry
 from paimon.domain.scan.row_ranges import group_by_row_range
 
 _Place = tuple[bytes, int]
 """A partition and a bucket."""
 
 
-def check_row_updates(live: Iterable[ManifestEntry], change: Change) -> None:
-    """Refuse updates of rows that another commit removed, or whose columns it set after they were read.
+def check_row_updates(live: Iterable[ManifestEntry], held: Iterable[IndexManifestEntry], change: Change) -> None:
+    """Refuse changes of rows that another commit removed or changed after the snapshot `change.row_base`.
 
-    Parameters
-    ----------
-    live : iterable of ManifestEntry
-        The live files of the partitions that the change touches.
-    change : Change
-        The change to publish; its `row_base` is the snapshot from which the rows were read.
-
-    Raises
-    ------
-    CommitConflict
-        The error lists the files.
-    InvalidRequest
-        The change sets one column of the same rows twice.
+    `live` has at least the files of the changed partitions; `held` are all index files of the base.
     """
     assert change.row_base is not None
     live = list(live)
     _check_removals(live, change)
     updates = _group_updates(change)
-    present = _group_by_place(live, updates)
+    present = _group_by_place(live, {*updates, *((p, b) for p, b, _ in change.row_groups)})
     for place, files in updates.items():
         for number, file in enumerate(files):
             if any(_overlaps(file, other) for other in files[:number]):
@@ -49,6 +37,44 @@ def check_row_updates(live: Iterable[ManifestEntry], change: Change) -> None:
                     hint="update all rows of a column in one call, or commit after each call",
                 )
             _check_update(file, present.get(place, ()), change.row_base)
+    _check_groups(present, held, change)
+
+
+def _check_groups(
+    present: Mapping[_Place, Sequence[DataFileMeta]], held: Iterable[IndexManifestEntry], change: Change
+) -> None:
+    """Refuse a change of rows if another commit set columns that it read, or deleted rows of the same groups."""
+    assert change.row_base is not None
+    groups = {
+        (*place, group[0].first_row_id): group
+        for place, files in present.items()
+        for group in group_by_row_range(files)
+    }
+    deleted = {
+        (e.partition, e.bucket, r.data_file): r.cardinality
+        for e in held if e.index_type == DELETION_VECTORS
+        for r in e.deletion_vectors or ()
+    }  # fmt: skip
+    for partition, bucket, read in change.row_groups:
+        files = groups.get((partition, bucket, read.first_row_id), ())
+        later = [f.file_name for f in files if f.max_sequence_number > change.row_base and _has_column(f, read.columns)]
+        if later:
+            raise RowUpdateConflict(
+                f"Another commit set columns of rows from id {read.first_row_id}, from which this change was computed",
+                files=later,
+                hint="read the rows again, and repeat the change",
+            )
+        counts = [deleted.get((partition, bucket, f.file_name), 0) for f in files]
+        if files and (None in counts or sum(filter(None, counts)) != read.deleted_rows):
+            raise DeletionVectorConflict(
+                f"Another commit changed the deletion vectors of rows from id {read.first_row_id}",
+                files=[f.file_name for f in files],
+                hint="read the rows again, and repeat the change",
+            )
+
+
+def _has_column(file: DataFileMeta, columns: Sequence[str] | None) -> bool:
+    return columns is None or file.write_cols is None or not set(columns).isdisjoint(file.write_cols)
 
 
 def _check_removals(live: Iterable[ManifestEntry], change: Change) -> None:
