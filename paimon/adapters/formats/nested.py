@@ -25,7 +25,7 @@ Leaf = Callable[[pa.Array, DataType], pa.Array]
 _COUNT = IntType(nullable=False)
 
 
-def rebuild_leaves(array: pa.Array, data_type: DataType, leaf: Leaf) -> pa.Array:
+def rebuild_leaves(array: pa.Array, data_type: DataType, leaf: Leaf, masks_fields: bool = False) -> pa.Array:
     """Return the array with `leaf` applied to each array of leaves.
 
     Maps may be maps or lists of (key, value) structs, and become maps. The fields of a ROW are matched by name. Fields
@@ -39,6 +39,8 @@ def rebuild_leaves(array: pa.Array, data_type: DataType, leaf: Leaf) -> pa.Array
         The type of the column, whose nesting the array has.
     leaf : function
         Converts an array of leaves of a data type.
+    masks_fields : bool
+        Whether the fields of a null row are null for `leaf`; else they have any value.
 
     Returns
     -------
@@ -47,18 +49,18 @@ def rebuild_leaves(array: pa.Array, data_type: DataType, leaf: Leaf) -> pa.Array
     """
     match data_type:
         case RowType(fields=fields):
-            return _struct(array, data_type, leaf) if fields else array
+            return _struct(array, data_type, leaf, masks_fields) if fields else array
         case ArrayType(element=element):
             array = drop_offset(array)
-            values = rebuild_leaves(array.values, element, leaf)
+            values = rebuild_leaves(array.values, element, leaf, masks_fields)
             field = pa.field("element", values.type, element.nullable)
             return pa.ListArray.from_arrays(array.offsets, values, pa.list_(field), mask=_nulls(array))
         case VectorType(element=element, length=length):
-            return _vector(array, element, length, leaf)
+            return _vector(array, element, length, leaf, masks_fields)
         case MapType(key=key, value=value):
-            return _map(array, key, value, leaf)
+            return _map(array, key, value, leaf, masks_fields)
         case MultisetType(element=element):
-            return _map(array, element, _COUNT, leaf)
+            return _map(array, element, _COUNT, leaf, masks_fields)
     return leaf(array, data_type)
 
 
@@ -75,11 +77,14 @@ def map_entries(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     return keys, values
 
 
-def _struct(array: pa.Array, data_type: RowType, leaf: Leaf) -> pa.Array:
+def _struct(array: pa.Array, data_type: RowType, leaf: Leaf, masks_fields: bool) -> pa.Array:
     array = drop_offset(array)
-    children = {f.name: array.field(i) for i, f in enumerate(array.type)}
+    parts = array.flatten() if masks_fields and array.null_count else [array.field(i) for i in range(len(array.type))]
+    children = {f.name: part for f, part in zip(array.type, parts, strict=True)}
     parts = [
-        rebuild_leaves(children[f.name], f.type, leaf) if f.name in children else _absent(len(array), f.type, leaf)
+        rebuild_leaves(children[f.name], f.type, leaf, masks_fields)
+        if f.name in children
+        else _absent(len(array), f.type, leaf)
         for f in data_type.fields
     ]
     fields = [pa.field(f.name, part.type, f.type.nullable) for f, part in zip(data_type.fields, parts, strict=True)]
@@ -106,10 +111,10 @@ def _skeleton(data_type: DataType) -> pa.DataType:
     return pa.null()
 
 
-def _vector(array: pa.Array, element: DataType, length: int, leaf: Leaf) -> pa.Array:
+def _vector(array: pa.Array, element: DataType, length: int, leaf: Leaf, masks_fields: bool) -> pa.Array:
     array = drop_offset(array)
     fixed = pa.types.is_fixed_size_list(array.type)
-    values = rebuild_leaves(array.values, element, leaf)
+    values = rebuild_leaves(array.values, element, leaf, masks_fields)
     kind = pa.list_(pa.field("element", values.type, element.nullable), length)
     if not fixed:
         lists = pa.ListArray.from_arrays(array.offsets, values, pa.list_(kind.value_field), mask=_nulls(array))
@@ -117,10 +122,11 @@ def _vector(array: pa.Array, element: DataType, length: int, leaf: Leaf) -> pa.A
     return pa.FixedSizeListArray.from_arrays(values, type=kind, mask=_nulls(array))
 
 
-def _map(array: pa.Array, key: DataType, value: DataType, leaf: Leaf) -> pa.Array:
+def _map(array: pa.Array, key: DataType, value: DataType, leaf: Leaf, masks_fields: bool) -> pa.Array:
     array = drop_offset(array)
     keys, items = map_entries(array)
-    keys, items = rebuild_leaves(keys, key, leaf), rebuild_leaves(items, value, leaf)
+    keys = rebuild_leaves(keys, key, leaf, masks_fields)
+    items = rebuild_leaves(items, value, leaf, masks_fields)
     kind = pa.map_(keys.type, pa.field("value", items.type, value.nullable))
     return pa.MapArray.from_arrays(array.offsets, keys, items, type=kind, mask=_nulls(array))
 

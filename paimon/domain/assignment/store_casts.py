@@ -16,7 +16,7 @@ from paimon.domain.assignment.evaluate_columnar import fit_values
 from paimon.domain.columns import nested
 from paimon.domain.columns.accept import can_accept, is_list
 from paimon.domain.columns.casts import numbers, text, times
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField, DataType
@@ -148,11 +148,10 @@ def _store_time(array: pa.Array, kind: DataType, zone: str) -> pa.Array:
 
 
 def _cut_timestamps(array: pa.Array, kind: times.TimestampKind) -> pa.Array:
-    made = times.to_timestamp(array, kind)
-    if made.null_count > array.null_count:
-        lost = array.filter(pc.and_(made.is_null(), array.is_valid()))[0]
-        raise pa.ArrowInvalid(f"{lost} does not fit")
-    return made
+    try:
+        return times.to_timestamp(array, kind)
+    except Unsupported as error:
+        raise pa.ArrowInvalid(error.feature) from error
 
 
 def _store_number(array: pa.Array, column: DataField) -> pa.Array:

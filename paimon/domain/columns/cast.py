@@ -40,7 +40,7 @@ def cast_column(array: pa.Array | pa.ChunkedArray, source: DataType, target: Dat
     Raises
     ------
     Unsupported
-        There is no such cast.
+        There is no such cast, or Arrow cannot represent a time.
     InvalidRequest
         A text is not a value of the target type; Java fails there too.
     """

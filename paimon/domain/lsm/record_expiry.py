@@ -13,7 +13,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from paimon.domain.columns.cast import cast_column
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.values import to_array, to_values
@@ -102,7 +102,10 @@ class RecordExpiry:
         if oldest is None:
             return False
         if mapping.needs_cast:
-            column = cast_column(to_array([oldest], mapping.source.type), mapping.source.type, self.column.type)
+            try:
+                column = cast_column(to_array([oldest], mapping.source.type), mapping.source.type, self.column.type)
+            except (InvalidRequest, Unsupported):
+                return False
             oldest = to_values(column, self.column.type)[0]
         return is_expired(oldest, self.column.type, self.before_seconds)
 

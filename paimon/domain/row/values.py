@@ -23,13 +23,16 @@ from paimon.domain.types.data_types import (
     DataType,
     DateType,
     IntType,
+    LocalZonedTimestampType,
     MapType,
     MultisetType,
     RowType,
+    TimestampType,
     TimeType,
     VariantType,
     VectorType,
 )
+from paimon.domain.types.time_range import far_time_error
 
 __all__ = ["to_array", "to_values"]
 
@@ -89,7 +92,7 @@ def _set_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
 
 
 def to_array(values: Sequence[Any], data_type: DataType) -> pa.Array:
-    """Return the canonical Arrow array of internal values."""
+    """Return the canonical Arrow array of internal values; Unsupported for a time that Arrow cannot represent."""
     target = arrow_type(data_type)
     return make_array([_arrow_value(v, data_type, target) for v in values], target)
 
@@ -99,7 +102,7 @@ def _arrow_value(value: Any, data_type: DataType, target: pa.DataType) -> Any:
         return None
     match data_type:
         case _ if isinstance(data_type, TIMESTAMP_TYPES):
-            return value // _UNIT_NANOS[target.unit]
+            return _to_ticks(value, data_type, target.unit)
         case ArrayType(element=element) | VectorType(element=element):
             return [_arrow_value(v, element, target.value_type) for v in value]
         case MapType(key=key, value=item):
@@ -113,3 +116,10 @@ def _arrow_value(value: Any, data_type: DataType, target: pa.DataType) -> Any:
             return {"value": value[0], "metadata": value[1]}
         case _:
             return value
+
+
+def _to_ticks(nanos: int, data_type: TimestampType | LocalZonedTimestampType, unit: str) -> int:
+    ticks = nanos // _UNIT_NANOS[unit]
+    if not -(2**63) <= ticks < 2**63:
+        raise far_time_error(data_type)
+    return ticks

@@ -49,7 +49,15 @@ def _map_field(wanted: DataField, held: DataField | None) -> FieldMapping:
     pruned = prune_type(held.type, wanted.type)
     if pruned is None:
         return FieldMapping(wanted, None, False)
+    if isinstance(pruned, dt.TimestampType | dt.LocalZonedTimestampType) and _needs_micros_at_most(pruned, wanted.type):
+        # Microseconds are enough for the cast, and represent the times that nanoseconds do not.
+        return FieldMapping(wanted, evolve(held, type=evolve(pruned, precision=6)), True)
     return FieldMapping(wanted, evolve(held, type=pruned), not has_same_values(pruned, wanted.type))
+
+
+def _needs_micros_at_most(held: dt.TimestampType | dt.LocalZonedTimestampType, wanted: DataType) -> bool:
+    is_fine = isinstance(wanted, dt.TIMESTAMP_TYPES) and wanted.precision > 6
+    return held.precision > 6 and not is_fine and not isinstance(wanted, dt.CHARACTER_TYPES)
 
 
 def prune_type(held: DataType, wanted: DataType) -> DataType | None:

@@ -21,7 +21,7 @@ from attrs import frozen
 from paimon.domain.columns.cast import cast_column
 from paimon.domain.deletion.row_slice import RowSlice
 from paimon.domain.deletion.vector import DeletionVector
-from paimon.domain.errors import CorruptTable, NotFound, Unsupported
+from paimon.domain.errors import CorruptTable, InvalidRequest, NotFound, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.transform import columns_of, rename_columns, restrict_to_columns
@@ -153,7 +153,10 @@ def read_data_file(
     part = (deleted.first, deleted.end) if isinstance(deleted, RowSlice) else None
     position, first_position = 0, 0 if part is None else part[0]
     for rows, batch in _read_tolerant_batches(bucket, file, sources, skip, batch_rows, ascending, part):
-        assembled = _assemble_batch(mappings, constants, batch, rows)
+        try:
+            assembled = _assemble_batch(mappings, constants, batch, rows)
+        except Unsupported as error:
+            raise error.within(bucket.path_of(file)) from None
         if has_row_ids:
             assembled = _fill_row_ids(bucket, file, assembled, first_position + position)
         if has_sequences:
@@ -306,10 +309,20 @@ def _assemble_batch(
         else:
             column = batch.column(at)
             at += 1
-            columns.append(
-                cast_column(column, mapping.source.type, mapping.wanted.type) if mapping.needs_cast else column
-            )
+            columns.append(_cast_stored(column, mapping.source, mapping.wanted) if mapping.needs_cast else column)
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schema([m.wanted for m in mappings]))
+
+
+def _cast_stored(column: pa.Array, stored: DataField, wanted: DataField) -> pa.Array:
+    """Cast values of an older type; errors name the column."""
+    try:
+        return cast_column(column, stored.type, wanted.type)
+    except Unsupported as error:
+        raise Unsupported(f"column {wanted.name!r}: {error.feature}", hint=error.hint) from error
+    except InvalidRequest as error:
+        raise InvalidRequest(
+            f"Column {wanted.name!r}: {error.message}", subject=wanted.name, hint=error.hint
+        ) from error
 
 
 def _columns_without_cast(bucket: Bucket, file: DataFileMeta) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array
 from paimon.domain.text_checks import check_text
@@ -178,7 +178,7 @@ def _convert_literals(name: str, values: Iterable[Any], data_type: DataType) -> 
         return to_array([parse_literal(value, data_type) for value in values], data_type)
     except UnicodeEncodeError as error:
         raise _unicode_error(name) from error
-    except InvalidRequest as error:
+    except (InvalidRequest, Unsupported) as error:
         raise InvalidRequest(f"Column {name!r}: {error.message}", subject=name, hint=error.hint) from error
 
 

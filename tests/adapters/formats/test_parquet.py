@@ -28,6 +28,7 @@ from paimon.domain.stats.simple_stats import ColumnStats
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
+from paimon.domain.types.type_text import parse_type
 from paimon.ports.formats import FormatIO, ReadRequest, WriteRequest, WrittenFile
 from paimon.testing.contracts import FormatIOContract
 from paimon.testing.memory_files import MemoryFiles
@@ -155,6 +156,51 @@ def test_nanoseconds_are_int96_also_before_1970() -> None:
     assert read(data, fields).equals(table)
     assert done.column_stats[0] == ColumnStats(None, None, 1)
     assert done.column_stats[2] == ColumnStats(-1_000_000, 2_000_000, 1)
+
+
+FAR_SECONDS = [253_402_300_799, -62_135_596_800, 9_223_372_037, -9_223_372_038]
+
+
+@pytest.mark.parametrize("seconds", FAR_SECONDS)
+@pytest.mark.parametrize("kind", ["TIMESTAMP(9)", "TIMESTAMP(7) WITH LOCAL TIME ZONE", "ARRAY<ROW<a TIMESTAMP(9)>>"])
+def test_far_nanoseconds_are_refused_not_wrapped(seconds: int, kind: str) -> None:
+    data, fields = write_int96(kind, seconds)
+    with pytest.raises(Unsupported, match=r"before 1678 or after 2261.* in column 'c'"):
+        read(data, fields)
+    with pytest.raises(Unsupported):  # such a type of a file: other writers store whole microseconds
+        out = pa.BufferOutputStream()
+        pq.write_table(pa.table({"c": pa.array([seconds * 10**6], pa.timestamp("us"))}), out)
+        read(out.getvalue().to_pybytes(), (DataField(0, "c", dt.TimestampType(9)),))
+
+
+@pytest.mark.parametrize("seconds", [9_223_372_036, -9_223_372_036, 0, -1, *FAR_SECONDS])
+def test_int96_is_read_with_the_digits_of_the_column(seconds: int) -> None:
+    data, _ = write_int96("TIMESTAMP(9)", seconds)
+    for precision, per_second in ((0, 1), (3, 1000), (6, 10**6)):
+        (column,) = read(data, (DataField(0, "c", dt.TimestampType(precision)),)).columns
+        assert column.cast(pa.int64()).to_pylist() == [None, seconds * per_second]
+    if seconds not in FAR_SECONDS:
+        (column,) = read(data, (DataField(0, "c", dt.TimestampType(9)),)).columns
+        assert column.cast(pa.int64()).to_pylist() == [None, seconds * 10**9]
+
+
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_every_nanosecond_of_64_bits_is_read_as_written(nanos: list[int | None]) -> None:
+    fields = fields_of([dt.TimestampType(9)])
+    table = pa.Table.from_arrays([pa.array(nanos, pa.timestamp("ns"))], schema=arrow_schema(fields))
+    assert read(write_file(fields, table)[0], fields).equals(table)
+
+
+def write_int96(kind: str, seconds: int) -> tuple[bytes, tuple[DataField, ...]]:
+    """Write a null and a time as another writer does."""
+    array = pa.array([None, seconds * 10**6], pa.timestamp("us"))
+    if kind.startswith("ARRAY"):
+        rows = pa.StructArray.from_arrays([array], ["a"], mask=array.is_null())
+        array = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), rows)
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.table({"c": array}), out, use_deprecated_int96_timestamps=True)
+    assert "INT96" in str(pq.ParquetFile(pa.BufferReader(out.getvalue())).schema).upper()
+    return out.getvalue().to_pybytes(), (DataField(0, "c", parse_type(kind)),)
 
 
 def test_statistics_that_footers_leave_out() -> None:

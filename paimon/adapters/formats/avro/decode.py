@@ -26,9 +26,10 @@ from paimon.adapters.formats.avro.container import Block
 from paimon.adapters.formats.avro.records import decode_block
 from paimon.adapters.formats.guards.avro_schema import load_checked_schema
 from paimon.adapters.formats.nested import rebuild_leaves
+from paimon.domain.columns.casts.times import fit_timestamps
 from paimon.domain.errors import CorruptTable
 from paimon.domain.types.arrow import arrow_schema, arrow_type
-from paimon.domain.types.data_types import DataField, DataType
+from paimon.domain.types.data_types import DataField, DataType, LocalZonedTimestampType, TimestampType
 
 _Values = Callable[[str, pa.DataType], pa.Array]
 """The values of a field, by its name while decoding, as an array of this type."""
@@ -177,6 +178,6 @@ def _canonical(array: pa.Array, data_type: DataType) -> pa.Array:
     target = arrow_type(data_type)
     if array.type.equals(target):
         return array
-    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-        return array.cast(pa.timestamp(target.unit), safe=False).cast(target)
+    if isinstance(data_type, TimestampType | LocalZonedTimestampType) and pa.types.is_timestamp(array.type):
+        return fit_timestamps(array, data_type)
     return array.cast(target)

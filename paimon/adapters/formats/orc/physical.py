@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.adapters.formats.orc.tail import CHAR_KIND, VARCHAR_KIND
+from paimon.domain.columns.casts.times import fit_timestamps
 from paimon.domain.errors import Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
@@ -55,8 +56,8 @@ def from_physical(array: pa.Array, data_type: DataType) -> pa.Array:
         return pc.utf8_rtrim(array.cast(target), " ")
     if array.type.equals(target):
         return array
-    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-        return array.cast(pa.timestamp(target.unit, array.type.tz), safe=False).cast(target)
+    if isinstance(data_type, dt.TimestampType | dt.LocalZonedTimestampType) and pa.types.is_timestamp(array.type):
+        return fit_timestamps(array, data_type)
     return array.cast(target)
 
 

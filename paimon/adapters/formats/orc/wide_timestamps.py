@@ -129,8 +129,8 @@ def read_column(source: pa.NativeFile, field: DataField, index: int, path: str) 
     try:
         for stripe in pyorc.Reader(source, column_indices=[index], converters=_CONVERTERS).iter_stripes():
             yield to_array([_from_pyorc(row[0], field.type) for row in stripe], field.type)
-    except OverflowError as error:
-        raise Unsupported(f"times outside of 1677 to 2262 in the nanosecond column {field.name!r} of {path}") from error
+    except Unsupported as error:
+        raise Unsupported(f"column {field.name!r}: {error.feature}", hint=error.hint) from error
     except (RuntimeError, ValueError) as error:  # pyorc's errors for damaged data
         raise CorruptTable(path, f"has a column {field.name!r} that cannot be decoded: {error}") from error
 

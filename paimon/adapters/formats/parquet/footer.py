@@ -1,5 +1,7 @@
 """Rewrite the footer of a Parquet file as Java writes it, because pyarrow's writer cannot state some column types.
 
+Reads do the reverse for INT96, because pyarrow's reader wraps times that do not fit into 64-bit nanoseconds.
+
 Invariant: only the *description* of columns changes, no byte of a page. The message is called `paimon_schema`. TIME is
 adjusted to UTC, the groups of maps are annotated MAP_KEY_VALUE, and twelve fixed bytes become INT96 (TIMESTAMP of
 precision 7 to 9; both have the same plain and dictionary encodings). Source: `ParquetSchemaConverter`.
@@ -10,6 +12,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Set
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from paimon.adapters.formats.guards.parquet_bytes import MAGIC
 from paimon.adapters.formats.thrift import BINARY, I32, STRUCT, TRUE, ThriftStruct, decode_head, encode_head
 
@@ -18,7 +23,7 @@ MESSAGE = b"paimon_schema"
 _TYPE, _TYPE_LENGTH, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 1, 2, 4, 5, 6, 10
 _TIME_LOGICAL = 7
 _CONVERTED_MAP, _CONVERTED_MAP_KEY_VALUE, _CONVERTED_TIME_MILLIS = 1, 2, 7
-_INT96 = 3
+_INT96, _FIXED_BYTES, _INT96_BYTES = 3, 7, 12
 _SCHEMA, _ROW_GROUPS = 2, 4
 _COLUMNS = 1
 _CHUNK_META, _COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH = 3, 6, 7
@@ -49,6 +54,22 @@ def rewrite_tail(tail: bytes, int96_leaves: Set[int]) -> bytes:
             _set_int96(group.get(_COLUMNS).values[leaf])
     data = encode_head(footer, rest)
     return tail[:start] + data + struct.pack("<I", len(data)) + MAGIC
+
+
+def read_int96_as_bytes(footer: bytes) -> pq.FileMetaData:
+    """Decode a footer whose INT96 columns are described as twelve fixed bytes.
+
+    Only the schema says so, which is what decides how values are decoded. The column chunks keep their type, so their
+    statistics must be read from the footer as stored.
+    """
+    head, rest = decode_head(footer, _SCHEMA)
+    for element in head.get(_SCHEMA).values:
+        if element.get(_TYPE) == _INT96:
+            element.put(_TYPE, I32, _FIXED_BYTES)
+            element.put(_TYPE_LENGTH, I32, _INT96_BYTES)
+            element.drop(_CONVERTED, _LOGICAL)
+    data = encode_head(head, rest)
+    return pq.read_metadata(pa.BufferReader(MAGIC + data + struct.pack("<I", len(data)) + MAGIC))
 
 
 def _describe_columns(elements: list[ThriftStruct], int96_leaves: Set[int]) -> None:

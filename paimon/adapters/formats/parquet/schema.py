@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from paimon.adapters.formats.nested import rebuild_leaves
@@ -18,12 +19,16 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField, DataType
 from paimon.domain.types.field_ids import element_id, key_id, value_id
+from paimon.domain.types.time_range import far_time_error
 
+Integers = npt.NDArray[np.int64]
 INT96 = pa.binary(12)
 _COUNT = dt.IntType(nullable=False)
 _FIELD_ID = b"PARQUET:field_id"
 _JULIAN_EPOCH_DAY = 2_440_588
 _DAY_NANOS = 86_400_000_000_000
+_CELL = np.dtype([("nanos", "<i8"), ("day", "<i4")])
+_UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def is_int96(data_type: DataType) -> bool:
@@ -127,9 +132,42 @@ def _to_stored_leaf(array: pa.Array, data_type: DataType) -> pa.Array:
 def _to_int96(array: pa.Array) -> pa.Array:
     """Encode times as nanoseconds of the day and Julian day. The nanoseconds are never negative, also before 1970."""
     nanos = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    cells = np.empty(len(array), dtype=np.dtype([("nanos", "<i8"), ("day", "<i4")]))
+    cells = np.empty(len(array), dtype=_CELL)
     days = nanos // _DAY_NANOS
     cells["nanos"] = nanos - days * _DAY_NANOS
     cells["day"] = days + _JULIAN_EPOCH_DAY
     validity = array.is_valid().buffers()[1] if array.null_count else None
     return pa.Array.from_buffers(INT96, len(array), [validity, pa.py_buffer(cells)])
+
+
+def from_int96(array: pa.Array, data_type: dt.TimestampType | dt.LocalZonedTimestampType, column: str) -> pa.Array:
+    """Decode twelve bytes to times. Unsupported, naming the column, if the unit of the type cannot represent one."""
+    target = arrow_type(data_type)
+    if len(array) == array.null_count:
+        return pa.nulls(len(array), target)
+    cells = np.frombuffer(array.buffers()[1], _CELL)[array.offset : array.offset + len(array)]
+    nulls = np.asarray(array.is_null()) if array.null_count else None
+    days = cells["day"].astype(np.int64) - _JULIAN_EPOCH_DAY
+    nanos = cells["nanos"]
+    if nulls is not None:
+        days, nanos = np.where(nulls, 0, days), np.where(nulls, 0, nanos)
+    if nanos.min() < 0 or nanos.max() >= _DAY_NANOS:
+        days, nanos = days + nanos // _DAY_NANOS, nanos % _DAY_NANOS
+    unit = _UNIT_NANOS[target.unit]
+    ticks = nanos if unit == 1 else nanos // unit
+    if not _has_representable_times(days, ticks, _DAY_NANOS // unit):
+        raise far_time_error(data_type, column)
+    return pa.array(days * (_DAY_NANOS // unit) + ticks, mask=nulls).view(target)
+
+
+def _has_representable_times(days: Integers, ticks: Integers, ticks_per_day: int) -> bool:
+    """Return whether all times fit into 64 bits."""
+    (first, first_tick), (last, last_tick) = (divmod(end, ticks_per_day) for end in (-(2**63), 2**63 - 1))
+    if first < days.min() and days.max() < last:
+        return True
+    return not np.any(
+        (days < first)
+        | (days > last)
+        | ((days == first) & (ticks < first_tick))
+        | ((days == last) & (ticks > last_tick))
+    )

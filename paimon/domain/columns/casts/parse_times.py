@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from paimon.domain.columns.casts.times import to_timestamp
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
+from paimon.domain.types.time_range import far_time_error
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -64,9 +65,10 @@ def _moments(
         micros = pa.array(seconds * 1_000_000 + nanos // 1_000, mask=mask).cast(pa.timestamp("us"))
         return to_timestamp(micros, target)
     limit = (2**63 - 1) // _NANOS_PER_SECOND
-    far = (seconds >= limit) | (seconds <= -limit)
-    whole = np.where(far, 0, seconds) * _NANOS_PER_SECOND + nanos
-    return to_timestamp(pa.array(whole, mask=mask | far).cast(pa.timestamp("ns")), target)
+    if bool(np.any(~mask & ((seconds >= limit) | (seconds <= -limit)))):
+        raise far_time_error(target)
+    whole = np.where(mask, 0, seconds) * _NANOS_PER_SECOND + nanos
+    return to_timestamp(pa.array(whole, mask=mask).cast(pa.timestamp("ns")), target)
 
 
 def _number(parts: pa.StructArray, name: str) -> Integers:

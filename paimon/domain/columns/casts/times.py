@@ -2,8 +2,8 @@
 
 Invariant: casts behave as Java's, which stores a timestamp as milliseconds and the nanoseconds within the millisecond.
 Digits are cut off as follows: to 3 digits or fewer, and for the day of a TIMESTAMP, towards 1970; to 4 digits or more,
-towards the past. Local time is UTC. A value outside the range of the target's unit becomes null. Unlike in Java, a time
-of day is never negative.
+towards the past. Local time is UTC. A time that the target's unit cannot represent is Unsupported. Unlike in Java, a
+time of day is never negative.
 Source: `TimestampToTimestampCastRule`, `TimestampToDateCastRule`, `DateTimeUtils`.
 """
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import LocalZonedTimestampType, TimestampType
+from paimon.domain.types.time_range import far_time_error
 
 Integers = npt.NDArray[np.int64]
 TimestampKind = TimestampType | LocalZonedTimestampType
@@ -28,13 +29,9 @@ def _integers(array: pa.Array) -> Integers:
     return np.asarray(array.cast(width).fill_null(0)).astype(np.int64)
 
 
-def _make_times(
-    values: Integers, like: pa.Array, target: pa.DataType, lost: npt.NDArray[np.bool_] | None = None
-) -> pa.Array:
-    nulls = np.asarray(like.is_null())
-    mask = nulls if lost is None else nulls | lost
+def _make_times(values: Integers, like: pa.Array, target: pa.DataType) -> pa.Array:
     width = pa.int32() if target.bit_width == 32 else pa.int64()
-    return pa.array(values, mask=mask).cast(width, safe=False).cast(target)
+    return pa.array(values, mask=np.asarray(like.is_null())).cast(width, safe=False).cast(target)
 
 
 def _towards_zero(values: Integers, divisor: int) -> Integers:
@@ -68,10 +65,24 @@ def to_timestamp(array: pa.Array, target: TimestampKind) -> pa.Array:
     else:
         factor = rate // given
     limit = (2**63 - 1) // factor
-    lost = (values > limit) | (values < -limit)
+    if bool(np.any((values > limit) | (values < -limit))):
+        raise far_time_error(target)
     step = 10 ** ((6 if kind.unit == "us" else 9) - target.precision)
-    scaled = np.where(lost, 0, values) * factor
-    return _make_times(scaled // step * step, array, kind, lost)
+    return _make_times(values * factor // step * step, array, kind)
+
+
+def fit_timestamps(array: pa.Array, target: TimestampKind, column: str | None = None) -> pa.Array:
+    """Return stored timestamps of any unit in the type of a column; more digits are cut off towards the past."""
+    kind = arrow_type(target)
+    if array.type.unit == kind.unit:
+        return array.view(kind)
+    given, wanted = _PER_SECOND[array.type.unit], _PER_SECOND[kind.unit]
+    if given > wanted:
+        return _make_times(_integers(array) // (given // wanted), array, kind)
+    try:
+        return array.cast(pa.timestamp(kind.unit, array.type.tz)).view(kind)
+    except pa.ArrowInvalid as error:
+        raise far_time_error(target, column) from error
 
 
 def to_date(array: pa.Array, zoned: bool) -> pa.Array:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from paimon.domain.columns.cast import cast_column
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.manifest.entries import DataFileMeta, ManifestEntry
 from paimon.domain.row.values import to_array, to_values
 from paimon.domain.scan.bucket_paths import BucketPaths
@@ -153,6 +154,9 @@ def _evolve_stats(file: DataFileMeta, fields: tuple[DataField, ...], written: Ta
 def _cast_stats(held: DataField, stats: ColumnStats, wanted: DataField) -> ColumnStats:
     if held.type.with_nullable(True) == wanted.type.with_nullable(True):
         return stats
-    bounds = cast_column(to_array([stats.minimum, stats.maximum], held.type), held.type, wanted.type)
+    try:
+        bounds = cast_column(to_array([stats.minimum, stats.maximum], held.type), held.type, wanted.type)
+    except (InvalidRequest, Unsupported):  # a read of the file fails there, too
+        return ColumnStats(null_count=stats.null_count)
     low, high = to_values(bounds, wanted.type)
     return ColumnStats(low, high, stats.null_count)

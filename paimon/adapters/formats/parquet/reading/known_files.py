@@ -59,12 +59,15 @@ class KnownFile:
         What the file is recognized by; None if it cannot be recognized.
     footer : pyarrow.parquet.FileMetaData
         The footer.
+    decoded : pyarrow.parquet.FileMetaData
+        The footer to decode values with: INT96 is twelve bytes there.
     schema : pyarrow.Schema
         The Arrow schema of the file.
     """
 
     identity: Identity | None
     footer: pq.FileMetaData
+    decoded: pq.FileMetaData
     schema: pa.Schema
     _fitting: dict[Hashable, int] = field(factory=dict, init=False)
     _selected: dict[tuple[DataField, ...], SelectedColumns] = field(factory=dict, init=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from paimon.adapters.formats.guards.parquet_batches import MOST_BYTES, GroupRang
 from paimon.adapters.formats.guards.parquet_bytes import Stored
 from paimon.adapters.formats.guards.parquet_footer import open_parquet_file
 from paimon.adapters.formats.nested import rebuild_leaves
+from paimon.adapters.formats.parquet.footer import read_int96_as_bytes
 from paimon.adapters.formats.parquet.reading.known_files import (
     KnownFile,
     SelectedColumns,
@@ -28,6 +30,8 @@ from paimon.adapters.formats.parquet.reading.known_files import (
 )
 from paimon.adapters.formats.parquet.reading.lookup_filter import find_lookup_filter, narrow_piece
 from paimon.adapters.formats.parquet.reading.row_groups import plan_group_ranges, split_into_steps
+from paimon.adapters.formats.parquet.schema import INT96, from_int96
+from paimon.domain.columns.casts.times import fit_timestamps
 from paimon.domain.errors import CorruptTable, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
@@ -122,11 +126,14 @@ def _open_file(source: pa.NativeFile, path: str, most_bytes: int, cache: ObjectC
     }
     if known is None:
         file = open_parquet_file(stored, **options)
-        known = KnownFile(identity, file.metadata, file.schema_arrow)
+        footer = file.metadata
+        has_int96 = any(file.schema.column(leaf).physical_type == "INT96" for leaf in range(footer.num_columns))
+        decoded = read_int96_as_bytes(stored.footer_bytes) if has_int96 else footer
+        known = KnownFile(identity, footer, decoded, file.schema_arrow)
         remember_file(cache, path, known)
-    else:
-        file = pq.ParquetFile(stored.source, metadata=known.footer, **options)
-    return _File(file, known, stored, most_bytes)
+        if not has_int96:
+            return _File(file, known, stored, most_bytes)
+    return _File(pq.ParquetFile(stored.source, metadata=known.decoded, **options), known, stored, most_bytes)
 
 
 def _batch_rows(piece: GroupRange, request: ReadRequest) -> int:
@@ -199,27 +206,27 @@ def _canonical(batch: pa.RecordBatch, fields: Sequence[DataField], schema: pa.Sc
         return _empty_columns(batch.num_rows)
     given = dict(zip(batch.schema.names, batch.columns, strict=True))
     arrays = [
-        _to_canonical(given[f.name], f.type) if f.name in given else pa.nulls(batch.num_rows, kind.type)
+        _to_canonical(given[f.name], f) if f.name in given else pa.nulls(batch.num_rows, kind.type)
         for f, kind in zip(fields, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _to_canonical(array: pa.Array, data_type: DataType) -> pa.Array:
-    target = arrow_type(data_type)
-    return (
-        array if array.type.equals(target, check_metadata=False) else rebuild_leaves(array, data_type, _canonical_leaf)
-    )
+def _to_canonical(array: pa.Array, column: DataField) -> pa.Array:
+    if array.type.equals(arrow_type(column.type), check_metadata=False):
+        return array
+    return rebuild_leaves(array, column.type, partial(_canonical_leaf, column.name), masks_fields=True)
 
 
-def _canonical_leaf(array: pa.Array, data_type: DataType) -> pa.Array:
+def _canonical_leaf(column: str, array: pa.Array, data_type: DataType) -> pa.Array:
     target = arrow_type(data_type)
     if array.type == target:
         return array
-    if isinstance(data_type, dt.TIMESTAMP_TYPES) and pa.types.is_timestamp(array.type):
-        if array.type.unit == target.unit:
-            return array.view(target)  # INT96 has no time zone
-        return array.cast(pa.timestamp(target.unit, array.type.tz), safe=False).view(target)
+    if isinstance(data_type, dt.TimestampType | dt.LocalZonedTimestampType):
+        if array.type == INT96:
+            return from_int96(array, data_type, column)
+        if pa.types.is_timestamp(array.type):
+            return fit_timestamps(array, data_type, column)
     if isinstance(data_type, dt.VariantType):
         return _variant(array, target)
     return array.cast(target)
