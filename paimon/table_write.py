@@ -284,7 +284,8 @@ def commit_messages(
         done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
     except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported) as error:
         if not is_still_needed(messages, error):
-            commit.abort(messages, identifier)
+            # A refused identifier may be that of another commit, so only the names of the files tell.
+            commit.abort(messages, BATCH_COMMIT_IDENTIFIER if isinstance(error, InvalidRequest) else identifier)
         raise
     if done.already_committed:
         commit.abort(messages)  # the files of the earlier commit are others than these, and stay

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
@@ -14,11 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
 import paimon
 import paimon.spark
 import paimon.spark.streams.checkpoint as checkpoint_module
+from paimon.domain.commit import stream_batches
 from paimon.domain.schema.changes import AddColumn, RenameColumn
 from paimon.domain.types.data_types import IntType
 from paimon.spark.options import SourceOptions
@@ -121,10 +125,108 @@ def test_issue_9666_a_replayed_batch_is_committed_once(
     assert found["amount_sum"].to_pylist() == [3, 30, 100, 100, 100]
     assert sorted(set(identifiers(table))) == [0, 1, 2]
     assert len({s.commit_user for s in table.snapshots()}) == 1
-    planned = [checkpoint_module.Checkpoint.of(str(checkpoint), table).find_batch(n).planned_millis for n in range(4)]
-    first, second, third = planned[:3]
-    assert first is not None and second is not None and third is not None and planned[3] is None
+    planned = [checkpoint_module.Checkpoint.of(str(checkpoint), table).find_batch(n).planned_millis for n in range(3)]
+    first, second, third = planned
+    assert first is not None and second is not None and third is not None
     assert 1_700_000_000_000 < first < second < third <= table.snapshots()[-1].time_millis + 60_000
+
+
+def run_events(frame: DataFrame, table: paimon.Table, checkpoint: Path) -> None:
+    """Write a stream of events by `cdc`."""
+    events = frame.selectExpr("to_json(named_struct('op', 'c', 'after', struct(*))) AS value")
+    query = paimon.spark.cdc(events, table, "debezium-json", checkpoint=str(checkpoint), trigger=NOW)
+    assert isinstance(query, StreamingQuery)
+    query.awaitTermination()
+
+
+def restore_copy(checkpoint: Path) -> None:
+    """Restore the checkpoint of an earlier batch."""
+    shutil.rmtree(checkpoint)
+    shutil.copytree(checkpoint.with_name("copy"), checkpoint)
+
+
+def delete_last_plan(checkpoint: Path) -> None:
+    """Delete what Spark stored about batch 1, as if it was damaged."""
+    for path in [*checkpoint.glob("offsets/*1*"), *checkpoint.glob("commits/*1*"), *checkpoint.glob("sources/0/*1*")]:
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("run", "lose"),
+    [
+        (run_source, restore_copy),
+        (run_function, restore_copy),
+        (run_events, restore_copy),
+        (run_function, delete_last_plan),
+    ],
+)
+def test_a_batch_that_spark_plans_again_with_other_rows_is_refused(
+    spark: SparkSession,
+    catalog: paimon.Catalog,
+    inbox: Inbox,
+    tmp_path: Path,
+    run: Start,
+    lose: Callable[[Path], None],
+) -> None:
+    """The checkpoint is one batch older than the table; the way out is a rollback."""
+    table = catalog.create_table("db.t", DDL) if run is run_source else create_sums(catalog)
+    checkpoint = tmp_path / "checkpoint"
+    run(inbox.frame(), table, checkpoint)
+    before = table.snapshots()[-1].id
+    shutil.copytree(checkpoint, checkpoint.with_name("copy"))
+    add_batches(inbox, 2)
+    run(inbox.frame(), table, checkpoint)
+    lose(checkpoint)
+    inbox.add(1, {"id": [7], "amount": [7]})  # the file of batch 0, which is read, changes nothing
+    (inbox.folder / "002.parquet").rename(inbox.folder / "004.parquet")
+    inbox.add(3, {"id": [3], "amount": [3]})
+    snapshots, files = len(table.snapshots()), len(list(Path(table.location).rglob("data-*")))
+    with pytest.raises(PySparkException, match="Batch 1 of the stream has another plan"):
+        run(inbox.frame(), table, checkpoint)
+    assert len(table.snapshots()) == snapshots
+    assert len(list(Path(table.location).rglob("data-*"))) == files
+    table.maintain.rollback_to(before)
+    run(inbox.frame(), table, checkpoint)
+    found = table.scan().to_arrow().group_by("id").aggregate([("amount", "sum")]).sort_by("id")
+    assert found.to_pydict() == {"id": [1, 2, 3, 11, 12], "amount_sum": [2, 20, 3, 100, 100]}
+
+
+def test_a_batch_of_an_earlier_version_is_accepted_without_a_recorded_plan(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, checkpoint = create_sums(catalog), tmp_path / "checkpoint"
+    with monkeypatch.context() as patch:
+        patch.setattr(stream_batches.StreamBatch, "properties", {})
+        run_function(inbox.frame(), table, checkpoint)
+    assert not any(s.properties for s in table.snapshots())
+    forget_batch(checkpoint, 0)
+    add_batches(inbox, 2)
+    run_function(inbox.frame(), table, checkpoint)
+    plan = hashlib.sha256((checkpoint / "offsets" / "1").read_bytes()).hexdigest()
+    assert table.snapshots()[-1].properties[stream_batches.PLAN_HASH] == plan
+    assert table.scan().to_arrow().sort_by("id")["amount"].to_pylist() == [2, 20, 100, 100]
+
+
+def test_a_batch_whose_plan_is_not_in_the_checkpoint_is_refused(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path
+) -> None:
+    """As with asynchronous progress tracking, where Spark writes the plan later."""
+    table, checkpoint = catalog.create_table("db.t", DDL), tmp_path / "checkpoint"
+
+    def lose_plan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for path in (checkpoint / "offsets").glob("*0*"):
+            path.unlink()
+        yield from batches
+
+    frame = inbox.frame().mapInArrow(lose_plan, inbox.frame().schema)
+    with pytest.raises(PySparkException, match=r"no 'offsets/0' while batch 0 is written.*asynchronous progress"):
+        run_source(frame, table, checkpoint)
+    assert table.snapshots() == [] and not list(Path(table.location).rglob("data-*"))
+    with pytest.raises(paimon.Unsupported, match=r"no 'offsets/0'"):
+        checkpoint_module.StreamSink.open(table, str(checkpoint), 0)
+    writer = inbox.frame().writeStream.format("paimon").option("asyncProgressTrackingEnabled", "true")
+    with pytest.raises(PySparkException, match=r"(?i)asyncProgressTracking|async progress"):
+        writer.option("checkpointLocation", f"{tmp_path}/async").start(table.location).awaitTermination()
 
 
 @pytest.mark.parametrize("run", [run_source, run_function])

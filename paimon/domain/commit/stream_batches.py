@@ -2,9 +2,14 @@
 
 Invariant: the batches of a stream are 0, 1, 2, …, and each makes a snapshot, also an empty one. So the newest commit of
 the stream is the batch itself, or the one before it. Anything else is refused, because rows would be lost or doubled.
+
+A number identifies a batch only while its plan stays the same. Spark plans a batch again if the checkpoint is older
+than the table, and then it may have other rows. So the snapshot of a batch records a hash of the plan.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from attrs import frozen
 
@@ -14,6 +19,8 @@ from paimon.domain.snapshot.snapshot import Snapshot
 _CLOCK_MARGIN_MILLIS = 60_000
 """How far the clocks of the writers of a table may differ."""
 _SUBJECT = "checkpointLocation"
+PLAN_HASH = "stream-batch.plan-hash"
+"""The snapshot property with the SHA-256 of the bytes of Spark's plan, ``offsets/<batch>`` of the checkpoint."""
 
 
 @frozen
@@ -28,39 +35,45 @@ class StreamBatch:
         When the batch was planned, in epoch milliseconds; None if that is unknown.
     is_first_attempt : bool
         Whether the checkpoint shows that no batch was committed before: a commit records the table there first.
+    plan_hash : str, optional
+        The hash of its plan; None if that is unknown.
     """
 
     number: int
     planned_millis: int | None = None
     is_first_attempt: bool = False
+    plan_hash: str | None = None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What the snapshot of the batch records about it."""
+        return {} if self.plan_hash is None else {PLAN_HASH: self.plan_hash}
 
 
-def is_batch_committed(table_name: str, batch: StreamBatch, newest: int | None, first: Snapshot | None) -> bool:
-    """Return whether a batch is committed.
+def check_same_plan(table_name: str, committed: Snapshot, properties: Mapping[str, str]) -> None:
+    """Check that a commit with these properties is that of the snapshot, which has its user and its identifier.
 
-    Parameters
-    ----------
-    table_name : str
-        The table.
-    batch : StreamBatch
-        The batch.
-    newest : int, optional
-        The number of the newest batch of the stream in the history of the table; None if it shows none.
-    first : Snapshot, optional
-        The oldest snapshot of the history; needed only if `newest` is None.
-
-    Returns
-    -------
-    bool
-        True if the batch is in the table.
-
-    Raises
-    ------
-    InvalidRequest
-        The stream and the table do not belong together, or the history does not reach back to the batch.
+    Snapshots of earlier versions of this library record no plan, and are accepted.
     """
-    if newest is None:
+    recorded, planned = committed.properties.get(PLAN_HASH), properties.get(PLAN_HASH)
+    if recorded is not None and planned is not None and recorded != planned:
+        raise InvalidRequest(
+            f"Batch {committed.commit_identifier} of the stream has another plan than the one that table "
+            f"{table_name!r} has in snapshot {committed.id}, so its rows may differ.",
+            subject=_SUBJECT,
+            hint="the checkpoint is older than the table: continue with its newest copy, or roll the table back to "
+            "before this batch, or start a new stream with a new checkpoint",
+        )
+
+
+def is_batch_committed(table_name: str, batch: StreamBatch, last: Snapshot | None, first: Snapshot | None) -> bool:
+    """Return whether a batch is committed; raise InvalidRequest if rows would be lost or doubled.
+
+    `last` is the newest commit of the stream, `first` the oldest snapshot of the table, needed only without `last`.
+    """
+    if last is None:
         return _is_before_history(table_name, batch, first)
+    newest = last.commit_identifier
     if newest > batch.number:
         raise InvalidRequest(
             f"Batch {batch.number} of the stream is older than batch {newest}, which table {table_name!r} has.",
@@ -75,6 +88,8 @@ def is_batch_committed(table_name: str, batch: StreamBatch, newest: int | None, 
             hint="the table was rolled back, or another copy of it was restored: roll it back to the snapshot of batch "
             f"{batch.number - 1}, or start a new stream with a new checkpoint",
         )
+    if newest == batch.number:
+        check_same_plan(table_name, last, batch.properties)
     return newest == batch.number
 
 

@@ -17,6 +17,7 @@ from paimon.domain.commit.entries import Change
 from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, WrittenList, delta_rows, next_snapshot
 from paimon.domain.commit.retry import RetryPolicy
 from paimon.domain.commit.row_ids import assign_row_ids
+from paimon.domain.commit.stream_batches import check_same_plan
 from paimon.domain.errors import CommitConflict, CommitUncertain, CorruptTable, StorageError
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
@@ -201,14 +202,20 @@ class Attempts:
         return Published(snapshot, change, retries)
 
     def _find_same_commit(self, latest: Snapshot | None, change: Change) -> Snapshot | None:
-        """Return the same commit if another process published it since the last attempt; not for batch commits."""
+        """Return the same commit if another process published it since the last attempt; not for batch commits.
+
+        Raises InvalidRequest if that was a batch with another plan.
+        """
         since, self._last_seen_id = self._last_seen_id, latest.id if latest else 0
         signature = self._signature
         if since is None or signature.commit_identifier == BATCH_COMMIT_IDENTIFIER:
             return None
-        return find_published_since(
+        found = find_published_since(
             self._context, since, latest, signature.commit_user, signature.commit_identifier, change.kind
         )
+        if found is not None:
+            check_same_plan(self._context.table.table_name, found, signature.properties)
+        return found
 
     def _discard_all(self) -> None:
         """Delete all files that were written, so that the next attempt names none of them."""

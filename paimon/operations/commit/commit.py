@@ -112,8 +112,8 @@ def commit(
     CommitUncertain
         The storage does not show whether the written files were published. Nothing was deleted.
     InvalidRequest
-        The messages do not fit the table or the partitions to replace, or the identifier is below the newest committed
-        one of the user and no snapshot carries it.
+        The messages do not fit the table or the partitions to replace, the identifier is below the newest committed one
+        of the user and no snapshot carries it, or the commit in the table is that of a batch with another plan.
     CorruptTable
         The base snapshot cannot be read. Nothing was published.
     StorageError
@@ -129,7 +129,7 @@ def commit(
         # A process that was taken for dead may publish the same commit after this check, and before the first attempt.
         latest = latest_snapshot(context)
         last_seen_id = 0 if latest is None else latest.id
-        if is_already_committed(context, request.commit_user, request.commit_identifier):
+        if is_already_committed(context, request.commit_user, request.commit_identifier, request.properties):
             return CommitResult(already_committed=True, failed_callbacks=call_callbacks_again(context, request))
     publisher = _RequestPublisher(context, request, safe or SafeSnapshot(), last_seen_id)
     written = publisher.publish_written_files()

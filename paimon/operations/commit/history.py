@@ -9,8 +9,9 @@ Source: `FileStoreCommitImpl.filterCommitted`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from paimon.domain.commit.stream_batches import check_same_plan
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.lineage import is_detached
@@ -38,32 +39,19 @@ def is_committed(context: TableContext, commit_user: str, commit_identifier: int
     return _find_newest_from(context, commit_user, commit_identifier) is not None
 
 
-def is_already_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
-    """Return whether a job that is about to commit has made this commit before; refuse an identifier that was left out.
+def is_already_committed(
+    context: TableContext, commit_user: str, commit_identifier: int, properties: Mapping[str, str]
+) -> bool:
+    """Return whether a job that is about to commit has made this commit before.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user of the commit.
-    commit_identifier : int
-        The commit identifier.
-
-    Returns
-    -------
-    bool
-        True if a snapshot in the history carries the identifier.
-
-    Raises
-    ------
-    InvalidRequest
-        The user committed a larger identifier, and no snapshot carries this one.
+    Raises InvalidRequest if the user left out the identifier, or if it is that of a batch with another plan.
     """
     newest = _find_newest_from(context, commit_user, commit_identifier)
     if newest is None:
         return False
-    if find_snapshots_of_commit(context, commit_user, commit_identifier):
+    committed = find_snapshots_of_commit(context, commit_user, commit_identifier)
+    if committed:
+        check_same_plan(context.table.table_name, committed[0], properties)
         return True
     raise InvalidRequest(
         f"Commit identifier {commit_identifier} of user {commit_user!r} must be larger than {newest.commit_identifier}",

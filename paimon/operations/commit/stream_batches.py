@@ -13,31 +13,13 @@ from paimon.operations.table_context import TableContext
 
 
 def check_stream_batch(context: TableContext, commit_user: str, batch: StreamBatch) -> bool:
-    """Return whether the table has a batch of a stream.
+    """Return whether the table has a batch of a stream, under whose user no other job commits.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    commit_user : str
-        The user under whom the stream commits; no other job uses it.
-    batch : StreamBatch
-        The batch.
-
-    Returns
-    -------
-    bool
-        True if it is committed.
-
-    Raises
-    ------
-    InvalidRequest
-        The stream and the table do not belong together, or the history does not reach back to the batch.
+    Raises InvalidRequest if the stream and the table do not belong together, or the history does not show the batch.
     """
     newest = next((s for s in iterate_user_snapshots(context, commit_user) if not is_detached(context, s)), None)
     first = _read_oldest_snapshot(context) if newest is None else None
-    number = None if newest is None else newest.commit_identifier
-    return is_batch_committed(context.table.table_name, batch, number, first)
+    return is_batch_committed(context.table.table_name, batch, newest, first)
 
 
 def _read_oldest_snapshot(context: TableContext) -> Snapshot | None:

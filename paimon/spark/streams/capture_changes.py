@@ -153,9 +153,7 @@ class _TableCommit:
     identifier : int
         The identifier.
     sink : StreamSink, optional
-        The table as a target of a stream.
-    batch_number : int
-        The batch of the stream.
+        The table as the target of a batch of a stream.
     is_committed : bool
         Whether the table has the batch already.
     """
@@ -163,14 +161,13 @@ class _TableCommit:
     commit_user: str
     identifier: int
     sink: StreamSink | None = None
-    batch_number: int = 0
     is_committed: bool = False
 
     def publish(self, table: Table, messages: list[CommitMessage]) -> WriteResult:
         """Commit messages; a table of a stream gets a snapshot for an empty batch, too."""
         builder = make_builder(table, "append", self.commit_user, None)
         if self.sink is not None:
-            return self.sink.commit(builder, messages, self.batch_number)
+            return self.sink.commit(builder, messages)
         return commit_messages(builder.new_commit(), messages, identifier=self.identifier)
 
 
@@ -215,9 +212,9 @@ class _StreamCommits:
 
     def open(self, table: Table) -> _TableCommit:
         """Return the commit of a table, which may have the batch already."""
-        sink = StreamSink.open(table, self.checkpoint, is_one_of_several=True)
-        is_committed = sink.is_committed(self.number)
-        return _TableCommit(sink.commit_user, sink.find_identifier(self.number), sink, self.number, is_committed)
+        sink = StreamSink.open(table, self.checkpoint, self.number, is_one_of_several=True)
+        is_committed = sink.is_committed()
+        return _TableCommit(sink.commit_user, sink.find_identifier(), sink, is_committed)
 
     def add_sources(self, found: set[str], find_table: Callable[[str], Table | None]) -> set[str]:
         """Return the source tables of all batches, because each table gets each batch, and record them."""

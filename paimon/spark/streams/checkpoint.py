@@ -21,7 +21,7 @@ from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.stream_batches import StreamBatch
 from paimon.domain.commit.stream_target import StreamTarget, check_first_batch
-from paimon.domain.errors import InvalidRequest, NotFound
+from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.json_text import load_object
 from paimon.engines import engine_for, location_of
 from paimon.operations.commit.stream_batches import check_stream_batch, describe_stream_target
@@ -33,6 +33,15 @@ from paimon.table_write import WriteResult, commit_messages
 CHECKPOINT_OPTION = "checkpointLocation"
 _QUERY_PROPERTY = "sql.streaming.queryId"
 _RECORD = "paimon/table.json"
+
+
+def _parse_plan_time(plan: bytes) -> int | None:
+    """Return when a batch was planned; None, so that the history of the table decides, if Spark's format is another."""
+    try:
+        planned = json.loads(plan.decode().splitlines()[1])["batchTimestampMs"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return planned if isinstance(planned, int) else None
 
 
 def _name_user(query_id: str) -> str:
@@ -127,14 +136,23 @@ class Checkpoint:
             ) from error
 
     def find_batch(self, number: int) -> StreamBatch:
-        """Return a batch with the time of its plan, if the checkpoint has it."""
+        """Return a batch with the time and the hash of its plan.
+
+        Raises
+        ------
+        Unsupported
+            The checkpoint does not have the plan, so that no replay of the batch could be recognized.
+        """
         path = f"{self.location}/offsets/{number}"
         try:
-            lines = self.files.read(path).decode().splitlines()
-            planned = json.loads(lines[1])["batchTimestampMs"]
-        except (NotFound, ValueError, LookupError, TypeError):
-            return StreamBatch(number)  # then the history of the table decides without it
-        return StreamBatch(number, planned if isinstance(planned, int) else None)
+            plan = self.files.read(path)
+        except NotFound as error:
+            raise Unsupported(
+                f"a stream whose checkpoint has no 'offsets/{number}' while batch {number} is written, as with "
+                "asynchronous progress tracking and in real-time mode",
+                hint="leave out 'asyncProgressTrackingEnabled', and use another trigger",
+            ) from error
+        return StreamBatch(number, _parse_plan_time(plan), plan_hash=hashlib.sha256(plan).hexdigest())
 
     def find_first_batch(self, table: Table) -> int | None:
         """Check that a table is the one that the checkpoint records, and return its first batch.
@@ -189,7 +207,7 @@ class Checkpoint:
 
 @frozen(eq=False)
 class StreamSink:
-    """A table as the target of one stream.
+    """A table as the target of one batch of a stream.
 
     Parameters
     ----------
@@ -199,14 +217,17 @@ class StreamSink:
         The commit user of the stream.
     checkpoint : Checkpoint
         The checkpoint of the stream.
+    batch : StreamBatch
+        The batch as Spark numbers it.
     """
 
     table: Table
     commit_user: str
     checkpoint: Checkpoint
+    batch: StreamBatch
 
     @classmethod
-    def open(cls, table: Table, path: str, is_one_of_several: bool = False) -> StreamSink:
+    def open(cls, table: Table, path: str, number: int, is_one_of_several: bool = False) -> StreamSink:
         """Open a target of the stream with this checkpoint, whose query has started.
 
         Parameters
@@ -215,6 +236,8 @@ class StreamSink:
             The target.
         path : str
             The path or URL of the checkpoint.
+        number : int
+            The batch.
         is_one_of_several : bool
             Whether the stream writes to several tables.
 
@@ -222,29 +245,38 @@ class StreamSink:
         -------
         StreamSink
             The target.
-        """
-        checkpoint = Checkpoint.of(path, table, is_one_of_several)
-        return cls(table, checkpoint.find_user(), checkpoint)
-
-    def is_committed(self, number: int) -> bool:
-        """Return whether the table has a batch; the first batch records the table in the checkpoint.
 
         Raises
         ------
         InvalidRequest
-            The checkpoint and the table do not belong together, or the snapshots do not reach back to the batch.
+            The directory is not the checkpoint of a query that was started.
+        Unsupported
+            The checkpoint does not have the plan of the batch.
+        """
+        checkpoint = Checkpoint.of(path, table, is_one_of_several)
+        return cls(table, checkpoint.find_user(), checkpoint, checkpoint.find_batch(number))
+
+    def is_committed(self) -> bool:
+        """Return whether the table has the batch; the first batch records the table in the checkpoint.
+
+        Raises
+        ------
+        InvalidRequest
+            The checkpoint and the table do not belong together, the table has the batch with another plan, or the
+            snapshots do not reach back to the batch.
         """
         is_first_attempt = self.checkpoint.find_first_batch(self.table) is None
+        number = self.batch.number
         own_number = number - self.checkpoint.bind(self.table, number)
-        batch = evolve(self.checkpoint.find_batch(number), number=own_number, is_first_attempt=is_first_attempt)
+        batch = evolve(self.batch, number=own_number, is_first_attempt=is_first_attempt)
         return check_stream_batch(self.table.context, self.commit_user, batch)
 
-    def find_identifier(self, number: int) -> int:
-        """Return the commit identifier of a batch: its number among the batches of the table."""
-        return number - (self.checkpoint.find_first_batch(self.table) or 0)
+    def find_identifier(self) -> int:
+        """Return the commit identifier of the batch: its number among the batches of the table."""
+        return self.batch.number - (self.checkpoint.find_first_batch(self.table) or 0)
 
-    def commit(self, builder: BatchWriteBuilder, messages: Sequence[CommitMessage], number: int) -> WriteResult:
-        """Commit a batch; an empty one makes a snapshot too, which shows that the batch is committed.
+    def commit(self, builder: BatchWriteBuilder, messages: Sequence[CommitMessage]) -> WriteResult:
+        """Commit the batch; an empty one makes a snapshot too, which shows that the batch is committed.
 
         Parameters
         ----------
@@ -252,8 +284,6 @@ class StreamSink:
             The builder of the tasks' writers.
         messages : sequence of CommitMessage
             What they prepared.
-        number : int
-            The batch.
 
         Returns
         -------
@@ -265,5 +295,5 @@ class StreamSink:
         InvalidRequest, CommitConflict, CommitOverwritten, Unsupported
             The commit was refused; see `commit_messages`.
         """
-        identifier = self.find_identifier(number)
-        return commit_messages(evolve(builder.new_commit(), ignore_empty=False), messages, identifier=identifier)
+        commit, identifier = evolve(builder.new_commit(), ignore_empty=False), self.find_identifier()
+        return commit_messages(commit, messages, self.batch.properties, identifier)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.spark.options import SourceOptions
-from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, StreamSink
+from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
 from paimon.spark.writer import EncodedMessages, assign_in_task, decode_messages, write_rows
 from paimon.table import Table
 
@@ -27,7 +27,7 @@ class PaimonStreamWriter(DataSourceStreamArrowWriter):
         self._checkpoint = _require_checkpoint(options)
         # Rows are not routed: several tasks share a bucket, and each would compact it.
         self._table = table.with_options({"write-only": True})
-        user = StreamSink.open(self._table, self._checkpoint).commit_user
+        user = Checkpoint.of(self._checkpoint, self._table).find_user()
         builder = self._table.new_batch_write_builder(user)
         self.builder = builder.overwrite({}) if overwrite else builder  # the output mode complete
         self._kind_column = options.kind_column
@@ -41,17 +41,17 @@ class PaimonStreamWriter(DataSourceStreamArrowWriter):
 
         Raises
         ------
-        InvalidRequest
-            The stream and the table do not belong together. The new files are deleted.
+        InvalidRequest, Unsupported
+            The stream and the table do not belong together, or the batch was planned again. The new files are deleted.
         """
-        sink = StreamSink.open(self._table, self._checkpoint)
         prepared = decode_messages(messages)
         try:
-            sink.is_committed(batchId)
-        except InvalidRequest:
+            sink = StreamSink.open(self._table, self._checkpoint, batchId)
+            sink.is_committed()
+        except (InvalidRequest, Unsupported):
             self.builder.new_commit().abort(prepared)
             raise
-        sink.commit(self.builder, prepared, batchId)  # deletes the files if the batch is committed
+        sink.commit(self.builder, prepared)  # deletes the files if the batch is committed
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Remove the files of all tasks if one of them failed; see `PaimonWriter.abort`."""

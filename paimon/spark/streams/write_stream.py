@@ -169,17 +169,17 @@ class _CommitBatch:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         opened = self._open(batch)
-        sink = StreamSink.open(opened, self.checkpoint)
+        sink = StreamSink.open(opened, self.checkpoint, number)
         builder = self._make_builder(opened, sink.commit_user)
-        if sink.is_committed(number):
-            sink.commit(builder, (), number)  # calls callbacks, and shows rows, where the first attempt was killed
+        if sink.is_committed():
+            sink.commit(builder, ())  # calls callbacks, and shows rows, where the first attempt was killed
             return
         rows = cast_to_texts(batch, opened.definition.schema.fields)
 
         def write_once() -> WriteResult:
             read = assign_in_session(rows.sparkSession, builder)
             messages = write_in_tasks(rows, builder, self.kind_column, self.tasks, number, ordered=True, read=read)
-            return sink.commit(builder, messages, number)
+            return sink.commit(builder, messages)
 
         retry_assignment(write_once)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from paimon.domain.commit.stream_batches import StreamBatch, is_batch_committed
+from paimon.domain.commit.stream_batches import PLAN_HASH, StreamBatch, is_batch_committed
 from paimon.domain.commit.stream_target import StreamTarget
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.json_text import load_object
@@ -16,6 +18,10 @@ MINUTE = 60_000
 
 def first_snapshot(snapshot_id: int, time_millis: int = 0) -> Snapshot:
     return Snapshot(snapshot_id, 0, "base", "delta", "other", 0, CommitKind.APPEND, time_millis)
+
+
+def commit_of_batch(number: int, properties: Mapping[str, str] | None = None) -> Snapshot:
+    return Snapshot(7, 0, "base", "delta", "me", number, CommitKind.APPEND, 0, properties=properties or {})
 
 
 @pytest.mark.parametrize(
@@ -38,11 +44,12 @@ def test_a_batch_is_committed_once_or_refused(
     number: int, newest: int | None, first: Snapshot | None, wanted: bool | str
 ) -> None:
     batch = StreamBatch(number, PLANNED)
+    last = None if newest is None else commit_of_batch(newest)
     if isinstance(wanted, bool):
-        assert is_batch_committed("db.t", batch, newest, first) is wanted
+        assert is_batch_committed("db.t", batch, last, first) is wanted
         return
     with pytest.raises(InvalidRequest, match=wanted) as caught:
-        is_batch_committed("db.t", batch, newest, first)
+        is_batch_committed("db.t", batch, last, first)
     assert caught.value.subject == "checkpointLocation" and caught.value.hint
 
 
@@ -55,7 +62,16 @@ def test_the_first_attempt_of_a_stream_needs_no_history() -> None:
     first_attempt = StreamBatch(0, PLANNED, is_first_attempt=True)
     assert not is_batch_committed("db.t", first_attempt, None, first_snapshot(9, PLANNED + MINUTE))
     with pytest.raises(InvalidRequest, match="older than batch 5"):
-        is_batch_committed("db.t", first_attempt, 5, None)
+        is_batch_committed("db.t", first_attempt, commit_of_batch(5), None)
+
+
+def test_a_batch_with_another_plan_is_refused_and_one_without_a_recorded_plan_is_accepted() -> None:
+    batch = StreamBatch(4, PLANNED, plan_hash="a")
+    assert is_batch_committed("db.t", batch, commit_of_batch(4, batch.properties), None)
+    assert is_batch_committed("db.t", batch, commit_of_batch(4), None)  # by an earlier version
+    assert not is_batch_committed("db.t", batch, commit_of_batch(3, {PLAN_HASH: "b"}), None)
+    with pytest.raises(InvalidRequest, match="Batch 4 of the stream has another plan"):
+        is_batch_committed("db.t", batch, commit_of_batch(4, {PLAN_HASH: "b"}), None)
 
 
 def test_a_target_is_recorded_and_compared() -> None:

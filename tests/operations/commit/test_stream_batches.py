@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import paimon
-from paimon.domain.commit.stream_batches import StreamBatch
+from paimon.domain.commit.stream_batches import PLAN_HASH, StreamBatch
 from paimon.domain.errors import InvalidRequest
+from paimon.operations.commit import commit as commit_module
 from paimon.operations.commit import stream_batches
 from paimon.operations.commit.stream_batches import check_stream_batch
 from paimon.operations.metadata.snapshots import earliest_snapshot_id
 from paimon.operations.table_context import TableContext
+from paimon.table_write import commit_messages
 
 USER = "spark-1"
 MINUTE = 60_000
@@ -41,6 +44,37 @@ def test_batches_are_found_by_their_snapshots_also_empty_ones(table: paimon.Tabl
     for number, message in ((1, "older than batch 2"), (4, "up to 2, and 4 is the next")):
         with pytest.raises(InvalidRequest, match=message):
             check_stream_batch(table.context, USER, StreamBatch(number))
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_batch_that_another_process_planned_otherwise_is_never_taken_for_ours(
+    table: paimon.Table, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    """The other process commits before this one looks, or after its look."""
+
+    def commit_batch(rows: list[int], plan: str) -> None:
+        builder = table.new_batch_write_builder(USER)
+        with builder.new_write() as writer:
+            writer.write({"id": rows})
+            commit_messages(builder.new_commit(), writer.prepare_commit(), {PLAN_HASH: plan}, 0)
+
+    look = commit_module.is_already_committed
+
+    def look_before_the_other(*arguments: Any) -> bool:
+        found = look(*arguments)
+        monkeypatch.setattr(commit_module, "is_already_committed", look)
+        commit_batch([1], "a")
+        return found
+
+    if is_late:
+        monkeypatch.setattr(commit_module, "is_already_committed", look_before_the_other)
+    else:
+        commit_batch([1], "a")
+    with pytest.raises(InvalidRequest, match="Batch 0 of the stream has another plan"):
+        commit_batch([2], "b")
+    commit_batch([1], "a")  # a replay
+    assert table.scan().to_arrow().to_pydict() == {"id": [1]}
+    assert len(list(Path(table.location).rglob("data-*"))) == 1
 
 
 def test_a_batch_whose_snapshots_may_have_expired_is_refused(table: paimon.Table) -> None:
