@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Set up this repository and run its commands; needs nothing but Python 3.11 or newer.
 
-    python3 dev.py flights [OPTIONS]     run the flights pipeline on local Spark (see --help)
-    python3 dev.py tests [PYTEST ARGS]   run all tests and architecture checks
+    python3 dev.py flights [OPTIONS]              run the flights pipeline on local Spark (see --help)
+    python3 dev.py tests                          run the static checks, and all tests but the nightly ones
+    python3 dev.py tests --changed [--since REF]  run the checks, and the tests nearest to what changed since main
+    python3 dev.py tests --nightly                run what `tests` leaves out, with new examples of each property
+    python3 dev.py tests [PYTEST ARGS]            run pytest with these arguments
+    python3 dev.py checks                         run the static checks: lint, format, types, imports, docstrings
 
-Both commands create a virtual environment in `.venv` (or in PAIMON_VENV) and install what they need with pip, with
+All commands create a virtual environment in `.venv` (or in PAIMON_VENV) and install what they need with pip, with
 pip's own settings. They install again only after a change of pyproject.toml.
 """
 
@@ -21,10 +25,11 @@ import time
 import venv
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent
 HOME = Path(os.environ.get("PAIMON_VENV", ROOT / ".venv"))
-EXTRAS = {"flights": "examples", "tests": "test"}
+EXTRAS = {"flights": "examples", "tests": "test", "checks": "test"}
 FLIGHTS = ROOT / "examples" / "flights"
 WIPE = "\r\x1b[K"
 LAST_LINES = 20
@@ -42,15 +47,46 @@ def main(arguments: list[str]) -> int:
     python = prepare_environment(EXTRAS[command])
     if command == "flights":
         return subprocess.call([python, str(FLIGHTS), *rest])  # in the directory of the caller, which gets the tables
-    return subprocess.call([python, "-m", "pytest", *(rest or default_test_arguments())], cwd=ROOT)
+    if command == "checks":
+        return run_static_checks(python)
+    return run_tests(python, rest)
 
 
-def default_test_arguments() -> list[str]:
-    """Return arguments for a parallel run on all cores; tests of one file share a Spark or a Java process.
+def run_tests(python: str, arguments: list[str]) -> int:
+    """Run a level of the tests, or pytest with other arguments; return the first exit code that is not 0."""
+    parallel = ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder", "-q"]
+    if arguments == ["--nightly"]:
+        return run_pytest(python, [*parallel, "--nightly"])
+    if arguments[:1] == ["--changed"]:
+        selected = list_changed_tests(python, arguments[1:])
+    elif arguments in ([], ["--record-durations"]):
+        selected = arguments
+    else:
+        return run_pytest(python, arguments)
+    checked = run_static_checks(python)
+    tested = run_pytest(python, [*parallel, *selected])
+    if checked:
+        print("The static checks failed. What they report is above the tests.", file=sys.stderr)
+    return checked or tested
 
-    The order of the files is that of `tests/conftest.py`: the longest first.
-    """
-    return ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder", "-q"]
+
+def run_pytest(python: str, arguments: list[str]) -> int:
+    """Run pytest in the repository; the tests of one file run in one process, the longest files first."""
+    return subprocess.call([python, "-m", "pytest", *arguments], cwd=ROOT)
+
+
+def run_static_checks(python: str) -> int:
+    """Run the checks that do not run the code; at once if they succeeded on the same files before."""
+    return subprocess.call([python, str(ROOT / "tests" / "support" / "static_checks.py")], cwd=ROOT)
+
+
+def list_changed_tests(python: str, arguments: list[str]) -> list[str]:
+    """Return the test modules for what changed since a commit."""
+    command = [python, "-m", "support.changed_tests", *arguments]
+    found = subprocess.run(command, cwd=ROOT / "tests", stdout=subprocess.PIPE, text=True, check=False)
+    if found.returncode:
+        sys.exit(found.returncode)
+    return found.stdout.split()
 
 
 def prepare_environment(extra: str) -> str:
@@ -73,53 +109,60 @@ def prepare_environment(extra: str) -> str:
 def run_with_progress(command: list[str], log: Path) -> None:
     """Run a pip command, and show its progress as one line on a terminal.
 
-    Parameters
-    ----------
-    command : list of str
-        The program and its arguments.
-    log : Path
-        The file for the whole output. If the command fails, its last lines are printed.
-
-    Raises
-    ------
-    SystemExit
-        The command failed; its exit code is passed on.
+    The whole output goes to `log`. If the command fails, the last lines of both its streams are printed, in the order
+    in which they came, and its exit code ends this process.
     """
-    is_terminal, start, lines = sys.stdout.isatty(), time.monotonic(), list[str]()
+    start, lines = time.monotonic(), list[tuple[str, str]]()
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as process:
-        reader = threading.Thread(target=collect_lines, args=(process.stdout, log, lines), daemon=True)
-        reader.start()
-        while reader.is_alive():
-            reader.join(0.2)
-            if is_terminal:
-                progress = f"{time.monotonic() - start:4.0f} s  {shorten_line(lines[-1]) if lines else 'starting pip'}"
-                print(WIPE + progress[: shutil.get_terminal_size().columns - 1], end="", flush=True)
-    wipe = WIPE if is_terminal else ""
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+    ) as process, log.open("w", encoding="utf8") as file:  # fmt: skip
+        streams = {"output": process.stdout, "errors": process.stderr}
+        readers = [
+            threading.Thread(target=collect_lines, args=(name, stream, file, lines), daemon=True)
+            for name, stream in streams.items()
+        ]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            show_progress(reader, lines, start)
+    wipe = WIPE if sys.stdout.isatty() else ""
     if process.returncode:
         print(f"{wipe}The installation failed. The whole output is in {log}. Its last lines are:", file=sys.stderr)
-        print("\n".join(lines[-LAST_LINES:]), file=sys.stderr)
+        print("\n".join(list_last_lines(lines)), file=sys.stderr)
         sys.exit(process.returncode)
-    print(f"{wipe}Installed {count_packages(lines)} packages in {time.monotonic() - start:.0f} s", flush=True)
+    count = count_packages([line for _, line in lines])
+    print(f"{wipe}Installed {count} packages in {time.monotonic() - start:.0f} s", flush=True)
 
 
-def collect_lines(output: Iterable[str], log: Path, lines: list[str]) -> None:
-    """Collect the lines of an output in a list and in a file.
+def show_progress(reader: threading.Thread, lines: list[tuple[str, str]], start: float) -> None:
+    """Show the latest line on a terminal until a stream ends."""
+    while reader.is_alive():
+        reader.join(0.2)
+        if sys.stdout.isatty():
+            latest = shorten_line(lines[-1][1]) if lines else "starting pip"
+            progress = f"{time.monotonic() - start:4.0f} s  {latest}"
+            print(WIPE + progress[: shutil.get_terminal_size().columns - 1], end="", flush=True)
 
-    Parameters
-    ----------
-    output : iterable of str
-        The lines, as they arrive.
-    log : Path
-        The file, which is replaced.
-    lines : list of str
-        The list that the lines are added to, without newlines.
+
+def collect_lines(name: str, stream: Iterable[str], file: TextIO, lines: list[tuple[str, str]]) -> None:
+    """Add the lines of a stream, as they arrive, to a file and with the stream's name to a list."""
+    for line in stream:
+        lines.append((name, line.rstrip()))
+        print(line.rstrip(), file=file, flush=True)
+
+
+def list_last_lines(lines: list[tuple[str, str]]) -> list[str]:
+    """Return the last lines of each stream in the order in which they came.
+
+    A program that writes to a pipe often holds its output back until it ends. Then its error comes first, before more
+    lines than are shown.
     """
-    with log.open("w", encoding="utf8") as file:
-        for line in output:
-            lines.append(line.rstrip())
-            print(lines[-1], file=file, flush=True)
+    last = {
+        place
+        for name in {name for name, _ in lines}
+        for place in [place for place, line in enumerate(lines) if line[0] == name][-LAST_LINES:]
+    }
+    return [lines[place][1] for place in sorted(last)]
 
 
 def shorten_line(line: str) -> str:

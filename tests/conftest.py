@@ -1,4 +1,4 @@
-"""Options of all tests: the Hypothesis profile, `--long` for the tests that take hours, and one Spark session."""
+"""Options of all tests: the Hypothesis profile, the levels `--nightly` and `--long`, and one Spark session."""
 
 from __future__ import annotations
 
@@ -7,38 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.example_profiles import load_profile
+from support.example_profiles import is_property, load_profile, reduce_examples
+from support.recorded_durations import DurationRecorder, read_module_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 load_profile()
 
-LONG_MODULES = (
-    "spark/test_spark_kills.py",
-    "operations/read/test_hostile_files.py",
-    "sql/test_scripts.py",
-    "spark/test_spark_cluster.py",
-    "stress/test_concurrent_processes.py",
-    "spark/test_spark_source.py",
-    "simulation/test_simulation.py",
-    "interop/test_rescale_with_java.py",
-    "spark/test_spark_streams.py",
-    "spark/test_spark_documents.py",
-    "benchmarks/test_benchmarks.py",
-    "compat/test_peer_tests.py",
-    "spark/test_spark_merges.py",
-    "hostile/test_large_metadata.py",
-    "metamorphic/test_bucket_mode_machine.py",
-    "spark/test_spark_sessions.py",
-    "spark/test_spark_connect.py",
-    "spark/test_spark_progress.py",
-)
-"""Modules that take longest. They begin first, so that no process waits for the last one at the end of a run."""
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run the tests marked long, which take hours")
+    parser.addoption("--nightly", action="store_true", help="run the cases marked nightly, and properties in full")
+    parser.addoption("--record-durations", action="store_true", help="write the CPU seconds to tests/durations.json")
     parser.addoption("--progress", type=Path, help="directory in which long tests record their progress")
 
 
@@ -63,12 +44,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-durations"):
+        config.pluginmanager.register(DurationRecorder())
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    folder = Path(__file__).parent
-    ranks = {folder / name: rank for rank, name in enumerate(LONG_MODULES)}
-    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
-    if config.getoption("--long"):
-        return
-    long_tests = [item for item in items if item.get_closest_marker("long")]
-    config.hook.pytest_deselected(items=long_tests)
-    items[:] = [item for item in items if not item.get_closest_marker("long")]
+    seconds = read_module_seconds()
+    items.sort(key=lambda item: -seconds.get(item.nodeid.partition("::")[0], 0.0))  # stable: a module stays together
+    selected = [item for item in items if is_selected(config, item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(selected)])
+    items[:] = selected
+    if not config.getoption("--nightly"):
+        reduce_examples(items)
+
+
+def is_selected(config: pytest.Config, item: pytest.Item) -> bool:
+    """Return whether a level runs this case; a nightly run repeats only the properties, with new examples."""
+    if item.get_closest_marker("long"):
+        return bool(config.getoption("--long"))
+    is_nightly = item.get_closest_marker("nightly") is not None
+    return is_nightly or is_property(item) if config.getoption("--nightly") else not is_nightly

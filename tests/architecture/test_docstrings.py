@@ -1,4 +1,4 @@
-"""Docstrings have the sections that a reader needs; numpydoc checks their form, and examples in them run."""
+"""Docstrings have the sections that a reader needs, and examples in them run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import ast
 import doctest
 import importlib
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,24 +108,19 @@ def test_documented_parameters_exist() -> None:
     assert wrong == []
 
 
-def test_numpydoc_accepts_all_docstrings() -> None:
-    command = [sys.executable, "-m", "numpydoc", "lint", *map(str, MODULES)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-
-
 EXAMPLES = [p for p in MODULES if ">>>" in p.read_text("utf8")]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_examples_in_docstrings_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(MemoryFileSystem, "store", {})  # examples that use memory:// share it with other tests
-    monkeypatch.setattr(MemoryFileSystem, "pseudo_dirs", [""])
-    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    results = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    assert results.failed == 0
-
-
-def test_the_package_has_examples() -> None:
+def test_examples_in_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = []
+    for number, path in enumerate(EXAMPLES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(MemoryFileSystem, "store", {})  # examples that use memory:// share it with other tests
+        monkeypatch.setattr(MemoryFileSystem, "pseudo_dirs", [""])
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        if doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).failed:
+            failed.append(str(path))
+    assert failed == []  # doctest prints what differs
     assert len(EXAMPLES) > 5

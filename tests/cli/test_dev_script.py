@@ -45,6 +45,65 @@ def test_a_failure_shows_the_last_lines_and_ends(
     assert "line 49" in printed and "line 9\n" not in printed
 
 
+def test_a_failure_shows_an_error_that_came_before_the_output(
+    dev: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program holds back what it writes to a pipe, unless a variable of the machine says otherwise."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    failing = (
+        "import sys; [print('line', i) for i in range(50)]; print('ERROR', file=sys.stderr, flush=True); sys.exit(3)"
+    )
+    with pytest.raises(SystemExit) as ended:
+        dev.run_with_progress(program(failing), tmp_path / "log")
+    assert ended.value.code == 3
+    shown = capfd.readouterr().err.splitlines()[1:]
+    assert shown == ["ERROR", *(f"line {i}" for i in range(30, 50))]
+    assert len((tmp_path / "log").read_text().splitlines()) == 51
+
+
+class Called:
+    """Records the commands of `dev.py` and lets those that contain a word fail."""
+
+    def __init__(self, failing: str = "nothing") -> None:
+        self.commands: list[list[str]] = []
+        self.failing = failing
+
+    def __call__(self, command: list[str], cwd: Path) -> int:
+        self.commands.append(command[1:])
+        return 1 if any(self.failing in word for word in command) else 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "checked", "words"),
+    [
+        ([], True, ["--dist", "loadfile"]),
+        (["--record-durations"], True, ["--dist", "--record-durations"]),
+        (["--nightly"], False, ["--dist", "--nightly"]),
+        (["--changed", "--since", "HEAD"], True, ["--dist", "tests/architecture/test_fences.py"]),
+        (["tests/domain", "-k", "row"], False, ["tests/domain", "-k", "row"]),
+    ],
+)
+def test_a_level_runs_the_checks_and_its_tests(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, arguments: list[str], checked: bool, words: list[str]
+) -> None:
+    called = Called()
+    monkeypatch.setattr(dev.subprocess, "call", called)
+    assert dev.run_tests(sys.executable, arguments) == 0
+    *before, tested = called.commands
+    assert [[Path(word).name for word in command] for command in before] == [["static_checks.py"]] * checked
+    assert set(words) <= set(tested) and tested[:2] == ["-m", "pytest"]
+
+
+@pytest.mark.parametrize("failing", ["static_checks", "pytest"])
+def test_a_failing_check_or_test_fails_the_command(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    called = Called(failing)
+    monkeypatch.setattr(dev.subprocess, "call", called)
+    assert dev.run_tests(sys.executable, []) == 1
+    assert len(called.commands) == 2  # tests run also where a check fails
+
+
 def test_a_terminal_sees_one_line_that_moves(
     dev: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,10 @@ Invariant: under ``ci`` the examples of a test depend on its source only, not on
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
 PROFILE_VARIABLE = "PAIMON_TEST_PROFILE"
@@ -50,3 +52,22 @@ def ignore_constants_of_modules() -> None:
     """
     if hasattr(providers, "_get_local_constants"):  # since Hypothesis 6.131
         providers._get_local_constants = providers.Constants
+
+
+SHARE_OF_EXAMPLES = 3
+"""A run draws one in three examples of each property; a nightly run draws all."""
+FEWEST_EXAMPLES = 10
+
+
+def is_property(item: pytest.Item) -> bool:
+    """Return whether the case draws examples."""
+    return isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)
+
+
+def reduce_examples(items: Iterable[pytest.Item]) -> None:
+    """Let each property draw its share in this run; where that is less than ten examples, ten or all that it has."""
+    functions = {getattr(item.obj, "__func__", item.obj) for item in items if is_property(item)}  # type: ignore[attr-defined]
+    for function in functions:  # cases of several classes may share one
+        own = function._hypothesis_internal_use_settings
+        count = min(own.max_examples, max(FEWEST_EXAMPLES, own.max_examples // SHARE_OF_EXAMPLES))
+        function._hypothesis_internal_use_settings = settings(own, max_examples=count)

@@ -1,0 +1,191 @@
+"""The levels of the tests: static checks, tests chosen for a change, nightly cases, recorded durations."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import changed_tests, recorded_durations, static_checks
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = ROOT / "tests"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "dev.py").touch()
+    return tmp_path
+
+
+def test_static_checks_run_again_after_a_failure_and_after_a_change(project: Path) -> None:
+    runs = project / "runs"
+    count = [sys.executable, "-c", f"open({str(runs)!r}, 'a').write('x')"]
+    fail = [sys.executable, "-c", "import sys; print('found'); sys.exit('and why')"]
+    stamp = project / "stamp"
+    assert static_checks.run_checks({"a": count, "b": fail}, project, stamp) == {"b": "found\nand why\n"}
+    assert static_checks.run_checks({"a": count}, project, stamp) == {}
+    assert static_checks.run_checks({"a": count}, project, stamp) == {}
+    assert runs.read_text() == "xx"
+    (project / "dev.py").write_text("changed = True\n")
+    assert static_checks.run_checks({"a": count}, project, stamp) == {}
+    assert runs.read_text() == "xxx"
+
+
+PLANTED = {
+    "lint": "import os\n",
+    "format": "x = {  'a':1 }\n",
+    "types": "def add(a: int) -> str:\n    return a\n",
+    "docstrings": 'def f():\n    """Add"""\n',
+    "imports": "import paimon.operations\n",
+}
+"""A mistake for each static check; it goes to a module of the domain."""
+
+
+@pytest.mark.nightly
+@pytest.mark.slow("mypy reads the whole package anew")
+def test_static_checks_find_a_planted_mistake(tmp_path: Path) -> None:
+    copy_package(tmp_path)
+    for name in ("examples", "pyproject.toml"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for check, mistake in PLANTED.items():
+        planted = tmp_path / "paimon" / "domain" / "planted.py"
+        planted.write_text(mistake)
+        assert static_checks.run_check(static_checks.list_checks(tmp_path)[check], tmp_path), check
+        planted.unlink()
+
+
+def copy_package(home: Path) -> None:
+    for source in (ROOT / "paimon").rglob("*.py"):
+        target = home / source.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+
+
+FILES = {
+    "paimon/domain/a.py": "",
+    "paimon/operations/b.py": "def f():\n    from paimon.domain import a\n",
+    "paimon/table.py": "from paimon.operations.b import f\n",
+    "tests/conftest.py": "",
+    "tests/support/rows.py": "import paimon.table\n",
+    "tests/domain/test_a.py": "",
+    "tests/operations/test_b.py": "import paimon.operations.b\n",
+    "tests/public/test_table.py": "import support.rows\n",
+    "tests/public/test_other.py": "",
+}
+
+ALL = ("domain/test_a", "operations/test_b", "public/test_table", "public/test_other")
+
+
+@pytest.mark.parametrize(
+    ("changed", "distances"),
+    [
+        ("paimon/domain/a.py", {"domain/test_a": 1, "operations/test_b": 2, "public/test_table": 4}),
+        ("paimon/operations/b.py", {"operations/test_b": 1, "public/test_table": 3}),
+        ("paimon/table.py", {"public/test_table": 1, "public/test_other": 1}),
+        ("tests/support/rows.py", {"public/test_table": 1}),
+        ("tests/public/test_other.py", {"public/test_other": 0}),
+        ("tests/domain/rows.jsonl", {"domain/test_a": 1}),
+        ("tests/conftest.py", dict.fromkeys(ALL, 1)),
+        ("LICENSE", {}),
+    ],
+)  # fmt: skip
+def test_a_change_reaches_the_tests_that_import_it(changed: str, distances: dict[str, int]) -> None:
+    files = {path: ast.parse(text) for path, text in FILES.items()}
+    found = changed_tests.measure_distances([changed], files)
+    assert found == {f"tests/{name}.py": distance for name, distance in distances.items()}
+
+
+def test_the_nearest_and_quickest_modules_fit_into_the_budget() -> None:
+    distances = {"near": 1, "near_long": 1, "far": 3, "farther": 4}
+    seconds = {"core": 2.0, "near": 3.0, "near_long": 90.0, "far": 4.0, "farther": 4.0}
+    assert changed_tests.choose_modules(distances, seconds, 10.0, ["core"]) == ["core", "near", "far"]
+
+
+def test_the_core_modules_exist() -> None:
+    assert [path for path in changed_tests.CORE if not (ROOT / path).exists()] == []
+    recorded = recorded_durations.read_module_seconds()
+    assert sum(recorded.get(path, 0.0) for path in changed_tests.CORE) < changed_tests.BUDGET_SECONDS / 3
+
+
+def find_marked(path: Path, marker: str) -> set[str]:
+    """Return the functions of a test module that have a marker, on the function or on one of its cases."""
+    tree = ast.parse(path.read_text("utf8"))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return {f.name for f in functions if any(f"mark.{marker}" in ast.unparse(d) for d in f.decorator_list)}
+
+
+def test_slow_cases_state_why() -> None:
+    lacking = [
+        node
+        for node in recorded_durations.read_slow_cases()
+        if (path := ROOT / node.partition("::")[0]).exists() and "long" not in node
+        and node.rpartition("::")[2] not in find_marked(path, "slow") | find_marked(path, "nightly")
+    ]  # fmt: skip
+    assert lacking == []
+
+
+def test_recorded_modules_exist() -> None:
+    assert [path for path in recorded_durations.read_module_seconds() if not (ROOT / path).exists()] == []
+
+
+def test_durations_of_modules_that_did_not_run_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "durations.json"
+    monkeypatch.setattr(recorded_durations, "PATH", path)
+    recorded_durations.write_durations({"a.py::test_x[1]": 3.0, "a.py::test_x[2]": 7.04, "b.py::test_y": 2.0})
+    recorded_durations.write_durations({"b.py::test_y": 0.2, "c.py::test_z": 1.5})
+    assert recorded_durations.read_module_seconds() == {"a.py": 10.0, "c.py": 1.5}
+    assert recorded_durations.read_slow_cases() == {"a.py::test_x": 7.0}
+
+
+CASES = """
+import pytest
+from hypothesis import given, settings, strategies as st
+
+DRAWN = []
+
+def test_always(): pass
+
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.nightly)])
+def test_kinds(n): pass
+
+@pytest.mark.long
+def test_hours(): pass
+
+@settings(max_examples=60, database=None, derandomize=True)
+@given(st.integers())
+def test_property(n): DRAWN.append(n)
+
+@settings(max_examples=12, database=None, derandomize=True)
+@given(st.integers())
+def test_small_property(n): DRAWN.append(n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "ran"),
+    [
+        ([], {"test_always", "test_kinds[1]", "test_property", "test_small_property"}),
+        (["--nightly"], {"test_kinds[2]", "test_property", "test_small_property"}),
+    ],
+)
+def test_a_case_runs_at_one_level_and_a_property_at_both(
+    tmp_path: Path, options: list[str], ran: set[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text("utf8"))
+    count = (
+        "\n\ndef pytest_sessionfinish(session):\n    print('DRAWN', max(len(i.module.DRAWN) for i in session.items))\n"
+    )
+    with (tmp_path / "conftest.py").open("a") as file:
+        file.write(count)
+    (tmp_path / "test_cases.py").write_text(CASES)
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS} {ROOT}\nmarkers =\n    nightly\n    long\n")
+    command = [sys.executable, "-m", "pytest", "-v", "-s", "-p", "no:cacheprovider", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert set(re.findall(r"::(\S+) PASSED", done.stdout)) == ran, done.stdout + done.stderr
+    drawn = int(re.search(r"DRAWN (\d+)", done.stdout)[1])  # type: ignore[index]
+    assert drawn == (72 if options else 30)
