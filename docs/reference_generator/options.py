@@ -55,7 +55,7 @@ _AGGREGATE_FUNCTIONS = {
     "bool_and": ("BOOLEAN", "Whether all values are true."),
     "bool_or": ("BOOLEAN", "Whether a value is true."),
     "collect": ("ARRAY", "An array with the elements of all arrays."),
-    "count": ("INT, BIGINT", "The number of values that are not null."),
+    "count": ("INT, BIGINT", "The number of values that are not null. Java lacks it, so new tables cannot have it."),
     "first_non_null_value": ("any", "The oldest value that is not null."),
     "first_value": ("any", "The oldest value, also null."),
     "hll_sketch": ("VARBINARY", "The union of HLL sketches; needs the extra `sketches`."),

@@ -145,7 +145,7 @@ def _build_next_schema(context: TableContext, newest: TableSchema, changes: Sequ
     changed = apply_changes(newest, changes, has_snapshots)
     if changed == newest:
         return newest
-    check_function_names(changed, TableOptions.of(changed.options))
+    check_function_names(changed, TableOptions.of(changed.options), TableOptions.of(newest.options))
     if _has_valid_aggregates(newest):
         check_aggregates(changed, TableOptions.of(changed.options))
     return evolve(changed, id=newest.id + 1, time_millis=context.engine.clock.now_millis())

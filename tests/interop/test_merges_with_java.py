@@ -39,6 +39,18 @@ def aggregate_options(*functions: str, **more: str) -> dict[str, str]:
     return {"merge-engine": "aggregation", **chosen, **more}
 
 
+LARGE = f"{KEY}, a TINYINT, b DECIMAL(4, 2), c DECIMAL(9, 0), d DECIMAL(10, 2), e DECIMAL(18, 2), f DECIMAL(19, 2)"
+LARGE = f"{LARGE}, g DECIMAL(38, 2)"
+
+
+def overflow_options(function: str, file_format: str) -> dict[str, str]:
+    """Aggregation of a to g by one function, over values whose results leave their types."""
+    return {
+        "merge-engine": "aggregation", "file.format": file_format,
+        **{f"fields.{c}.aggregate-function": function for c in "abcdefg"},
+    }  # fmt: skip
+
+
 CASES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
     "deduplicate": (NUMBERS, {}, ALL),
     "two sequence fields": (NUMBERS, {"sequence.field": "a,c"}, ALL),
@@ -87,13 +99,22 @@ CASES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
     "a default function": (NUMBERS, {
         "merge-engine": "aggregation", "fields.default-aggregate-function": "sum", "fields.b.aggregate-function": "max",
     }, ADDS),
+    **{
+        f"{function} beyond the type in {name}": (LARGE, overflow_options(function, name), kinds)
+        for name in ("parquet", "orc", "avro") for function, kinds in (("sum", ALL), ("product", ADDS))
+    },
 }  # fmt: skip
 """DDL, options, and the row kinds that come."""
 
 VALUES: Mapping[str, list[Any]] = {
     "INT": [None, -2, 0, 1, 3, 7], "BIGINT": [None, -5, 0, 2, 4], "DOUBLE": [None, -1.5, 0.5, 1.0, 4.25],
     "DECIMAL(9, 2)": [None, "-1.50", "0.25", "1.00", "3.33"], "STRING": [None, "", "x", "y", "x;y"],
-    "BOOLEAN": [None, True, False],
+    "BOOLEAN": [None, True, False], "TINYINT": [None, -128, 1, 100, 127],
+    "DECIMAL(4, 2)": [None, "99.99", "-99.99", "0.01"], "DECIMAL(9, 0)": [None, "999999999", "-999999999", "1"],
+    "DECIMAL(10, 2)": [None, "99999999.99", "-99999999.99", "0.15"],
+    "DECIMAL(18, 2)": [None, "9999999999999999.99", "-9999999999999999.99", "0.15"],
+    "DECIMAL(19, 2)": [None, "99999999999999999.99", "-99999999999999999.99", "0.01"],
+    "DECIMAL(38, 2)": [None, "9" * 36 + ".99", "-" + "9" * 36 + ".99", "0.01"],
 }  # fmt: skip
 
 

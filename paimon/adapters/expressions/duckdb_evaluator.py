@@ -14,6 +14,7 @@ import pyarrow as pa
 from attrs import field, frozen
 
 from paimon.domain.columns.buffers import combine_column
+from paimon.domain.columns.decimal_overflow import widen_if_needed
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.extras import missing_extra
 from paimon.domain.predicate.expression import ScalarSql
@@ -106,6 +107,7 @@ def _number_columns(expression: ScalarSql, rows: pa.Table) -> pa.Table:
                 f"SQL expression {expression.text!r} over the nanoseconds with time zone of column {name!r}",
                 hint="compare the column with a value",
             )
+    columns = [widen_if_needed(column) if pa.types.is_decimal(column.type) else column for column in columns]
     return pa.table(columns, names=[f"c{i}" for i in range(len(columns))])
 
 

@@ -19,7 +19,9 @@ from paimon.domain.merge.aggregate.rule import LAST_NON_NULL_VALUE, LAST_VALUE, 
 from paimon.domain.merge.sequence_groups import SequenceGroup, parse_sequence_groups
 from paimon.domain.options.table_options import ROW_KIND_FLAG, TableOptions
 from paimon.domain.schema.table_schema import TableSchema
-from paimon.domain.types.data_types import DataField
+from paimon.domain.types.data_types import DataField, DecimalType
+
+_INT_DIGITS = 9
 
 
 @frozen(hash=False)
@@ -145,3 +147,11 @@ class MergeSpec:
             options=options,
             partition_keys=schema.partition_keys,
         )
+
+
+def find_summed_decimals(schema: TableSchema, options: TableOptions) -> frozenset[str]:
+    """Return the columns of DECIMAL with up to 9 digits that may hold sums with more, which take 64 bits."""
+    if not schema.primary_keys or options.merge_engine not in ("aggregation", "partial-update"):
+        return frozenset()
+    decimals = (a.column for a in MergeSpec.of(schema, options).aggregates if a.function == "sum")
+    return frozenset(f.name for f in decimals if isinstance(f.type, DecimalType) and f.type.precision <= _INT_DIGITS)

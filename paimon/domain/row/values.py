@@ -22,6 +22,7 @@ from paimon.domain.types.data_types import (
     ArrayType,
     DataType,
     DateType,
+    DecimalType,
     IntType,
     LocalZonedTimestampType,
     MapType,
@@ -92,8 +93,13 @@ def _set_nulls(array: pa.Array, values: list[Any]) -> list[Any]:
 
 
 def to_array(values: Sequence[Any], data_type: DataType) -> pa.Array:
-    """Return the canonical Arrow array of internal values; Unsupported for a time that Arrow cannot represent."""
+    """Return the canonical Arrow array of internal values; Unsupported for a time that Arrow cannot represent.
+
+    A decimal can have more digits than its type, as sums do.
+    """
     target = arrow_type(data_type)
+    if isinstance(data_type, DecimalType):
+        return make_array(list(values), pa.decimal128(38, data_type.scale)).view(target)
     return make_array([_arrow_value(v, data_type, target) for v in values], target)
 
 

@@ -117,7 +117,7 @@ def write_rows(writer: TableWriter, target: TableContext, rows: pa.Table) -> Non
         The columns of the table, and the row kinds of a primary-key table.
     """
     kinds = rows[VALUE_KIND.name].combine_chunks() if target.schema.primary_keys else None
-    writer.write(rows.select(list(target.schema.names)), kinds)
+    writer.write(rows.select(list(target.schema.names)), kinds, are_stored=True)
 
 
 def read_source_rows(context: TableContext, source: SourceBucket) -> Iterator[pa.Table]:

@@ -301,7 +301,7 @@ def compact_buckets(
         for bucket in buckets:
             writer.compact(work.partition, bucket, work.is_full)
         for batch in rows:
-            writer.write(batch.drop_columns([VALUE_KIND.name]), batch[VALUE_KIND.name])
+            writer.write(batch.drop_columns([VALUE_KIND.name]), batch[VALUE_KIND.name], are_stored=True)
         prepared = writer.prepare_commit()
     writer.close()
     return [_as_compaction_message(context, message) for message in prepared]

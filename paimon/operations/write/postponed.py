@@ -12,18 +12,13 @@ from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paimon.domain.bucket.postponed import (
     POSTPONED_SEQUENCE_NUMBER,
     compute_written_buckets,
     to_postponed_files_table,
 )
-from paimon.domain.merge.merge_columnar import merge
-from paimon.domain.merge.merge_engines import get_merge_engine
-from paimon.domain.merge.merge_spec import MergeSpec
-from paimon.domain.row.kinds import RETRACTS, RowKind
-from paimon.domain.types.system_columns import SEQUENCE_NUMBER, VALUE_KIND
+from paimon.domain.types.system_columns import SEQUENCE_NUMBER
 from paimon.operations.data_files.file_layout import FileLayout
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -44,17 +39,12 @@ class PostponedWriter:
     ----------
     buckets : Buckets
         The postponed buckets of the writer.
-    spec : MergeSpec
-        The merge of the table, which the rows must fit.
     limit_bytes : int
         The memory for buffered rows.
     """
 
-    def __init__(self, buckets: Buckets, spec: MergeSpec, limit_bytes: int) -> None:
-        get_merge_engine(spec)  # refuses unknown merge engines before the first row
+    def __init__(self, buckets: Buckets, limit_bytes: int) -> None:
         self._rows = AppendWriter(buckets, limit_bytes)
-        self._spec = spec
-        self._unchecked_kinds = RETRACTS
 
     def add(self, rows: pa.Table, codes: Codes) -> None:
         """Buffer rows, which have a `_VALUE_KIND` column, with the bucket number of each row.
@@ -64,7 +54,6 @@ class PostponedWriter:
         InvalidRequest
             The merge engine does not accept a row of this kind.
         """
-        self._check_retracts(rows)
         numbers = pa.array(np.full(rows.num_rows, POSTPONED_SEQUENCE_NUMBER, np.int64))
         self._rows.add(rows.append_column(SEQUENCE_NUMBER.name, numbers), codes)
 
@@ -75,18 +64,6 @@ class PostponedWriter:
     def abort(self) -> None:
         """Drop all rows that are not in files yet."""
         self._rows.abort()
-
-    def _check_retracts(self, rows: pa.Table) -> None:
-        """Merge the first row of each kind of retract with an insert of the same row, as a compaction may do."""
-        kinds = rows[VALUE_KIND.name]
-        for kind in self._unchecked_kinds.to_pylist():
-            found = pc.index(kinds, kind).as_py()
-            if found >= 0:
-                twice = rows.take(pa.array([found, found]))
-                position = twice.column_names.index(VALUE_KIND.name)
-                pair = pa.array([RowKind.INSERT.value, kind], pa.int8())
-                merge(twice.set_column(position, VALUE_KIND.name, pair), self._spec)
-                self._unchecked_kinds = self._unchecked_kinds.filter(pc.not_equal(self._unchecked_kinds, kind))
 
 
 class PartitionBucketCounts:

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from paimon.domain.columns.conform import conform_to_fields
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.merge.merge_spec import MergeSpec
+from paimon.domain.merge.rows_alone import check_rows_alone
 from paimon.domain.row.kinds import RETRACTS, parse_row_kinds
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.types.arrow_arrays import from_numpy
@@ -18,7 +20,10 @@ from paimon.domain.types.system_columns import VALUE_KIND
 
 
 def prepare_rows(
-    table: TableDefinition, data: pa.Table | pa.RecordBatch, kinds: str | pa.Int8Array | None = None
+    table: TableDefinition,
+    data: pa.Table | pa.RecordBatch,
+    kinds: str | pa.Int8Array | None = None,
+    are_stored: bool = False,
 ) -> pa.Table:
     """Convert rows to the types of a table, check them, and add their row kinds.
 
@@ -31,6 +36,8 @@ def prepare_rows(
     kinds : str or int8 array, optional
         Row kinds: the name of a text column of `data` that is not stored, or the numbers of the kinds. By default the
         kinds in the column of `rowkind.field`, or inserts.
+    are_stored : bool
+        Whether the rows are in the table already, so that a merge may refuse them.
 
     Returns
     -------
@@ -57,7 +64,10 @@ def prepare_rows(
     if options.get("primary-key.nullable") != "true":
         _check_keys(table, rows)
     inserts = from_numpy(np.zeros(rows.num_rows, np.int8))
-    return rows.append_column(VALUE_KIND.name, inserts if kinds is None else kinds)
+    rows = rows.append_column(VALUE_KIND.name, inserts if kinds is None else kinds)
+    if not are_stored:
+        check_rows_alone(rows, MergeSpec.of(table.schema, options))
+    return rows
 
 
 def _get_kind_column(rows: pa.Table, name: str) -> pa.ChunkedArray:

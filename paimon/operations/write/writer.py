@@ -16,6 +16,7 @@ from paimon.domain.bucket.postponed import depends_on_rows
 from paimon.domain.commit.message import CommitMessage, DataIncrement, KeyIndexBase
 from paimon.domain.commit.overwrite import partitions_of_spec
 from paimon.domain.errors import InvalidRequest, Unsupported
+from paimon.domain.merge.aggregate.check import check_aggregates
 from paimon.domain.merge.merge_engines import get_merge_engine
 from paimon.domain.merge.merge_spec import MergeSpec
 from paimon.domain.options.parse import LARGEST_LONG, parse_memory
@@ -173,10 +174,12 @@ class TableWriter:
         """Append to postponed buckets."""
         self._router = PostponedRouting(Routing.of(context.schema, POSTPONED, context.options.bucket_function))
         self._buckets = Buckets(context, lambda _: POSTPONED, None, build_postponed_layout(context, commit_user))
-        spec = MergeSpec.of(context.schema, context.options)
-        self._rows = PostponedWriter(self._buckets, spec, min(self._limit, _APPEND_BUFFER_BYTES))
+        _check_merge(context)
+        self._rows = PostponedWriter(self._buckets, min(self._limit, _APPEND_BUFFER_BYTES))
 
-    def write(self, data: pa.Table | pa.RecordBatch, kinds: str | pa.Int8Array | None = None) -> None:
+    def write(
+        self, data: pa.Table | pa.RecordBatch, kinds: str | pa.Int8Array | None = None, are_stored: bool = False
+    ) -> None:
         """Buffer rows, and write files when the buffer is full.
 
         Parameters
@@ -186,13 +189,15 @@ class TableWriter:
         kinds : str or int8 array, optional
             Row kinds: the name of a text column of `data` that is not stored, or the numbers of the kinds. By default
             the kinds in the column of `rowkind.field`, or inserts.
+        are_stored : bool
+            Whether the rows are in the table already, so that a merge may refuse them.
 
         Raises
         ------
         InvalidRequest
             The rows do not fit the table; none of them was accepted.
         """
-        rows = prepare_rows(self._table, data, kinds)
+        rows = prepare_rows(self._table, data, kinds, are_stored)
         for piece in cut_into_slices(rows, self._limit):
             for ready in [piece] if self._waiting is None else self._waiting.add(piece):
                 self._write_piece(ready)
@@ -351,9 +356,15 @@ def _create_merge_tree_writer(
     spill_bytes = spill_bytes if options.write_buffer_spillable else 0
     # Overwrites produce no changelog.
     changelog = options.changelog_producer == "input" and not ignore_previous
-    spec = MergeSpec.of(context.schema, options)
-    get_merge_engine(spec)  # refuses unknown merge engines before the first row
-    return MergeTreeWriter(context.engine, buckets, spec, limit_bytes, spill_bytes, changelog)
+    return MergeTreeWriter(context.engine, buckets, _check_merge(context), limit_bytes, spill_bytes, changelog)
+
+
+def _check_merge(context: TableContext) -> MergeSpec:
+    """Return the merge of a table; tables of other writers may have an engine or aggregates that take no rows."""
+    spec = MergeSpec.of(context.schema, context.options)
+    get_merge_engine(spec)
+    check_aggregates(context.schema, context.options)
+    return spec
 
 
 def _check_writable(table: TableDefinition) -> None:

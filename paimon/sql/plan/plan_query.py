@@ -14,9 +14,11 @@ import pyarrow as pa
 from attrs import define, evolve, field, frozen
 from sqlglot import exp
 
+from paimon.domain.columns.decimal_overflow import widen_decimals
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_mean
 from paimon.domain.extras import MissingExtra
 from paimon.domain.markup import format_count
+from paimon.domain.merge.merge_spec import find_summed_decimals
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import suggest_column
 from paimon.domain.types.data_types import DataField
@@ -205,14 +207,29 @@ def _open_source(
     context, read = scan.context, scan.read_plan
     shared_files = 0
     share: Callable[[], SourceFiles] | None = None
-    if reads_files:
+    schema, open_rows = scan.arrow_schema, scan.to_batches
+    summed = find_summed_decimals(context.schema, context.options) if reads_files else frozenset()
+    if not summed.isdisjoint(schema.names):
+        schema = widen_decimals(schema, summed)
+        open_rows = partial(_read_widened, scan, schema)
+    elif reads_files:
         selected = find_engine_files(context, scan.plan().splits, read)
         if selected.files:
             share = partial(open_engine_files, context, selected, read)
             shared_files = len(selected.files)
     origin = ScanOrigin(relation.origin, scan, tuple(columns), predicate, limit)
-    source = QuerySource(scan.arrow_schema, scan.to_batches, origin, share)
+    source = QuerySource(schema, open_rows, origin, share)
     return source, partial(_describe_scan, scan, limit, shared_files)
+
+
+def _read_widened(scan: Scan, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Read a scan with some of its decimals in a wider type, which stores the same numbers."""
+
+    def _widen(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = zip(batch.columns, schema.types, strict=True)
+        return pa.RecordBatch.from_arrays([c if c.type == kind else c.view(kind) for c, kind in columns], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, map(_widen, scan.to_batches()))
 
 
 def _describe_scan(scan: Scan, limit: int | None, shared_files: int) -> str:

@@ -56,7 +56,12 @@ SAMPLES: tuple[Samples, ...] = (
     (dt.FloatType(), _FLOATS.filter(lambda value: value != 0.1)),
     (dt.DoubleType(), _FLOATS),
     (dt.DecimalType(precision=9, scale=2), _SMALL.map(lambda n: decimal.Decimal(n * 111).scaleb(-2))),
-    (dt.DecimalType(precision=4, scale=1), _decimals("999.9", "-999.9", "0.5", "0.0")),
+    (dt.DecimalType(precision=4, scale=1), _decimals("999.9", "-999.9", "0.5", "0.0", "1999.8")),  # as a sum may be
+    (
+        dt.DecimalType(precision=18, scale=2),
+        _decimals("9999999999999999.99", "-9999999999999999.99", "92233720368547758.07"),
+    ),
+    (dt.DecimalType(precision=19, scale=2), _decimals("9" * 17 + ".99", "-" + "9" * 17 + ".99", "0.01", "10.00")),
     (
         dt.DecimalType(precision=38, scale=2),
         _decimals("9" * 36 + ".99", "-" + "9" * 36 + ".99", "1.00", "-12345678901234567890.50"),

@@ -1,21 +1,13 @@
-"""Bitmaps of 64-bit numbers and sketches against their libraries, and overflows that later steps set aside."""
+"""Bitmaps of 64-bit numbers and sketches against their libraries."""
 
 from __future__ import annotations
 
 import datasketches
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate import roaring64, sketches
-from paimon.domain.merge.aggregate.actions import ADD, CLEAR, SET
-from paimon.domain.merge.aggregate.reduce_columnar import aggregate_column
-from paimon.domain.merge.aggregate.rule import Aggregate
-from paimon.domain.merge.aggregate.steps_columnar import Steps
-from paimon.domain.types import data_types as dt
 
 
 def serialize_hll(numbers: list[int]) -> bytes:
@@ -51,13 +43,3 @@ def test_unions_of_hll_sketches_count_as_the_library_does(a: set[int], b: set[in
         union.update(datasketches.hll_sketch.deserialize(serialize_hll(sorted(numbers))))
     found = datasketches.hll_sketch.deserialize(sketches.hll_union(serialize_hll(sorted(a)), serialize_hll(sorted(b))))
     assert found.get_estimate() == pytest.approx(union.get_result().get_estimate(), rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["sum", "product"])
-@pytest.mark.parametrize("later", [SET, CLEAR])
-def test_an_overflow_is_refused_even_if_its_result_is_set_aside_later(name: str, later: int) -> None:
-    aggregate = Aggregate(dt.DataField(0, "c", dt.TinyIntType()), name)
-    column = pa.array([-128, -128, None], pa.int8())
-    steps = Steps(np.arange(3), np.array([ADD, ADD, later], np.int8), np.zeros(3, np.int64), 1)
-    with pytest.raises(InvalidRequest, match="does not fit its type"):
-        aggregate_column(column, aggregate, steps)

@@ -261,20 +261,6 @@ def test_a_flush_and_a_read_merge_alike(tmp_path: Path, buffer: str) -> None:
     assert sorted(shop.rows()) == sorted(shop.compact_and_read()) == wanted
 
 
-def test_an_overflow_commits_no_rows(tmp_path: Path) -> None:
-    shop = Shop(
-        tmp_path,
-        "k INT NOT NULL, s TINYINT",
-        {
-            "merge-engine": "aggregation",
-            "fields.s.aggregate-function": "sum",
-        },
-    )
-    with pytest.raises(InvalidRequest, match="'s'"):
-        shop.insert((1, 100), (1, 100))
-    assert shop.table.snapshot() is None
-
-
 def test_functions_refuse_other_types_and_retracts(tmp_path: Path) -> None:
     shop = Shop(
         tmp_path,

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.errors import Unsupported
 
 _PRIMITIVES = {
@@ -26,8 +27,6 @@ _PRIMITIVES = {
     "null": pa.null(),
 }
 _MILLIS_PER_DAY = 86_400_000
-_DIGITS_OF_LONGS = 18
-"""Decimals of no more digits fit 64 bits."""
 _LOGICAL = {
     "timestamp-millis": pa.timestamp("ms"),
     "timestamp-micros": pa.timestamp("us"),
@@ -153,7 +152,7 @@ def _check_times(array: pa.Array) -> None:
 
 
 def _to_decimals(array: pa.Array, stored: pa.DataType) -> pa.Array:
-    """Convert big-endian two's complement numbers of at most 16 bytes to decimals."""
+    """Convert big-endian two's complement numbers of at most 16 bytes to decimals; too many digits are null."""
     rows = len(array)
     if not rows:
         return pa.array([], stored)
@@ -170,10 +169,4 @@ def _to_decimals(array: pa.Array, stored: pa.DataType) -> pa.Array:
         cells[here, place] = data[offsets[here + 1] - 1 - place]
     validity = pa.array(array.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
     made = pa.Array.from_buffers(stored, rows, [validity, pa.py_buffer(cells)])
-    if sizes.max() > 8 or stored.precision > _DIGITS_OF_LONGS:
-        made.validate(full=True)
-        return made
-    unscaled, limit = cells.view("<i8")[:, 0], 10**stored.precision
-    if unscaled.max() >= limit or unscaled.min() <= -limit:
-        raise ValueError(f"a decimal has more than {stored.precision} digits")
-    return made
+    return drop_excess_digits(made)

@@ -25,6 +25,7 @@ from paimon.adapters.formats.avro.container import (
 from paimon.adapters.formats.avro.decode import decode_plan
 from paimon.adapters.formats.avro.encode import encode_records
 from paimon.adapters.formats.avro.schema import avro_schema
+from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.errors import CorruptTable, InvalidRequest
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
@@ -136,7 +137,8 @@ class AvroWriter:
 
     def _collect(self, columns: list[pa.Array]) -> None:
         types = [f.type for f in self._request.fields]
-        stats = [collect_column_stats(column, kind) for column, kind in zip(columns, types, strict=True)]
+        as_read = [drop_excess_digits(c) if pa.types.is_decimal(c.type) else c for c in columns]
+        stats = [collect_column_stats(column, kind) for column, kind in zip(as_read, types, strict=True)]
         if self._stats is not None:
             stats = [
                 combine_column_stats(old, new, kind) for old, new, kind in zip(self._stats, stats, types, strict=True)

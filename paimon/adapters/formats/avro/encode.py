@@ -15,12 +15,14 @@ import pyarrow.compute as pc
 
 from paimon.adapters.formats.avro.schema import has_string_key
 from paimon.adapters.formats.nested import drop_offset, map_entries
+from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow_arrays import make_array
 from paimon.domain.types.data_types import DataField, DataType
 
 _EMPTY, _END, _PRESENT = make_array([b"", b"\x00", b"\x02"], pa.binary())
 _FIXED_BYTES = {dt.FloatType: 4, dt.DoubleType: 8}
+_LONG_BYTES = 8
 _NUMBERS = (*dt.INTEGER_TYPES, dt.DateType, dt.TimeType)
 
 
@@ -125,9 +127,11 @@ def _encode_maps(array: pa.Array, data_type: DataType, key: DataType, value: Dat
 
 
 def _encode_decimals(array: pa.Array, precision: int) -> pa.BinaryArray:
-    width = decimal_width(precision)
     stored = np.frombuffer(array.buffers()[1] or b"", np.uint8)
     stored = stored[array.offset * 16 : (array.offset + len(array)) * 16].reshape(-1, 16)
+    width = decimal_width(precision)
+    if width < _LONG_BYTES and drop_excess_digits(array) is not array:
+        width = _LONG_BYTES
     cells = np.empty((len(array), width + 1), np.uint8)
     cells[:, 0] = width * 2
     cells[:, 1:] = stored[:, :width][:, ::-1]

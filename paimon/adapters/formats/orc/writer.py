@@ -20,10 +20,11 @@ from paimon.adapters.formats.nested import rebuild_leaves
 from paimon.adapters.formats.orc.physical import character_lengths, from_physical, make_orc_schema, to_physical
 from paimon.adapters.formats.orc.tail import ORC_HEADER, encode_tail, join_tails, set_string_types
 from paimon.adapters.formats.orc.wide_timestamps import RowWriter, has_early_fractions
+from paimon.domain.columns.decimal_overflow import drop_excess_digits
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.stats.collect import collect_column_stats, combine_column_stats
 from paimon.domain.stats.simple_stats import ColumnStats
-from paimon.domain.types.data_types import CharType, DataType
+from paimon.domain.types.data_types import CharType, DataType, DecimalType
 from paimon.ports.files import OutputFile
 from paimon.ports.formats import WriteRequest, WrittenFile
 
@@ -97,6 +98,10 @@ class OrcWriter:
         self._sink.sink.abort()
 
     def _write(self, batch: pa.RecordBatch) -> None:
+        batch = pa.RecordBatch.from_arrays(
+            [_drop_excess_digits(c, f.type) for c, f in zip(batch.columns, self._fields, strict=True)],
+            schema=batch.schema,
+        )
         columns = [rebuild_leaves(c, f.type, to_physical) for c, f in zip(batch.columns, self._fields, strict=True)]
         nulls = [f.name for f, c in zip(self._fields, columns, strict=True) if c.null_count and not f.type.nullable]
         if nulls:
@@ -134,6 +139,16 @@ class OrcWriter:
                 combine_column_stats(old, new, kind) for old, new, kind in zip(self._stats, stats, types, strict=True)
             ]
         self._stats = stats
+
+
+def _drop_excess_digits(column: pa.Array, data_type: DataType) -> pa.Array:
+    """Return what Java stores of decimals with too many digits: null, or 0 in a NOT NULL column."""
+    if not isinstance(data_type, DecimalType):
+        return column
+    stored = drop_excess_digits(column)
+    if data_type.nullable or stored is column:
+        return stored
+    return stored if column.null_count else stored.fill_null(0)
 
 
 class _TailHoldingSink:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from paimon.adapters.formats.nested import rebuild_leaves
 from paimon.adapters.formats.parquet.required import drop_hidden_nulls, has_required_part
+from paimon.domain.columns.decimal_overflow import wrap_to_32_bits
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField, DataType
@@ -45,6 +46,8 @@ def to_stored(array: pa.Array, data_type: DataType) -> pa.Array:
     """Convert a canonical array to the stored type that `make_write_schema` states."""
     if has_required_part(data_type):
         array = drop_hidden_nulls(array, data_type.with_nullable(True))
+    if isinstance(data_type, dt.DecimalType):
+        return wrap_to_32_bits(array)
     return rebuild_leaves(array, data_type, _to_stored_leaf) if _has_other_form(data_type) else array
 
 

@@ -35,11 +35,12 @@ from paimon.domain.types import data_types as dt
 from paimon.domain.types.type_text import format_type
 
 Columnar = Callable[[pa.Array, Aggregate, Steps], pa.Array]
-NeedsReference = Callable[[Aggregate, Steps], Mask]
+NeedsReference = Callable[[pa.Array, Aggregate, Steps], Mask | None]
 INTEGERS = (dt.TinyIntType, dt.SmallIntType, dt.IntType, dt.BigIntType)
 NUMBERS = (*INTEGERS, dt.FloatType, dt.DoubleType, dt.DecimalType)
 COMPARABLE = (*NUMBERS, dt.CharType, dt.VarCharType, dt.DateType, dt.TimeType, *dt.TIMESTAMP_TYPES)
 BYTES = (dt.VarBinaryType,)
+NESTED_FUNCTIONS = ("nested_update", "nested_partial_update")
 
 
 @frozen
@@ -59,8 +60,8 @@ class AggregateFunction:
     sees_all_steps : bool
         Whether the columnar function also takes the steps before the last SET or CLEAR.
     can_refuse : bool
-        Whether values of the right type can be refused (overflow, damaged bytes). Then steps before the last SET or
-        CLEAR are computed, too.
+        Whether a value of the right type can be refused, whatever the others are (damaged bytes, the retract of a 0).
+        Then steps before the last SET or CLEAR are computed, too.
     associative : bool
         Whether merging parts, and then their results, equals merging everything at once.
     """
@@ -74,38 +75,36 @@ class AggregateFunction:
     associative: bool = False
 
 
-def _mask_all_groups(aggregate: Aggregate, steps: Steps) -> Mask:
+def _mask_all_groups(column: pa.Array, aggregate: Aggregate, steps: Steps) -> Mask:
     return np.ones(steps.group_count, dtype=np.bool_)
 
 
-def _mask_distinct(aggregate: Aggregate, steps: Steps) -> Mask:
+def _mask_distinct(column: pa.Array, aggregate: Aggregate, steps: Steps) -> Mask:
     return np.full(steps.group_count, aggregate.distinct)
 
 
-def _mask_distinct_or_retracted(aggregate: Aggregate, steps: Steps) -> Mask:
-    return _mask_distinct(aggregate, steps) | steps.any_of(steps.retracts)
+def _mask_distinct_or_retracted(column: pa.Array, aggregate: Aggregate, steps: Steps) -> Mask:
+    return _mask_distinct(column, aggregate, steps) | steps.any_of(steps.retracts)
 
 
-def _mask_decimal_or_retracted(aggregate: Aggregate, steps: Steps) -> Mask:
+def _mask_decimal_or_retracted(column: pa.Array, aggregate: Aggregate, steps: Steps) -> Mask:
     return np.full(steps.group_count, isinstance(aggregate.column.type, dt.DecimalType)) | steps.any_of(steps.retracts)
 
 
-def _mask_other_than_adds(aggregate: Aggregate, steps: Steps) -> Mask:
+def _mask_other_than_adds(column: pa.Array, aggregate: Aggregate, steps: Steps) -> Mask:
     return steps.any_of(steps.actions != ADD)
 
 
-def _mask_late(aggregate: Aggregate, steps: Steps) -> Mask:
+def _mask_late(column: pa.Array, aggregate: Aggregate, steps: Steps) -> Mask:
     return steps.any_of(steps.actions == ADD_OLDER)
 
 
 AGGREGATE_FUNCTIONS: Mapping[str, AggregateFunction] = {
-    "sum": AggregateFunction(reference_numbers.SUM, numbers.total, NUMBERS, can_refuse=True),
+    "sum": AggregateFunction(reference_numbers.SUM, numbers.total, NUMBERS, numbers.mask_overflowing_sums),
     "product": AggregateFunction(
         reference_numbers.PRODUCT, numbers.product, NUMBERS, _mask_decimal_or_retracted, can_refuse=True
     ),
-    "count": AggregateFunction(
-        reference_numbers.COUNT, numbers.count, (dt.IntType, dt.BigIntType), _mask_late, can_refuse=True
-    ),
+    "count": AggregateFunction(reference_numbers.COUNT, numbers.count, (dt.IntType, dt.BigIntType), _mask_late),
     "max": AggregateFunction(reference_numbers.MAX, extremes.maximum, COMPARABLE, associative=True),
     "min": AggregateFunction(reference_numbers.MIN, extremes.minimum, COMPARABLE, associative=True),
     "bool_and": AggregateFunction(reference_numbers.BOOL_AND, extremes.bool_and, (dt.BooleanType,), associative=True),
@@ -165,6 +164,12 @@ def get_function(aggregate: Aggregate) -> AggregateFunction:
             f"aggregate function {aggregate.function!r}", hint=did_you_mean(aggregate.function, AGGREGATE_FUNCTIONS)
         )
     return found
+
+
+def can_refuse_values(aggregate: Aggregate) -> bool:
+    """Return whether the function can refuse a value of the right type."""
+    can_refuse = get_function(aggregate).can_refuse
+    return can_refuse and (aggregate.null_keys == "error" or aggregate.function not in NESTED_FUNCTIONS)
 
 
 def check_type(aggregate: Aggregate) -> None:

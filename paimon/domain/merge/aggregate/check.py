@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paimon.domain.errors import InvalidRequest, did_you_mean
-from paimon.domain.merge.aggregate.aggregate_functions import AGGREGATE_FUNCTIONS, check_type
+from paimon.domain.merge.aggregate.aggregate_functions import AGGREGATE_FUNCTIONS, NESTED_FUNCTIONS, check_type
 from paimon.domain.merge.aggregate.rule import Aggregate
 from paimon.domain.merge.merge_engines import MERGE_ENGINES
 from paimon.domain.merge.merge_spec import MergeSpec
@@ -26,13 +26,16 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import format_type
 
 NULL_STRATEGIES = ("merge", "ignore", "error")
-_NESTED = ("nested_update", "nested_partial_update")
 _STORED_NAMES = (*AGGREGATE_FUNCTIONS, "ignored", "first_not_null_value")
 """The names under which aggregate functions are stored. Tables with the last two may exist."""
+_MISSING_IN_JAVA = {"count": "store a 1 for each row, and sum it"}
+"""The functions that Java 1.4.2 does not have, with what to do instead. Tables with them may exist."""
 
 
-def check_function_names(schema: TableSchema, options: TableOptions) -> None:
-    """Refuse options that name an aggregate function which does not exist.
+def check_function_names(schema: TableSchema, options: TableOptions, before: TableOptions | None = None) -> None:
+    """Refuse options that name an aggregate function which does not exist, or which Java lacks.
+
+    Functions that Java lacks are accepted where the options `before` a change name them.
 
     Raises
     ------
@@ -48,6 +51,8 @@ def check_function_names(schema: TableSchema, options: TableOptions) -> None:
         if name not in _STORED_NAMES:
             hint = did_you_mean(name, _STORED_NAMES)
             raise option_error(key, f"is {name!r}, which is not an aggregate function", hint)
+        if name in _MISSING_IN_JAVA and (before is None or before.values.get(key) != name):
+            raise option_error(key, f"is {name!r}, but Java cannot open such a table", _MISSING_IN_JAVA[name])
 
 
 def _has_aggregates(schema: TableSchema, options: TableOptions) -> bool:
@@ -71,7 +76,7 @@ def check_aggregates(schema: TableSchema, options: TableOptions) -> None:
     for aggregate in spec.aggregates:
         check_type(aggregate)
         _check_retracts(aggregate, spec)
-        if aggregate.function in _NESTED:
+        if aggregate.function in NESTED_FUNCTIONS:
             _check_nested(aggregate)
         elif aggregate.function == "merge_map_with_keytime":
             _check_key_time(aggregate)

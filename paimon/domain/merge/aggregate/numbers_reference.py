@@ -1,15 +1,17 @@
 """sum, product, count, max, min, bool_and and bool_or, value by value.
 
-Invariant: nulls are skipped. Integers and decimals that do not fit their type are refused. FLOAT is computed in 32
-bits, DECIMAL keeps its scale (half up). Floats compare in the total order of `paimon.domain.columns.java_float_order`.
+Invariant: nulls are skipped. Integers wrap. A sum of DECIMAL with up to 18 digits is kept while its unscaled value fits
+64 bits, even beyond its digits; any other result with too many digits is null, and the next value starts anew. Products
+of DECIMAL are rounded half up to their scale. FLOAT is computed in 32 bits. Floats compare in the total order of
+`paimon.domain.columns.java_float_order`.
 
-Source: `FieldSumAgg`, `FieldProductAgg`, `FieldMaxAgg`, `FieldMinAgg`, `FieldBoolAndAgg`, `FieldBoolOrAgg`.
+Source: `FieldSumAgg`, `FieldProductAgg`, `DecimalUtils`, `FieldMaxAgg`, `FieldMinAgg`, `FieldBoolAndAgg`, ...
 """
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,13 @@ from paimon.domain.columns.java_float_order import compare_values
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.merge.aggregate.reduce_reference import Combine, Folding
 from paimon.domain.merge.aggregate.rule import Aggregate
+from paimon.domain.row.binary_reader import to_decimal
+from paimon.domain.row.binary_writer import to_unscaled
 from paimon.domain.types.data_types import BigIntType, DecimalType, DoubleType, FloatType, SmallIntType, TinyIntType
 
-_WIDE = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP)
-_DIVISION = decimal.Context(prec=38, rounding=decimal.ROUND_HALF_UP)
 _BITS = {TinyIntType: 8, SmallIntType: 16, BigIntType: 64}
+_LONG_DIGITS = 18
+Exact = Callable[[int, int], int]
 
 
 def _skip_nulls(combine: Combine) -> Combine:
@@ -36,77 +40,86 @@ def _skip_nulls(combine: Combine) -> Combine:
 
 
 def _add(state: Any, value: Any, aggregate: Aggregate) -> Any:
-    return _apply_operation(state, value, aggregate, np.add, _WIDE.add, int.__add__)
+    return _add_exactly(state, value, aggregate, np.add, int.__add__)
 
 
 def _subtract(state: Any, value: Any, aggregate: Aggregate) -> Any:
     if value is None:
         return state
-    state = _get_zero(aggregate) if state is None else state
-    return _apply_operation(state, value, aggregate, np.subtract, _WIDE.subtract, int.__sub__)
+    if state is None:
+        return _negate(value, aggregate)
+    return _add_exactly(state, value, aggregate, np.subtract, int.__sub__)
 
 
-def _get_zero(aggregate: Aggregate) -> Any:
-    """Return what a value is subtracted from where no value was added before; -0.0 keeps the sign of a zero."""
-    if isinstance(aggregate.column.type, FloatType | DoubleType):
-        return -0.0
-    return decimal.Decimal(0) if isinstance(aggregate.column.type, DecimalType) else 0
+def _negate(value: Any, aggregate: Aggregate) -> Any:
+    kind = aggregate.column.type
+    if isinstance(kind, DecimalType):
+        return _to_decimal_of_type(-to_unscaled(value, kind.scale), kind)
+    return -value if isinstance(kind, FloatType | DoubleType) else _wrap(-value, aggregate)
+
+
+def _add_exactly(state: Any, value: Any, aggregate: Aggregate, floats: np.ufunc, exact: Exact) -> Any:
+    kind = aggregate.column.type
+    if not isinstance(kind, DecimalType):
+        return _compute_number(state, value, aggregate, floats, exact)
+    found = exact(to_unscaled(state, kind.scale), to_unscaled(value, kind.scale))
+    if kind.precision > _LONG_DIGITS:
+        return _to_decimal_of_type(found, kind)
+    return to_decimal(found, kind.scale) if -(1 << 63) <= found < 1 << 63 else None
 
 
 def _multiply(state: Any, value: Any, aggregate: Aggregate) -> Any:
-    return _apply_operation(state, value, aggregate, np.multiply, _WIDE.multiply, int.__mul__)
+    kind = aggregate.column.type
+    if not isinstance(kind, DecimalType):
+        return _compute_number(state, value, aggregate, np.multiply, int.__mul__)
+    found = to_unscaled(state, kind.scale) * to_unscaled(value, kind.scale)
+    return _to_decimal_of_type(_divide_half_up(found, int(10**kind.scale)), kind)
 
 
 def _divide_values(state: Any, value: Any, aggregate: Aggregate) -> Any:
     if state is None or value is None:
         return state
-    if isinstance(value, int | decimal.Decimal) and not value:
+    kind = aggregate.column.type
+    if not isinstance(kind, FloatType | DoubleType) and not value:
         name = aggregate.column.name
         raise InvalidRequest(
             f"The product of column {name!r} cannot retract a 0",
             subject=name,
             hint=f"set 'fields.{name}.ignore-retract' to 'true'",
         )
-    if isinstance(value, int):
-        quotient = abs(state) // abs(value)
-        return _fit_to_type(quotient if (state < 0) == (value < 0) else -quotient, aggregate)
-    return _apply_operation(state, value, aggregate, np.divide, _DIVISION.divide, int.__floordiv__)
+    if not isinstance(kind, DecimalType):
+        return _compute_number(state, value, aggregate, np.divide, _divide_towards_zero)
+    found = to_unscaled(state, kind.scale) * 10**kind.scale
+    return _to_decimal_of_type(_divide_half_up(found, to_unscaled(value, kind.scale)), kind)
 
 
-def _apply_operation(
-    state: Any,
-    value: Any,
-    aggregate: Aggregate,
-    floats: np.ufunc,
-    decimals: Callable[[decimal.Decimal, decimal.Decimal], decimal.Decimal],
-    exact: Callable[[int, int], int],
-) -> Any:
+def _divide_towards_zero(number: int, divisor: int) -> int:
+    quotient = abs(number) // abs(divisor)
+    return quotient if (number < 0) == (divisor < 0) else -quotient
+
+
+def _divide_half_up(number: int, divisor: int) -> int:
+    quotient = (2 * abs(number) + abs(divisor)) // (2 * abs(divisor))
+    return quotient if (number < 0) == (divisor < 0) else -quotient
+
+
+def _compute_number(state: Any, value: Any, aggregate: Aggregate, floats: np.ufunc, exact: Exact) -> Any:
     kind = aggregate.column.type
-    if isinstance(kind, DecimalType):
-        return _fit_to_type(decimals(state, value), aggregate)
     if isinstance(kind, FloatType | DoubleType):
         width = np.float32 if isinstance(kind, FloatType) else np.float64
         with np.errstate(all="ignore"):
             return float(floats(width(state), width(value)))
-    return _fit_to_type(exact(state, value), aggregate)
+    return _wrap(exact(state, value), aggregate)
 
 
-def _fit_to_type(value: Any, aggregate: Aggregate) -> Any:
-    kind = aggregate.column.type
-    if isinstance(kind, DecimalType):
-        value = value.quantize(decimal.Decimal(1).scaleb(-kind.scale), context=_WIDE)
-        fits = value.scaleb(kind.scale, context=_WIDE).copy_abs() < 10**kind.precision
-    else:
-        half = 1 << (_BITS.get(type(kind), 32) - 1)
-        fits = -half <= value < half
-    if not fits:
-        name = aggregate.column.name
-        raise InvalidRequest(
-            f"The {aggregate.function} of column {name!r} does not fit its type",
-            subject=name,
-            hint=f"use a wider type, or another 'fields.{name}.aggregate-function'",
-        )
-    return value
+def _wrap(value: int, aggregate: Aggregate) -> int:
+    """Return the integer with the lowest bits of a number, as many as its type has."""
+    half = 1 << (_BITS.get(type(aggregate.column.type), 32) - 1)
+    return (value + half) % (2 * half) - half
+
+
+def _to_decimal_of_type(unscaled: int, kind: DecimalType) -> Decimal | None:
+    return to_decimal(unscaled, kind.scale) if abs(unscaled) < 10**kind.precision else None
 
 
 def _keep_larger(state: Any, value: Any, aggregate: Aggregate) -> Any:
@@ -120,7 +133,7 @@ def _keep_smaller(state: Any, value: Any, aggregate: Aggregate) -> Any:
 def _count_value(state: Any, value: Any, aggregate: Aggregate) -> Any:
     if value is None:
         return state
-    return _fit_to_type((state or 0) + 1, aggregate)
+    return _wrap((state or 0) + 1, aggregate)
 
 
 SUM = Folding(_skip_nulls(_add), retract=_subtract, add_older=_skip_nulls(_add))

@@ -38,7 +38,7 @@ def aggregate_column(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa
     Raises
     ------
     InvalidRequest
-        The function cannot take back a value, or a result does not fit its type.
+        The function cannot take a value, or cannot take it back.
     """
     function = get_function(aggregate)
     if not steps.plain:
@@ -49,10 +49,10 @@ def aggregate_column(column: pa.Array, aggregate: Aggregate, steps: Steps) -> pa
             steps = steps.drop_past()
     if len(steps.groups) == 0:
         return pa.nulls(steps.group_count, column.type)
-    if function.needs_reference is None:
+    marked = None if function.needs_reference is None else function.needs_reference(column, aggregate, steps)
+    if marked is None:
         return function.columnar(column, aggregate, steps)
-    slow = function.needs_reference(aggregate, steps) & _mask_groups_with_work(steps)
-    return _aggregate_in_two_parts(column, aggregate, steps, slow)
+    return _aggregate_in_two_parts(column, aggregate, steps, marked & _mask_groups_with_work(steps))
 
 
 def _aggregate_in_two_parts(column: pa.Array, aggregate: Aggregate, steps: Steps, slow: Mask) -> pa.Array:
@@ -84,7 +84,7 @@ def _refuse_retracts(steps: Steps, function: AggregateFunction, aggregate: Aggre
 
 
 def _check_past(column: pa.Array, aggregate: Aggregate, steps: Steps) -> None:
-    """Check the steps before the last SET or CLEAR, too: an overflow is refused wherever it happens."""
+    """Check the steps before the last SET or CLEAR, too: a value is refused wherever it is."""
     if steps.has_past():
         aggregate_column(column, aggregate, steps.select_past())
 
