@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -48,7 +49,8 @@ def draw_rows(chance: random.Random, step: int) -> list[dict[str, Any]]:
     return [{"k": chance.randrange(60), "p": chance.choice("ab"), "s": step, "v": "x" * step} for _ in range(25)]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow("ten rescales, each read by both sides")
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=["deletion vectors", "hive", "unordered append"]))
 def test_each_side_continues_after_a_rescale_of_the_other(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     keys, options = CASES[case]
     directory, chance = tmp_path / "t", random.Random(case)

@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from support.bucket_machine import ALL_KINDS, MACHINES, MODES, BucketModeMachine, BucketModeTable, Kinded
 from support.bucket_mistakes import CROSS_PARTITION_MISTAKES, DYNAMIC_MISTAKES, POSTPONED_MISTAKES
+from support.case_lists import mark_nightly
 
-SETTINGS = settings(
-    max_examples=15, stateful_step_count=12, suppress_health_check=list(HealthCheck), report_multiple_bugs=False
-)
+SETTINGS = settings(stateful_step_count=12, suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
 MISTAKES = {
     "dynamic": DYNAMIC_MISTAKES["index files of other writers are ignored"],
     "cross-partition": CROSS_PARTITION_MISTAKES["a moved key is not deleted in its old partition"],
@@ -22,9 +21,12 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow("several histories of many commits")
+@pytest.mark.parametrize("histories", mark_nightly([5, 15], always=[5]))
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.mode)
-def test_a_table_of_each_bucket_mode_equals_its_model(machine: type[BucketModeMachine]) -> None:
-    run_state_machine_as_test(machine, settings=SETTINGS)  # type: ignore[no-untyped-call]
+def test_a_table_of_each_bucket_mode_equals_its_model(machine: type[BucketModeMachine], histories: int) -> None:
+    drawn = settings(SETTINGS, max_examples=histories)
+    run_state_machine_as_test(machine, settings=drawn)  # type: ignore[no-untyped-call]
 
 
 def run_history(machine: BucketModeMachine) -> None:

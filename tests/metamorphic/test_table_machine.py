@@ -14,6 +14,7 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from support.case_lists import mark_nightly
 from support.table_machine import NEWEST, TableMachine
 
 from paimon.domain.lsm.compaction.unit_plan import plan_unit
@@ -28,13 +29,14 @@ from paimon.operations.write import buckets, merge_tree
 from paimon.testing.strategies import MergingTable, fields_of
 from paimon.testing.strategies.histories import DELETE, INSERT
 
-SETTINGS = settings(
-    max_examples=40, stateful_step_count=14, suppress_health_check=list(HealthCheck), report_multiple_bugs=False
-)
+SETTINGS = settings(stateful_step_count=14, suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
 
 
-def test_a_table_equals_its_model() -> None:
-    run_state_machine_as_test(TableMachine, settings=SETTINGS)  # type: ignore[no-untyped-call]
+@pytest.mark.slow("many histories")
+@pytest.mark.parametrize("histories", mark_nightly([15, 40], always=[15]))
+def test_a_table_equals_its_model(histories: int) -> None:
+    drawn = settings(SETTINGS, max_examples=histories)
+    run_state_machine_as_test(TableMachine, settings=drawn)  # type: ignore[no-untyped-call]
 
 
 Plant = Callable[[pytest.MonkeyPatch], None]

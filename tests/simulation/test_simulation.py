@@ -1,18 +1,21 @@
 """The simulation: drawn histories, every fault point of fixed workloads, and planted mistakes that it must detect.
 
-In CI: 300 histories of tables with fixed buckets, some of each other kind, sampled fault points, and one pinned seed a
-mistake. By --long: 20,000 histories, 5,000 of each other kind, all fault points, and the search for each mistake. Or,
-with a log and in pieces: ``python -m paimon.testing.simulation support.simulated_engines:assemble``.
+Always: 100 histories of tables with fixed buckets, some of each other kind, sampled fault points, and one pinned seed a
+mistake. By --nightly: 200 more, more of each kind, and histories of new seeds. By --long: 20,000 histories, 5,000 of
+each other kind, all fault points, and the search for each mistake. Or, with a log and in pieces:
+``python -m paimon.testing.simulation support.simulated_engines:assemble``.
 """
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.case_lists import mark_nightly
 from support.simulated_engines import MISTAKES, assemble, plant_mistake
 
 from paimon.adapters.process_effects import SystemProcessEffects
@@ -33,8 +36,8 @@ from paimon.testing.simulation.simulation_plan import (
 from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_points
 
 PARTS = 6
-CI_SEEDS = {"hidden_level_0": 60, "rescales": 12, "dynamic_buckets": 10, "cross_partition": 10, "postponed_buckets": 10}
-"""How many histories of each kind run in CI; `--long` runs 5,000."""
+SEEDS = {"hidden_level_0": 60, "rescales": 12, "dynamic_buckets": 10, "cross_partition": 10, "postponed_buckets": 10}
+"""How many histories of each kind run; `--long` runs 5,000."""
 DETECTED_WITHIN = 500
 PINNED: Mapping[str, int] = {
     "a snapshot is overwritten": 0,
@@ -111,16 +114,27 @@ def check(plan: Plan) -> SimulationResult:
     return result
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.slow("50 histories")
+@pytest.mark.parametrize("part", mark_nightly(range(PARTS), always=[0, 1]))
 def test_drawn_histories(part: int) -> None:
     for seed in range(50 * part, 50 * (part + 1)):
         check(draw_plan(seed))
 
 
 @pytest.mark.parametrize("kind", DRAWS)
-def test_drawn_histories_of_each_kind(kind: str) -> None:
-    for seed in range(CI_SEEDS[kind]):
+@pytest.mark.parametrize("part", mark_nightly(range(3), always=[0]))
+def test_drawn_histories_of_each_kind(kind: str, part: int) -> None:
+    for seed in range(SEEDS[kind])[part::3]:
         check(DRAWS[kind](seed))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["fixed_buckets", *DRAWS])
+def test_histories_of_new_seeds(kind: str) -> None:
+    """A failure names its seed; pin it in `REGRESSIONS`."""
+    first = int.from_bytes(os.urandom(4))
+    for seed in range(first, first + 100):
+        check(DRAWS.get(kind, draw_plan)(seed))
 
 
 @pytest.mark.long

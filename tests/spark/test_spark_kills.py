@@ -106,7 +106,7 @@ def run_with_kills(command: tuple[object, ...], snapshots: Path, checkpoint: Pat
     ("way", "master", "kills"),
     [
         ("function", "local[2]", 2),
-        ("source", "local[2]", 1),
+        pytest.param("source", "local[2]", 1, marks=pytest.mark.nightly),
         *(
             pytest.param(way, master, 50, marks=pytest.mark.long)
             for way in ("function", "source")

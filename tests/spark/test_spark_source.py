@@ -20,6 +20,7 @@ from attrs import evolve
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from support.case_lists import mark_nightly
 
 import paimon
 import paimon.spark
@@ -284,7 +285,10 @@ def test_system_tables_are_read_by_name(spark: SparkSession, catalog: paimon.Cat
         paimon.spark.write(spark.createDataFrame(rows(1)), f"{table.location}$files")
 
 
-@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+@pytest.mark.slow("several commits, each read by Spark and embedded")
+@pytest.mark.parametrize(
+    "producer", mark_nightly(["none", "input", "lookup", "full-compaction"], always=["none", "lookup"])
+)
 def test_changes_with_row_kinds_are_those_of_embedded_reads(
     spark: SparkSession, catalog: paimon.Catalog, producer: str
 ) -> None:

@@ -4,7 +4,8 @@ statement ok            the statement runs
 statement error TEXT    it fails, and its message contains TEXT
 query [rowsort]         its rows follow after ----, values separated by a bar, NULL as NULL
 
-Each script runs twice: DuckDB evaluates its queries, or Spark. `$LAKE` is a directory for warehouses.
+Each script runs twice: DuckDB evaluates its queries, or Spark; most of those on Spark are nightly. `$LAKE` is a
+directory for warehouses.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.sql_engines import ENGINES, open_engine
+from support.sql_engines import open_engine
 
 import paimon
 
 SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.test"))
+ON_SPARK = ("names", "queries", "types")
+"""Scripts that run on Spark at every level."""
+NIGHTLY = {False: (), True: (pytest.mark.nightly,)}
 FRAMES = {"df": pa.table({"id": [1, 2, 9], "word": ["one", "two", "nine"]})}
 
 
@@ -45,8 +49,14 @@ def format_rows(rows: pa.Table) -> list[str]:
     return [part for line in lines for part in line.split("\n")]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+RUNS = [pytest.param(path, "embedded", id=f"{path.stem}-embedded") for path in SCRIPTS] + [
+    pytest.param(path, "spark", id=f"{path.stem}-spark", marks=[pytest.mark.spark, *NIGHTLY[path.stem not in ON_SPARK]])
+    for path in SCRIPTS
+]
+
+
+@pytest.mark.slow("the first case starts Spark")
+@pytest.mark.parametrize(("path", "engine"), RUNS)
 def test_a_script_has_its_results(path: Path, engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     session = open_engine(engine, tmp_path / "lake", request)
     records = read_records(path)

@@ -1,9 +1,11 @@
-"""One test for a list of like cases: it checks all of them, and fails with the list of those that fail."""
+"""Lists of like cases: one test that checks all of them, and cases of which only some run at every level."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
+
+import pytest
 
 Case = TypeVar("Case")
 
@@ -19,3 +21,8 @@ def check_each(cases: Iterable[Case], check: Callable[[Case], object]) -> None:
         except Exception as error:
             failures.append(f"{case!s:.200}: {type(error).__name__} {error!s:.500}")
     assert not failures, f"{len(failures)} cases fail:\n" + "\n".join(failures[:SHOWN])
+
+
+def mark_nightly(cases: Iterable[Case], always: Collection[Case]) -> list[object]:
+    """Return the values of a parameter; those that are not in `always` run in nightly runs only."""
+    return [case if case in always else pytest.param(case, marks=pytest.mark.nightly) for case in cases]

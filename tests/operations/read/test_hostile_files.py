@@ -1,8 +1,9 @@
 """Damaged files of every kind: a read returns the correct rows, a typed error that names the object, or an undetectable
 difference.
 
-500 damages in CI, 20,000 with --long, and also edits of members and records. What a format cannot detect (a flip
-in a page without a checksum, a file in the place of another of the same shape) is counted separately.
+100 damages run always, 500 with --nightly, 20,000 with --long, and also edits of members and records. What a format
+cannot detect (a flip in a page without a checksum, a file in the place of another of the same shape) is counted
+separately.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.case_lists import mark_nightly
 from support.damaged_tables import (
     TABLES,
     Damage,
@@ -55,7 +57,8 @@ def check(found: list[Outcome]) -> Counter[str]:
     return Counter(o.judgement for o in found)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.slow("reads 100 damaged files in a process that may die")
+@pytest.mark.parametrize("part", mark_nightly(range(PARTS), always=[0]))
 def test_some_damages(sound: Path, part: int) -> None:
     counts = check(outcomes(sound, 100 + part, 100))
     assert counts["refused"] > counts["same"]
