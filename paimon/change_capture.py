@@ -35,6 +35,7 @@ from paimon.table_write import WriteResult, commit_messages, retry_assignment
 Targets: TypeAlias = Table | Mapping[str, Table] | Callable[[str], Table | None]
 """The table of all events, or the table of each source table; None skips a source table."""
 _TEXTS_AT_ONCE = 10_000
+_MOST_NEW_COLUMNS = 1_000
 _SCHEMA_ATTEMPTS = 20
 
 
@@ -266,6 +267,10 @@ def _add_columns(table: Table, columns: Mapping[str, DataType]) -> Table:
         lacking = [n for n in columns if n not in context.schema.fields_by_name]
         if not lacking:
             return Table(context)
+        if len(lacking) > _MOST_NEW_COLUMNS:
+            message = f"The events add {len(lacking):,} columns to table {table.name!r} at once."
+            hint = f"the limit is {_MOST_NEW_COLUMNS:,}; without merge_schema such events become dead letters"
+            raise InvalidRequest(message, subject=table.name, hint=hint)
         try:
             alter_table(context, [AddColumn(name, columns[name].with_nullable(True)) for name in lacking])
         except AlreadyExists:

@@ -8,7 +8,8 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,10 @@ class Spans:
         return cls(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
 
+_FEW_NAMES = 64
+"""So many comparisons of all members are faster than an order of them."""
+
+
 @frozen(eq=False)
 class Members:
     """The members of many objects.
@@ -95,11 +100,28 @@ class Members:
     def find(self, name: str) -> Spans:
         """Return for each object its member of this name."""
         found = Spans.absent(self.objects)
-        if name in self.names:
-            chosen = self.codes == self.names.index(name)
+        code = self._codes_by_name.get(name)
+        if code is not None:
+            chosen = self._find_code(code)
             owners = self.owners[chosen]
             found.starts[owners], found.ends[owners] = self.values.starts[chosen], self.values.ends[chosen]
         return found
+
+    def _find_code(self, code: int) -> Integers | Flags:
+        if len(self.names) <= _FEW_NAMES:
+            return self.codes == code
+        order, starts = self._order
+        return order[starts[code] : starts[code + 1]]
+
+    @cached_property
+    def _codes_by_name(self) -> Mapping[str, int]:
+        return {name: code for code, name in enumerate(self.names)}
+
+    @cached_property
+    def _order(self) -> tuple[Integers, Integers]:
+        """The members ordered by name, and where each name begins: many names cost no scan each."""
+        order = np.argsort(self.codes, kind="stable")
+        return order, np.searchsorted(self.codes[order], np.arange(len(self.names) + 1))
 
 
 @frozen(eq=False)

@@ -136,14 +136,16 @@ def build_rows(
     columns: dict[str, pa.Array] = {}
     is_partial = np.zeros(len(images.events), bool)
     omitted = event_format.metadata.keys() | (event_format.list_omitted(changes.omitted) - fields.keys())
+    is_undecided = True
     for name in images.names:
-        if name in omitted:
+        if name in omitted or (name not in fields and not is_undecided):
             continue
         spans, lacks = images.values(name)
         if name not in fields:
             if changes.is_extended_json:
                 spans = unwrap_values(changes.index, spans)
-            _reject_unknown_column(images, spans, name, target.name, rejected)
+            if _reject_unknown_column(images, spans, name, target.name, rejected):
+                is_undecided = not rejected.contains(images.events).all()
             continue
         columns[name] = _convert_column(images, spans, fields[name], rejected)
         is_partial |= lacks
@@ -178,10 +180,12 @@ def _finish_rows(
     return TableRows(made.append_column(KIND_COLUMN, texts), events[kept])
 
 
-def _reject_unknown_column(images: _Images, spans: Spans, name: str, table_name: str, rejected: Rejections) -> None:
+def _reject_unknown_column(images: _Images, spans: Spans, name: str, table_name: str, rejected: Rejections) -> bool:
+    """Reject the events with a value for an unknown column; return whether there are any."""
     has_value = images.changes.index.kinds(spans) > NULL
     reason = f"Table {table_name!r} has no column {name!r}: add it, or pass merge_schema=True."
     rejected.add(np.unique(images.events[has_value]), reason)
+    return bool(has_value.any())
 
 
 def _convert_column(images: _Images, spans: Spans, column: DataField, rejected: Rejections) -> pa.Array:

@@ -209,6 +209,20 @@ def test_consumers_without_progress_expire(shop: Shop) -> None:
     assert ids(table) == [3] and dict(table.consumers) == {}
 
 
+def test_patterns_of_consumers_match_whole_names_in_linear_time(shop: Shop) -> None:
+    table = shop.table(**ONE)
+    write(table)
+    for name in ("a" * 200, "job-1", "job-2", "other"):
+        table.consumers.reset(name, 1)
+    assert table.consumers.clear("(a+)+b") == []  # backtracking would take 2^200 steps
+    assert table.consumers.clear("job", ".*2") == []
+    assert table.consumers.clear("job.*|(a+)+", ".*2") == ["a" * 200, "job-1"]
+    for pattern in ("(", "a)|(b", r"(?=x)x", r"(a)\1"):
+        with pytest.raises(InvalidRequest, match="is not a regular expression"):
+            table.consumers.clear(pattern)
+    assert dict(table.consumers) == {"job-2": 1, "other": 1}
+
+
 def test_failing_maintenance_never_fails_the_commit(shop: Shop) -> None:
     table = shop.table(**ONE)
     write(table)
