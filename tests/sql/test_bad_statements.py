@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 import paimon
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
+from paimon.sql.parse.lexer import StatementReader
+from paimon.sql.parse.parse_query import parse_query
 from paimon.sql.run.run_statements import SqlSession
 
 HOSTILE = "'); DELETE FROM orders; --"
@@ -165,6 +169,96 @@ def test_other_refusals_name_the_cause(session: SqlSession, statement: str, kind
     message = fail(session, statement)
     assert message.startswith(kind.__name__)
     assert reason in message
+
+
+UNFINISHED = [
+    ("SELECT count(*) FROM logs group", 27, "unexpected 'group'"),
+    ("SELECT count(*) FROM logs order", 27, "unexpected 'order'"),
+    ("SELECT count(*) FROM logs AS", 29, "expected more after 'AS'"),
+    ("SELECT msg order FROM logs", 12, "unexpected 'order'"),
+    ("SELECT count(*) FROM logs JOIN orders", 27, "expected a condition for JOIN"),
+    ("SELECT count(*) FROM logs LEFT JOIN orders ON", 46, "expected more after 'ON'"),
+    ("SELECT msg FROM logs FETCH FIRST 1", 22, "FETCH is not complete"),
+    ("SELECT msg FROM logs WINDOW w", 22, "WINDOW is not complete"),
+    ("VALUES (1, 2) ORDER", 15, "unexpected 'ORDER'"),
+    ("INSERT INTO logs SELECT 'x' group", 29, "unexpected 'group'"),
+    ("CREATE TABLE x AS SELECT msg FROM logs order", 40, "unexpected 'order'"),
+    (
+        "MERGE INTO orders USING (SELECT id FROM df order) AS s ON orders.id = s.id WHEN MATCHED THEN DELETE",
+        25,
+        "table",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "column", "reason"), UNFINISHED, ids=[case[0] for case in UNFINISHED])
+def test_an_unfinished_clause_is_not_an_alias(session: SqlSession, statement: str, column: int, reason: str) -> None:
+    message = fail(session, statement)
+    assert f"column {column}: " in message
+    assert reason in message
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM orders", "UPDATE orders SET amount = 2"])
+def test_an_unfinished_subquery_changes_no_row(session: SqlSession, change: str) -> None:
+    assert "unexpected 'order'" in fail(session, f"{change} WHERE id IN (SELECT id FROM orders order)")
+
+
+PREFIXES = [
+    "SELECT count(*) FROM t AS x LEFT JOIN u AS y ON x.a = y.a WHERE x.b IS NOT NULL AND x.c BETWEEN 1 AND 2"
+    " GROUP BY x.b HAVING count(*) > 1 ORDER BY x.b DESC NULLS LAST LIMIT 10 OFFSET 2",
+    "WITH q AS (SELECT a, b FROM t) SELECT DISTINCT a FROM q UNION ALL SELECT a FROM u EXCEPT SELECT 1 ORDER BY a ASC",
+    "SELECT sum(a) OVER (PARTITION BY b ORDER BY c ROWS UNBOUNDED PRECEDING) AS s FROM t QUALIFY s > 1",
+    "SELECT a FROM t NATURAL JOIN u WINDOW w AS (PARTITION BY a)",
+    "SELECT a FROM t CROSS JOIN u WHERE t.a IN (SELECT a FROM u) AND EXISTS (SELECT 1) AND b LIKE 'x%' ESCAPE '!'",
+    "SELECT a FROM t FULL OUTER JOIN u USING (a) FETCH FIRST 3 ROWS ONLY",
+    "SELECT string_agg(b, ',' ORDER BY a) FILTER (WHERE a > 1) FROM t"
+    " ASOF JOIN u ON t.a >= u.a SEMI JOIN u ON t.a = u.a",
+    "FROM t JOIN (u JOIN t AS z ON u.a = z.a) ON t.a = u.a SELECT t.a",
+    "VALUES (1, 2), (3, 4) ORDER BY 1 LIMIT 1",
+]
+
+
+@pytest.mark.parametrize("query", PREFIXES)
+def test_no_prefix_of_a_query_is_read_as_another_query(query: str) -> None:
+    """A text that DuckDB's own parser refuses is refused, too; the whole query is read."""
+    words = re.findall(r"'[^']*'|\w+|[^\w\s]+|\s+", query)
+    wrongly_read = [
+        text
+        for text in ("".join(words[:end]).rstrip() for end in range(1, len(words)))
+        if can_parse(text) and not can_duckdb_parse(text)
+    ]
+    assert wrongly_read == []
+    assert can_parse(query)
+
+
+@pytest.mark.parametrize("clause", ["group", "order", "limit", "union", "where", "having", "left", "in", "desc", "as"])
+def test_reserved_words_are_quoted_aliases_only(session: SqlSession, clause: str) -> None:
+    assert not can_parse(f"SELECT count(*) FROM logs {clause}")
+    found = session.sql(f'SELECT count(*) AS "{clause}" FROM logs AS "{clause}"').to_arrow()
+    assert found.to_pylist() == [{clause: 0}]
+
+
+def can_parse(text: str) -> bool:
+    try:
+        parse_query(StatementReader(text))
+    except paimon.PaimonError:
+        return False
+    return True
+
+
+def can_duckdb_parse(text: str) -> bool:
+    try:
+        return len(duckdb.extract_statements(text)) == 1
+    except duckdb.Error:
+        return False
+
+
+def test_a_script_has_a_limit_of_words(session: SqlSession) -> None:
+    for statement in ("SELECT " + ",".join("1" * 200_000), "SELECT '" + "x" * 1_000_000 + "'"):
+        assert "The limit is" in fail(session, statement)
+    table = session.state.catalog("paimon").table("default.logs")
+    with pytest.raises(InvalidRequest, match="The limit is 200,000"):
+        table.scan(where=" AND ".join(["msg = 1"] * 60_000)).count()
 
 
 def test_text_from_data_never_becomes_sql(tmp_path: Path) -> None:

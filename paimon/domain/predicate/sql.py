@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from math import isfinite
 from typing import Any, TypeVar
 
-import sqlglot
 from attrs import evolve
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, Literal, Not, Operator, Or, Predicate
@@ -29,6 +28,7 @@ from paimon.domain.predicate.expression import And, Compare, In, IsNull, Like, L
 T = TypeVar("T")
 HINT = "a predicate compares columns with values: =, <>, <, <=, >, >=, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT"
 LONGEST_TEXT = 1_000_000
+_MOST_TOKENS = 200_000
 
 _LONE_COMMA = re.compile(r"[,(\[{]\s*,")
 _OPENING = (TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
@@ -109,8 +109,13 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
             f"{what.capitalize()} text has {len(text)} characters", hint=f"the limit is {LONGEST_TEXT}"
         )
     try:
-        _check_commas(text)
-        trees = sqlglot.parse(text, dialect=PredicateDialect)
+        dialect = PredicateDialect()
+        tokens = dialect.tokenize(text)
+        if len(tokens) > _MOST_TOKENS:
+            message = f"{what.capitalize()} text has {len(tokens):,} words and symbols"
+            raise InvalidRequest(message, hint=f"the limit is {_MOST_TOKENS:,}; use IN for lists")
+        _check_commas(text, tokens)
+        trees = dialect.parser().parse(tokens, text)
         if len(trees) != 1 or trees[0] is None:
             raise InvalidRequest(f"{text!r} is not a single {what}", subject=text, hint=hint)
         return read(trees[0])
@@ -124,7 +129,7 @@ def parse_sql(text: str, what: str, hint: str, read: Callable[[exp.Expression], 
         ) from error
 
 
-def _check_commas(text: str) -> None:
+def _check_commas(text: str, tokens: Sequence[Token]) -> None:
     """Refuse a comma without an expression before it, which the parser would leave out.
 
     Raises
@@ -133,7 +138,7 @@ def _check_commas(text: str) -> None:
         There is such a comma.
     """
     if _LONE_COMMA.search(text):
-        for before, token in pairwise(sqlglot.tokenize(text, dialect=PredicateDialect)):
+        for before, token in pairwise(tokens):
             if token.token_type == TokenType.COMMA and before.token_type in _OPENING:
                 raise ParseError("comma", [{"line": token.line, "col": token.col}])
 

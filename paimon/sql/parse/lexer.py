@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from attrs import define, field, frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types.sql_tokens import Token, TokenReader
 
-LONGEST_SCRIPT = 10_000_000
-"""Characters of one script at most."""
+LONGEST_SCRIPT = 1_000_000
+"""Characters of a script at most."""
+_MOST_TOKENS = 200_000
+"""Tokens of a script at most. Parsing needs about a kilobyte and ten microseconds for each."""
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+)
@@ -86,7 +89,13 @@ def tokenize(text: str, first_line: int = 1) -> tuple[SqlToken, ...]:
         raise InvalidRequest(
             f"The script has {len(text):,} characters.", subject="script", hint=f"the limit is {LONGEST_SCRIPT:,}"
         )
-    return (*_iterate_tokens(text, first_line), SqlToken("end", "", len(text), len(text)))
+    tokens = tuple(islice(_iterate_tokens(text, first_line), _MOST_TOKENS + 1))
+    if len(tokens) > _MOST_TOKENS:
+        hint = f"the limit is {_MOST_TOKENS:,}; split the script, or write many rows with Table.write"
+        raise InvalidRequest(
+            f"The script has more than {_MOST_TOKENS:,} words and symbols.", subject="script", hint=hint
+        )
+    return (*tokens, SqlToken("end", "", len(text), len(text)))
 
 
 def _iterate_tokens(text: str, first_line: int) -> Iterator[SqlToken]:

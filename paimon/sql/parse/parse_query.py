@@ -19,8 +19,8 @@ from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.types.sql_tokens import Token
 from paimon.domain.types.type_text import quote_identifier
 from paimon.sql.parse.lexer import SqlToken, StatementReader, syntax_error
-from paimon.sql.parse.query_errors import explain_refusal
-from paimon.sql.parse.query_tree import DIALECT
+from paimon.sql.parse.query_errors import explain_refusal, find_unfinished_clause
+from paimon.sql.parse.query_tree import DIALECT, iterate_aliases
 from paimon.sql.parse.statements import Options, Query, TableName
 
 QUERY_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "PIVOT", "UNPIVOT", "(")
@@ -105,7 +105,10 @@ def _to_query(tree: exp.Expression, body: str, marked: Mapping[str, tuple[tuple[
         The tree is that of another statement.
     """
     if isinstance(tree, exp.Values):
+        after = {part: tree.args.pop(part) for part in ("order", "limit", "offset") if tree.args.get(part)}
         tree = exp.select("*").from_(exp.alias_(tree, "v", table=True))
+        for part, node in after.items():
+            tree.set(part, node)
     if isinstance(tree, exp.Pivot):
         tree = exp.select("*").from_(exp.Subquery(this=tree))
     if not isinstance(tree, exp.Query):
@@ -141,7 +144,21 @@ class _NormalText:
             raise self._to_syntax_error(error, sql) from error
         if len(trees) != 1 or trees[0] is None:
             raise syntax_error(self.text, len(self.text), "expected one query", first_line=self.first_line)
+        self._check_clauses(trees[0])
         return trees[0]
+
+    def _check_clauses(self, tree: exp.Expression) -> None:
+        """Refuse a clause that ends too early, which the parser would read as an alias or leave out."""
+        aliases = [self._find_token(node.meta["start"]) for node in iterate_aliases(tree) if "start" in node.meta]
+        found = find_unfinished_clause(self.tokens, aliases)
+        if found is not None:
+            raise syntax_error(self.text, found.position, found.reason, found.hint, self.first_line)
+
+    def _find_token(self, offset: int) -> int:
+        """Return the number of the token at an offset of the text for the parser."""
+        place = max(bisect_right(self._starts, max(offset, 0), key=lambda pair: pair[0]) - 1, 0)
+        at = self._starts[place][1] if self._starts else 0
+        return max(bisect_right(self.tokens, at, key=lambda token: token.start) - 1, 0)
 
     def _check_commas(self) -> None:
         """Refuse a comma without an expression before it, which the parser would leave out.
@@ -268,9 +285,7 @@ class _NormalText:
             offset = sum(len(line) + 1 for line in lines[: found["line"] - 1]) + found["col"] - len(shown)
         if not self.tokens:
             return syntax_error(self.text, 0, "the query is not complete", first_line=self.first_line)
-        place = max(bisect_right(self._starts, max(offset, 0), key=lambda pair: pair[0]) - 1, 0)
-        at = self._starts[place][1] if self._starts else 0
-        number = max(bisect_right(self.tokens, at, key=lambda token: token.start) - 1, 0)
+        number = self._find_token(offset)
         is_last = offset + len(shown) >= len(sql.rstrip())
         why = explain_refusal(str(found.get("description") or ""), self.tokens, number, is_last)
         return syntax_error(self.text, why.position, why.reason, why.hint, self.first_line)

@@ -57,6 +57,14 @@ class QueryTree:
         return self._by_scope.get(id(scope), [])
 
 
+def iterate_aliases(tree: exp.Expression) -> Iterator[exp.Identifier]:
+    """Yield the names that a query gives to its columns and tables."""
+    for node in tree.find_all(exp.Alias, exp.TableAlias):
+        name = node.args.get("alias" if isinstance(node, exp.Alias) else "this")
+        if isinstance(name, exp.Identifier):
+            yield name
+
+
 def _position(pair: tuple[int, exp.Expression]) -> int:
     return pair[0]
 

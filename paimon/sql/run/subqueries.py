@@ -6,6 +6,7 @@ Invariant: a result becomes a value of a predicate, never a part of a text.
 from __future__ import annotations
 
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -75,8 +76,14 @@ def read_assignment(run: StatementRun, text: str) -> Any:
 
 
 def _has_subquery(text: str) -> bool:
+    """Return whether a text contains a subquery; a subquery that is not complete is refused."""
     tokens = StatementReader(text).tokens
-    return any(begins_subquery(tokens, place) for place in range(len(tokens)))
+    places = [place for place in range(len(tokens)) if begins_subquery(tokens, place)]
+    for place in places:
+        depths = accumulate({"(": 1, ")": -1}.get(t.text, 0) if t.kind == "symbol" else 0 for t in tokens[place:])
+        end = next((number for number, depth in enumerate(depths, place) if not depth), len(tokens) - 1)
+        parse_query(StatementReader(text[tokens[place].start + 1 : tokens[end].start]))
+    return bool(places)
 
 
 def _convert_value(run: StatementRun, node: exp.Expression) -> Constant:
