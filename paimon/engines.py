@@ -34,7 +34,7 @@ from paimon.adapters.snapshots.locked_commit import LockedSnapshotCommit
 from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
 from paimon.adapters.temp.local import LocalTempStore
 from paimon.catalog import DEFAULT_OPTION, Catalog
-from paimon.domain.errors import InvalidRequest, PaimonError, did_you_mean
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported, did_you_mean
 from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
@@ -58,6 +58,7 @@ _FOOTER_BYTES = 16 * 1024 * 1024
 _THREADS = "threads"
 _METASTORE = "metastore"
 _METASTORES = ("filesystem", "jdbc")
+_FOREIGN_METASTORES = ("hive", "rest", "dlf", "dlf-paimon")
 _JDBC_OPTIONS = (
     "uri",
     "catalog-key",
@@ -375,6 +376,8 @@ def _option_name(key: str) -> str:
 
 def _check_options(options: Mapping[str, str]) -> None:
     metastore = options.get(_METASTORE, _METASTORES[0])
+    if metastore in _FOREIGN_METASTORES:
+        raise Unsupported(f"metastore {metastore!r}", hint=f"use one of {', '.join(_METASTORES)}")
     if metastore not in _METASTORES:
         raise InvalidRequest(
             f"Metastore {metastore!r} is not known", subject=_METASTORE, hint=f"known are: {', '.join(_METASTORES)}"

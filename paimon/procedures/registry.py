@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paimon.domain.errors import NotFound, did_you_mean
+from paimon.domain.errors import NotFound, Unsupported, did_you_mean
 from paimon.procedures.arguments import TEXT, Parameter, bind_arguments
 from paimon.procedures.table_procedures import TABLE_PROCEDURES, Procedure, ProcedureTable
 
@@ -23,6 +23,16 @@ _OTHERS: Mapping[str, tuple[str, tuple[Parameter, ...]]] = {
     REPAIR: ("register a table whose files exist in the catalog", (TABLE,)),
 }
 
+_ONLY_JAVA = frozenset({
+    "alter_view_dialect", "analyze", "clone", "compact_database", "compact_manifest", "copy", "create_function",
+    "alter_function", "data_evolution_merge_into", "delete", "drop_function", "drop_global_index",
+    "create_global_index", "mark_partition_done", "materialize_deletion_vectors", "merge_into", "migrate_database",
+    "migrate_file", "migrate_iceberg_table", "migrate_table", "purge_files", "reassign_row_id",
+    "remove_unexisting_files", "remove_unexisting_manifests", "repair_earliest_snapshot", "rewrite_file_index",
+    "trigger_tag_automatic_creation", "update",
+})  # fmt: skip
+"""Procedures of Java that this library lacks."""
+
 
 def find_procedure(name: str) -> Procedure:
     """Return the procedure of a name, with or without ``sys.``.
@@ -31,8 +41,12 @@ def find_procedure(name: str) -> Procedure:
     ------
     NotFound
         There is no such procedure; the hint names the most similar one.
+    Unsupported
+        Java has the procedure, and this library lacks it.
     """
     bare = name.lower().removeprefix("sys.")
+    if bare in _ONLY_JAVA - PROCEDURES.keys():
+        raise Unsupported(f"procedure {bare!r}", hint="CALL sys.help() lists the procedures")
     if bare not in PROCEDURES:
         raise NotFound("procedure", name, hint=did_you_mean(bare, [*PROCEDURES, *_OTHERS]))
     return PROCEDURES[bare]

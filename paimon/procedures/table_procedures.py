@@ -106,6 +106,8 @@ def _compact(table: ProcedureTable, arguments: Arguments) -> pa.Table:
         raise InvalidRequest(f"Compact strategy {strategy!r} is not known.", subject=strategy, hint="full or minor")
     if arguments.get("order_strategy", "none") != "none":
         raise Unsupported(f"order strategy {arguments['order_strategy']!r}", hint="leave out order_strategy")
+    if arguments.get("order_by"):
+        raise Unsupported("order_by of procedure 'compact'", hint="leave it out: compaction does not sort rows")
     options = parse_assignments(arguments.get("options", ""), "options")
     changed = table.with_options(options) if options else table
     where = arguments.get("where")
@@ -325,6 +327,7 @@ TABLE_PROCEDURES: Sequence[Procedure] = (
             Parameter("where", TEXT, "a condition on partition columns"),
             Parameter("options", TEXT, "table options for this call, such as 'num-levels=4'"),
             Parameter("compact_strategy", TEXT, "'full' (the default) or 'minor'"),
+            Parameter("order_by", TEXT, "refused: compaction does not sort rows"),
         ),
         _compact,
     ),

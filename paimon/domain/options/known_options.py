@@ -22,9 +22,9 @@ ALIASES: Mapping[str, str] = {alias: option.key for option in OPTIONS.values() f
 
 FILE_INDEXES = Option(
     "file-index.<type>.<...>", Kind.TEXT, None, "columns of file indexes and their settings",
-    effect=Effect.NO_EFFECT, reason="file indexes are not written; they make filters faster and change no row",
+    effect=Effect.REFUSED, reason="File indexes are neither written nor read. Leave the option out.",
 )  # fmt: skip
-"""The options of indexes inside data files."""
+"""The options of indexes inside data files. Tables of other writers keep them: a missing index changes no row."""
 TAG_CALLBACK_PARAMETERS = Option(
     "tag.callback.<name>.param", Kind.TEXT, None, "parameter of a callback for tags",
     effect=Effect.REFUSED, reason="No callback is called for tags. Call your function after you create a tag.",
@@ -37,7 +37,24 @@ GENERATED_VALUES = Option(
     "fields.<column>.<kind, min, max or length>", Kind.TEXT, None, "values that a generator of test data draws",
     effect=Effect.NO_EFFECT, reason="only Flink's generator of test data reads it",
 )  # fmt: skip
-FAMILIES = (FILE_INDEXES, TAG_CALLBACK_PARAMETERS, COMMIT_CALLBACK_PARAMETERS, GENERATED_VALUES)
+FEATURES = {
+    prefix: Option(
+        f"{prefix}<...>", Kind.TEXT, None, feature,
+        effect=Effect.REFUSED, reason=f"This library does not support {feature}. Leave the option out.",
+    )
+    for prefix, feature in {
+        "chain-table.": "chain tables",
+        "metadata.iceberg.": "metadata of Iceberg",
+        "query-auth.": "the authorization of queries",
+        "encryption.": "the encryption of files",
+        "vector-": "columns of vectors",
+        "vector.": "columns of vectors",
+    }.items()
+}  # fmt: skip
+"""Features of Paimon that this library lacks, by the prefix of their options."""
+FAMILIES = (
+    FILE_INDEXES, TAG_CALLBACK_PARAMETERS, COMMIT_CALLBACK_PARAMETERS, GENERATED_VALUES, *FEATURES.values()
+)  # fmt: skip
 """Options whose keys contain a name and which are not implemented."""
 
 FORMAT_PREFIXES = tuple(f"{format_name}." for format_name in FILE_FORMATS)

@@ -13,9 +13,11 @@ from paimon.domain.errors import InvalidRequest, Unsupported, did_you_mean
 from paimon.domain.options.known_options import (
     ALIASES,
     CALLBACK_PREFIXES,
+    FEATURES,
     FIELD_OPTIONS,
     FILE_INDEX_OPTIONS,
     FILE_INDEX_TYPES,
+    FILE_INDEXES,
     FORMAT_PREFIXES,
     OPTIONS,
     TABLE_DEFAULT_PREFIX,
@@ -48,6 +50,10 @@ _CHECKS = {
     Kind.STATS_MODE: parse_stats_mode,
     Kind.STATS_MODE_LEVELS: parse_stats_mode_levels,
 }
+
+
+_DISABLED = ("", "false", "disabled", "none")
+"""Values that disable a feature."""
 
 
 def check_options(options: Mapping[str, str], allow_unknown: bool = False) -> None:
@@ -96,6 +102,8 @@ def _check_option(key: str, value: str, allow_unknown: bool) -> None:
         _check_index_option(key, value, allow_unknown)
     elif key.startswith(TABLE_DEFAULT_PREFIX):
         _check_option(key.removeprefix(TABLE_DEFAULT_PREFIX), value, allow_unknown)
+    elif key.startswith(tuple(FEATURES)):
+        _check_feature(key, value)
     elif not allow_unknown and not key.startswith(FORMAT_PREFIXES) and not _is_callback_parameter(key):
         raise InvalidRequest(f"Option {key!r} is unknown", subject=key, hint=did_you_mean(key, [*OPTIONS, *ALIASES]))
     elif key.startswith("tag.callback."):
@@ -143,6 +151,12 @@ def _refuse(key: str, value: str, option: Option) -> None:
     raise Unsupported(f"option {key!r} with the value {value!r}", hint=option.reason)
 
 
+def _check_feature(key: str, value: str) -> None:
+    """Refuse an option of a feature that this library lacks, unless the value disables the feature."""
+    if value.strip().lower() not in _DISABLED:
+        _refuse(key, value, next(option for prefix, option in FEATURES.items() if key.startswith(prefix)))
+
+
 def _is_callback_parameter(key: str) -> bool:
     """Return whether a key is `commit.callback.<name>.param`, which the callback reads itself."""
     return key.startswith(CALLBACK_PREFIXES) and key.endswith(".param")
@@ -178,10 +192,8 @@ def _check_field_option(key: str, value: str, allow_unknown: bool) -> None:
 def _check_index_option(key: str, value: str, allow_unknown: bool) -> None:
     kind, _, rest = key.removeprefix("file-index.").partition(".")
     column, _, name = rest.rpartition(".")
-    if kind in FILE_INDEX_TYPES and rest == "columns":
-        return
-    if kind in FILE_INDEX_TYPES and column and name in FILE_INDEX_OPTIONS:
-        check_form(key, value, FILE_INDEX_OPTIONS[name])
+    if kind in FILE_INDEX_TYPES and (rest == "columns" or (column and name in FILE_INDEX_OPTIONS)):
+        _refuse(key, value, FILE_INDEXES)
     elif not allow_unknown:
         known = [f"file-index.{t}.columns" for t in FILE_INDEX_TYPES]
         known += [f"file-index.{t}.{column or '<column>'}.{n}" for t in FILE_INDEX_TYPES for n in FILE_INDEX_OPTIONS]

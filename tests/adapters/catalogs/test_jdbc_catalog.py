@@ -27,7 +27,15 @@ from paimon.adapters.catalogs.jdbc import JdbcCatalogStore
 from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
 from paimon.adapters.files.local import LocalFiles
 from paimon.catalog import Catalog
-from paimon.domain.errors import AlreadyExists, CorruptTable, InvalidRequest, NotFound, PaimonError, StorageError
+from paimon.domain.errors import (
+    AlreadyExists,
+    CorruptTable,
+    InvalidRequest,
+    NotFound,
+    PaimonError,
+    StorageError,
+    Unsupported,
+)
 from paimon.domain.schema.changes import RemoveOption, SetOption
 from paimon.ports.catalogs import CatalogStore
 from paimon.ports.files import FileIO, FileStatus, PutOutcome
@@ -164,8 +172,10 @@ def test_a_pickled_catalog_has_no_password(tmp_path: Path) -> None:
 
 
 def test_impossible_requests_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="Metastore 'hive' is not known"):
+    with pytest.raises(Unsupported, match="metastore 'hive'"):
         paimon.connect(tmp_path, metastore="hive")
+    with pytest.raises(InvalidRequest, match="Metastore 'hiv' is not known"):
+        paimon.connect(tmp_path, metastore="hiv")
     with pytest.raises(InvalidRequest, match='metastore="jdbc"'):
         paimon.connect(tmp_path, uri="sqlite://")
     with pytest.raises(InvalidRequest, match="needs the option 'uri'"):

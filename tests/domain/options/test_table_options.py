@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paimon.domain.errors import InvalidRequest
+from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.options.known_options import ALIASES, OPTIONS
 from paimon.domain.options.option import Effect
 from paimon.domain.options.parse import parse_duration_millis, parse_levels, parse_memory
@@ -83,7 +83,7 @@ def test_known_families_of_options() -> None:
         {
             "fields.a,b.sequence-group": "c",
             "fields.x.y.stats-mode": "none",
-            "file-index.bloom-filter.m[a].items": "10",
+            "chain-table.enabled": "false",
             "parquet.page.size": "1000",
             "table-default.bucket": "2",
             "first-row.ignore-delete": "true",
@@ -92,6 +92,26 @@ def test_known_families_of_options() -> None:
     check_options({"anything": "goes"}, allow_unknown=True)
     with pytest.raises(InvalidRequest):
         check_options({"bucket": "x"}, allow_unknown=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "feature"),
+    [
+        ("chain-table.enabled", "true", "chain tables"),
+        ("metadata.iceberg.storage", "table-location", "metadata of Iceberg"),
+        ("query-auth.enabled", "true", "authorization of queries"),
+        ("encryption.mechanism", "aes", "encryption of files"),
+        ("vector-field", "v", "columns of vectors"),
+        ("file-index.bloom-filter.columns", "a", "File indexes"),
+        ("file-index.bitmap.a.version", "2", "File indexes"),
+        ("file-index.in-manifest-threshold", "1 kb", "File indexes"),
+        ("file-index.read.enabled", "false", "file indexes"),
+        ("table-default.chain-table.enabled", "true", "chain tables"),
+    ],
+)
+def test_features_that_are_missing_are_refused_by_name(key: str, value: str, feature: str) -> None:
+    with pytest.raises(Unsupported, match=feature):
+        check_options({key: value}, allow_unknown=True)
 
 
 def test_typed_access() -> None:

@@ -20,7 +20,7 @@ from paimon.domain.types.type_text import format_type
 
 LATEST_DELTA = "latest-delta"
 """The scan mode that reads what the latest snapshot appended (Java's Paimon 2.x)."""
-_FOREIGN_FORMATS = ("csv", "json", "text", "lance", "vortex", "row", "blob")
+_FOREIGN_FORMATS = ("csv", "json", "text", "lance", "vortex", "mosaic", "row", "blob")
 _SCAN_GROUPS: Mapping[str, tuple[str, ...]] = {
     "from-timestamp": ("scan.timestamp", "scan.timestamp-millis"),
     "from-snapshot": ("scan.snapshot-id", "scan.tag-name", "scan.watermark", "scan.version"),
@@ -54,6 +54,8 @@ def _check_format(schema: TableSchema, option: str, name: str) -> None:
         raise option_error(option, f"is {name!r}, which is not a file format", did_you_mean(name, FILE_FORMATS))
     for column in schema.fields:
         for part in all_types(column.type):
+            if isinstance(part, dt.VectorType):
+                raise Unsupported(f"type {format_type(part)} of column {column.name!r}", hint="use ARRAY<FLOAT>")
             if not _holds(name, part):
                 raise InvalidRequest(
                     f"Column {column.name!r} contains {format_type(part)}, which {name} files cannot store",
