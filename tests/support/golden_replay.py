@@ -110,7 +110,10 @@ class Replay:
         first = schema_from_json(path.read_bytes(), str(path))
         catalog = paimon.connect(self.directory.parent)
         paths = TablePaths(str(self.directory))
-        keys, parts, options = first.primary_keys, first.partition_keys, dict(first.options)
+        keys, parts = first.primary_keys, first.partition_keys
+        options = {
+            k: v for k, v in first.options.items() if not k.startswith("file-index.")
+        }  # only Java writes indexes
         declaration = TableDeclaration(first.fields, keys, parts, options, first.comment)
         create_table(catalog.engine, paths, declaration, allow_unknown_options=True)
 

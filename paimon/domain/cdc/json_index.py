@@ -109,7 +109,7 @@ class Members:
 
     def _find_code(self, code: int) -> Integers | Flags:
         if len(self.names) <= _FEW_NAMES:
-            return self.codes == code
+            return np.asarray(self.codes == code)
         order, starts = self._order
         return order[starts[code] : starts[code + 1]]
 
