@@ -129,7 +129,7 @@ def cdc(  # noqa: PLR0913  (a public signature)
     if merge_schema:
         targets = targets.add_columns(surveyed)
     written = (*targets.tables, *(() if dead_letters is None else (dead_letters,)))
-    user = commit_user_of(written[0].context, commit_user) if written else ""
+    user = commit_user_of(written[0].context, commit_user, identifier) if written else ""
     write = _WriteEvents(event_format, targets, dead_letters, user, identifier)
 
     def write_once() -> CdcResult:

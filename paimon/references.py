@@ -323,14 +323,15 @@ def run_after_commit(
         )
 
 
-def commit_user_of(context: TableContext, commit_user: str | None) -> str:
+def commit_user_of(
+    context: TableContext, commit_user: str | None, commit_identifier: int = BATCH_COMMIT_IDENTIFIER
+) -> str:
     """Return the commit user that was given, else a new one with the prefix of `commit.user-prefix`.
 
-    Raises
-    ------
-    InvalidRequest
-        The user is an empty text.
+    Raises InvalidRequest if the user is an empty text, or if it is missing although there is an identifier.
     """
+    if commit_user is None and commit_identifier != BATCH_COMMIT_IDENTIFIER:
+        raise missing_user_error("identifier")
     if commit_user == "":
         raise InvalidRequest("'commit_user' is empty.", subject="commit_user", hint="give a name, or leave it out")
     if commit_user is not None:
@@ -338,3 +339,12 @@ def commit_user_of(context: TableContext, commit_user: str | None) -> str:
     prefix = context.options.get("commit.user-prefix")
     user = context.engine.ids.uuid()
     return f"{prefix}_{user}" if prefix else user
+
+
+def missing_user_error(argument: str) -> InvalidRequest:
+    """Return the error for a commit identifier without a user: with a new user, no repeated commit is recognized."""
+    return InvalidRequest(
+        f"Argument {argument!r} has no effect without a commit user.",
+        subject=argument,
+        hint=f"name the job with 'commit_user', or leave {argument!r} out",
+    )

@@ -216,7 +216,7 @@ class Table(RowLevelTable):
         CommitNotVisible
             The rows are committed, but reads do not show them yet: call `compact`, do not write them again.
         """
-        user = commit_user_of(self.context, commit_user)
+        user = commit_user_of(self.context, commit_user, identifier)
         commit = partial(commit_messages, properties=properties, identifier=identifier, watermark=watermark)
         return write_and_commit(self.context, data, kind_column, user, merge_schema, commit)
 

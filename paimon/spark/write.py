@@ -24,7 +24,7 @@ from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, 
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.options import check_shared_storage
 from paimon.spark.session import register
-from paimon.spark.streams.checkpoint import choose_commit_user
+from paimon.spark.streams.checkpoint import CommitName
 from paimon.spark.tasks.message_tasks import WriteTask, run_message_tasks
 from paimon.spark.tasks.routed_rows import route_rows, write_routed_rows
 from paimon.spark.tasks.routing import (
@@ -77,7 +77,8 @@ def write(  # noqa: PLR0913  (a public signature)
         default `dynamic-bucket.assigner-parallelism`.
     commit_user, commit_identifier : str, int, optional
         Name of the job, and number of the commit. With both given, repeated calls commit once. In `foreachBatch` of a
-        classic session, the name is by default that of the stream, so that the number of the batch suffices.
+        classic session, the name is by default that of the stream, so that the number of the batch suffices. Elsewhere,
+        a number without a name is refused.
     options : mapping of str to str, optional
         Dynamic table options.
     partition : mapping of str to object, optional
@@ -104,8 +105,8 @@ def write(  # noqa: PLR0913  (a public signature)
     frame = cast_to_texts(frame, opened.definition.schema.fields)
     if merge_schema:
         opened = add_columns(opened, frame.schema, kind_column, partition)
-    user = choose_commit_user(frame.sparkSession, commit_user, commit_identifier)
-    builder = make_builder(opened, mode, user, partition)
+    name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
+    builder = make_builder(opened, mode, name.user, partition)
     _check_overwrite(builder)
     check_columns(builder, frame.schema, kind_column, partition)
     assign = assign_in_session(frame.sparkSession, builder, partition)
@@ -113,7 +114,7 @@ def write(  # noqa: PLR0913  (a public signature)
 
     def write_once() -> WriteResult:
         messages = write_in_tasks(frame, builder, kind_column, tasks, identifier, read=assign)
-        return commit_messages(builder.new_commit(), messages, identifier=identifier)
+        return commit_messages(builder.new_commit(), messages, name.properties, identifier)
 
     return retry_assignment(write_once)
 

@@ -22,6 +22,7 @@ from paimon.domain.commit.message_codec import decode, encode
 from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.references import missing_user_error
 from paimon.spark.options import SourceOptions
 from paimon.spark.types import to_batch_schema
 from paimon.spark.warehouse import TIME_ZONE
@@ -50,6 +51,8 @@ class PaimonWriter(DataSourceArrowWriter):
         self.builder = builder.overwrite() if overwrite else builder
         self._kind_column = options.kind_column
         given = options.commit_identifier
+        if given is not None and options.commit_user is None:
+            raise missing_user_error("commit-identifier")
         self._identifier = BATCH_COMMIT_IDENTIFIER if given is None else given
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> EncodedMessages:

@@ -33,7 +33,7 @@ spark = paimon.spark.register(SparkSession.builder.getOrCreate(), lake)
 def refusal(function, *arguments, **named):
     try:
         function(*arguments, **named)
-    except paimon.Unsupported as error:
+    except (paimon.Unsupported, paimon.InvalidRequest) as error:
         return str(error)
 
 
@@ -55,6 +55,9 @@ found["refused"] = [
     refusal(paimon.spark.merge, frame, "db.keyed", on="id"),
     refusal(paimon.spark.connect, spark, lake),
 ]
+found["identifier"] = refusal(paimon.spark.write, frame, "db.keyed", commit_identifier=0)
+for _ in range(2):
+    paimon.spark.write(frame, "db.keyed", commit_user="job", commit_identifier=0)
 print(json.dumps(found))
 """
 
@@ -94,6 +97,8 @@ def test_connect_reads_and_writes_and_refuses_by_name(server: str, catalog: paim
     assert keyed.scan().to_arrow().sort_by("id").to_pydict() == {"id": [1, 2, 3], "amount": [10, 20, 30]}
     assert copy.scan().to_arrow().to_pydict() == {"id": [7], "amount": [70]}
     assert [s.commit_identifier for s in copy.snapshots()] == [0]
+    assert "'commit_identifier' needs 'commit_user' through Spark Connect" in found["identifier"]
+    assert len({s.commit_user for s in keyed.snapshots()}) == 2
     for message, name, way in zip(
         found["refused"],
         ("delete", "update", "merge", "SQL statements"),

@@ -157,6 +157,7 @@ def delete_last_plan(checkpoint: Path) -> None:
         (run_source, restore_copy),
         (run_function, restore_copy),
         (run_events, restore_copy),
+        (run_batches, restore_copy),
         (run_function, delete_last_plan),
     ],
 )
@@ -241,9 +242,94 @@ def test_a_new_stream_starts_on_a_table_whose_snapshots_expired(
     run(inbox.frame(), table, tmp_path / "other")
     assert table.scan().count() == 8
     forget_batch(tmp_path / "checkpoint", 0)
+    run(inbox.frame(), table, tmp_path / "checkpoint")  # the expiry recorded the batch
+    assert table.scan().count() == 8
+    shutil.rmtree(Path(table.location) / "last-commit")  # as if another client had expired the snapshots
+    forget_batch(tmp_path / "checkpoint", 0)
     with pytest.raises(PySparkException, match=r"may be in table 'db.t': its snapshots begin with 3"):
         run(inbox.frame(), table, tmp_path / "checkpoint")
     assert table.scan().count() == 8
+
+
+class FailingSink:
+    """A function for `foreachBatch` that fails after its write, as if a second sink failed."""
+
+    def __init__(self, table: paimon.Table, name: Mapping[str, Any], is_cdc: bool) -> None:
+        self.fails = True
+        self._table, self._name, self._is_cdc = table, name, is_cdc
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Write the batch."""
+        name = {**self._name, "commit_identifier": number}
+        if self._is_cdc:
+            events = batch.selectExpr("to_json(named_struct('op', 'c', 'after', struct(*))) AS value")
+            paimon.spark.cdc(events, self._table, "debezium-json", **name)
+        else:
+            paimon.spark.write(batch, self._table, **name)
+        if self.fails:
+            raise RuntimeError("a second sink fails")
+
+    def run(self, frame: DataFrame, checkpoint: Path) -> None:
+        """Run the stream to its end."""
+        writer = frame.writeStream.foreachBatch(self).option("checkpointLocation", str(checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+
+@pytest.mark.parametrize(("name", "is_cdc"), [({}, False), ({}, True), ({"commit_user": "job"}, False)])
+def test_a_replay_of_foreach_batch_is_recognized_after_its_snapshot_expired(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, name: dict[str, Any], is_cdc: bool
+) -> None:
+    """The table is young when the stream begins; another writer expires the snapshot of the batch."""
+    table, checkpoint = catalog.create_table("db.t", DDL), tmp_path / "checkpoint"
+    sink = FailingSink(table, name, is_cdc)
+
+    def expire() -> None:
+        for _ in range(2):
+            table.write({"id": [100], "amount": [1]})
+        table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
+
+    expire()
+    with pytest.raises(PySparkException, match="a second sink fails"):
+        sink.run(inbox.frame(), checkpoint)
+    expire()
+    sink.fails = False
+    add_batches(inbox, 2)
+    sink.run(inbox.frame(), checkpoint)
+    found = table.scan(where="id < 100").to_arrow().group_by("id").aggregate([("amount", "sum")]).sort_by("id")
+    assert found.to_pydict() == {"id": [1, 2, 11, 12], "amount_sum": [2, 20, 100, 100]}
+
+
+def test_a_replay_of_foreach_batch_is_refused_if_another_client_expired_its_snapshot(
+    spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path
+) -> None:
+    """Other clients record no commits."""
+    table, checkpoint = catalog.create_table("db.t", DDL), tmp_path / "checkpoint"
+    sink = FailingSink(table, {}, False)
+    with pytest.raises(PySparkException, match="a second sink fails"):
+        sink.run(inbox.frame(), checkpoint)
+    table.write({"id": [100], "amount": [1]})
+    table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
+    shutil.rmtree(Path(table.location) / "last-commit")
+    sink.fails = False
+    with pytest.raises(PySparkException, match=r"Batch 0 of the stream may be in table 'db\.t'"):
+        sink.run(inbox.frame(), checkpoint)
+    assert table.scan().count() == 4
+    sink.run(inbox.frame(), tmp_path / "other")  # a new stream
+    assert table.scan().count() == 7
+
+
+def test_an_identifier_without_a_user_and_a_stream_is_refused(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("db.t", DDL)
+    frame = spark.range(1).selectExpr("id", "id AS amount")
+    events = frame.selectExpr("to_json(named_struct('op', 'c', 'after', struct(*))) AS value")
+    for call in (
+        lambda: paimon.spark.write(frame, table, commit_identifier=1),
+        lambda: paimon.spark.cdc(events, table, "debezium-json", commit_identifier=1),
+        lambda: frame.write.format("paimon").mode("append").option("commit-identifier", "1").save(table.location),
+    ):
+        with pytest.raises((paimon.InvalidRequest, PySparkException), match=r"has no effect without a commit user"):
+            call()
+    assert table.snapshots() == []
 
 
 def test_complete_and_update_modes_replace_and_update(

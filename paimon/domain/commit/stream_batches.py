@@ -103,10 +103,16 @@ def _is_before_history(table_name: str, batch: StreamBatch, first: Snapshot | No
             hint="the checkpoint belongs to another table, or this one was created again or rolled back: start a new "
             "stream with a new checkpoint",
         )
-    if first is None or is_complete or batch.is_first_attempt:
-        return False
+    check_history_reaches(table_name, batch, first)
+    return False
+
+
+def check_history_reaches(table_name: str, batch: StreamBatch, first: Snapshot | None) -> None:
+    """Refuse a batch that a table without a commit of the stream may have had before its oldest snapshot `first`."""
+    if first is None or first.id == 1 or batch.is_first_attempt:
+        return
     if batch.planned_millis is not None and first.time_millis <= batch.planned_millis - _CLOCK_MARGIN_MILLIS:
-        return False
+        return
     raise InvalidRequest(
         f"Batch {batch.number} of the stream may be in table {table_name!r}: its snapshots begin with {first.id}, and "
         "are newer than the plan of the batch.",

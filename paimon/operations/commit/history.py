@@ -2,7 +2,7 @@
 
 Invariant: the identifiers of one user ascend, so all up to that of the newest snapshot of the user are committed. Batch
 commits have the largest identifier, which says nothing about other commits. Snapshots are read from the newest to the
-first one of the user. A detached snapshot was never committed.
+first one of the user; if there is none, the record that expiry keeps is read. A detached snapshot was never committed.
 
 Source: `FileStoreCommitImpl.filterCommitted`.
 """
@@ -13,14 +13,16 @@ from collections.abc import Iterator, Mapping
 
 from paimon.domain.commit.stream_batches import check_same_plan
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.json_text import LONG_MIN
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.lineage import is_detached
+from paimon.operations.commit.recorded_commits import find_recorded_commit
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
 from paimon.operations.table_context import TableContext
 
 
 def is_committed(context: TableContext, commit_user: str, commit_identifier: int) -> bool:
-    """Return whether the commit is in the table, as far as its snapshots reach back.
+    """Return whether the commit is in the table, as far as its snapshots and the records of expiry reach back.
 
     Parameters
     ----------
@@ -49,9 +51,9 @@ def is_already_committed(
     newest = _find_newest_from(context, commit_user, commit_identifier)
     if newest is None:
         return False
-    committed = find_snapshots_of_commit(context, commit_user, commit_identifier)
-    if committed:
-        check_same_plan(context.table.table_name, committed[0], properties)
+    committed = [*find_snapshots_of_commit(context, commit_user, commit_identifier), newest][0]
+    if committed.commit_identifier == commit_identifier:
+        check_same_plan(context.table.table_name, committed, properties)
         return True
     raise InvalidRequest(
         f"Commit identifier {commit_identifier} of user {commit_user!r} must be larger than {newest.commit_identifier}",
@@ -81,14 +83,24 @@ def find_snapshots_of_commit(context: TableContext, commit_user: str, commit_ide
     return [s for s in candidates if not is_detached(context, s)]
 
 
+def find_last_commit(context: TableContext, commit_user: str) -> Snapshot | None:
+    """Return the newest snapshot of the user, without batch commits; if all expired, the recorded one."""
+    return _find_newest_from(context, commit_user, LONG_MIN)
+
+
 def _find_newest_from(context: TableContext, commit_user: str, commit_identifier: int) -> Snapshot | None:
     """Return the newest snapshot of the user, without batch commits, if its identifier is at least this one."""
-    for snapshot in iterate_user_snapshots(context, commit_user):
+    oldest_id = 1
+    for snapshot in iterate_snapshots(context):
+        oldest_id = snapshot.id
+        if snapshot.commit_user != commit_user or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
+            continue
         if snapshot.commit_identifier < commit_identifier:
             return None
         if not is_detached(context, snapshot):
             return snapshot
-    return None
+    recorded = find_recorded_commit(context, commit_user) if oldest_id > 1 else None
+    return None if recorded is None or recorded.commit_identifier < commit_identifier else recorded
 
 
 def iterate_user_snapshots(context: TableContext, commit_user: str, batch: bool = False) -> Iterator[Snapshot]:

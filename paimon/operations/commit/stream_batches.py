@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from paimon.domain.commit.stream_batches import StreamBatch, is_batch_committed
+from paimon.domain.commit.stream_batches import StreamBatch, check_history_reaches, is_batch_committed
 from paimon.domain.commit.stream_target import StreamTarget
 from paimon.domain.snapshot.snapshot import Snapshot
-from paimon.operations.commit.history import iterate_user_snapshots
-from paimon.operations.commit.lineage import is_detached
+from paimon.operations.commit.history import find_last_commit
 from paimon.operations.metadata.schemas import load_first_schema
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, find_snapshot
 from paimon.operations.table_context import TableContext
@@ -17,9 +16,15 @@ def check_stream_batch(context: TableContext, commit_user: str, batch: StreamBat
 
     Raises InvalidRequest if the stream and the table do not belong together, or the history does not show the batch.
     """
-    newest = next((s for s in iterate_user_snapshots(context, commit_user) if not is_detached(context, s)), None)
-    first = _read_oldest_snapshot(context) if newest is None else None
-    return is_batch_committed(context.table.table_name, batch, newest, first)
+    last = find_last_commit(context, commit_user)
+    first = _read_oldest_snapshot(context) if last is None else None
+    return is_batch_committed(context.table.table_name, batch, last, first)
+
+
+def check_batch_can_repeat(context: TableContext, commit_user: str, batch: StreamBatch) -> None:
+    """Refuse a batch of `foreachBatch`, whose identifiers the caller chooses, if it may have expired unrecorded."""
+    if find_last_commit(context, commit_user) is None:
+        check_history_reaches(context.table.table_name, batch, _read_oldest_snapshot(context))
 
 
 def _read_oldest_snapshot(context: TableContext) -> Snapshot | None:

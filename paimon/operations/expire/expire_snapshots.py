@@ -26,6 +26,7 @@ from paimon.domain.maintenance.snapshot_expiry import (
     has_decoupled_changelogs,
 )
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.operations.commit.recorded_commits import record_last_commits
 from paimon.operations.expire.decoupled_changelogs import decouple_changelogs
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_snapshots
 from paimon.operations.expire.references import Reference, read_all_references, read_branches, read_nearby_references
@@ -91,7 +92,8 @@ def expire_snapshots(
     InvalidRequest
         The numbers of the retention contradict each other.
     CorruptTable, StorageError
-        A reference that stays cannot be read; no data file was deleted.
+        A reference that stays cannot be read, or the last commit of a user cannot be recorded; no data file that stays
+        was deleted.
     """
     rules = retention or Retention.of_snapshots(context.options)
     rules.check()
@@ -105,10 +107,12 @@ def expire_snapshots(
     done = Expired(earliest, until)
     read_staying = partial(_read_staying_references, context, until) if everything else _return_no_references
     staying = read_staying() if until > earliest else []
-    for first in range(earliest, until, _BATCH_SNAPSHOTS):
+    first = earliest
+    while first < until:
         part = _expire(context, range(first, min(first + _BATCH_SNAPSHOTS, until)), staying, read_staying)
         if part.until == first:
             return Expired(earliest, first, done.snapshots, done.files)
+        first = part.until
         done = Expired(earliest, until, done.snapshots + part.snapshots, done.files + part.files)
         context.engine.observer.progress("expiring snapshots", part.until - earliest, until - earliest)
     return done
@@ -185,6 +189,9 @@ def _expire(
     if stays is None:
         return Expired(ids.start, ids.start)
     expired = [s for i in ids if (s := find_snapshot(context, i)) is not None]
+    end = record_last_commits(context, expired, ids.stop)
+    if end < ids.stop:  # the space of the snapshots before may suffice for the record
+        return _expire(context, range(ids.start, end), staying, read_staying)
     keeps = has_decoupled_changelogs(context.options)
     if keeps:
         expired = decouple_changelogs(context, expired)

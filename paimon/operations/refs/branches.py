@@ -22,6 +22,7 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.domain.text_checks import check_text
 from paimon.domain.whitespace import is_blank
+from paimon.operations.commit.recorded_commits import copy_records
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.expire.references import list_branch_directories, list_branch_names
 from paimon.operations.metadata.delete_files import delete_files
@@ -202,6 +203,7 @@ def fast_forward(context: TableContext, name: str) -> int:
     common = _find_newest_common(branch, context, ids)
     _check_schemas(branch, context, ids[0] if common is None else common + 1)
     _delete_own_history(context, ids[0], common)
+    copy_records(branch, context)
     for schema_id in schema_ids(context.engine, source):
         _copy_file(context.engine, source.schema(schema_id), target.schema(schema_id))
     for schema_id in [i for i in schema_ids(context.engine, target) if i > schema_ids(context.engine, source)[-1]]:

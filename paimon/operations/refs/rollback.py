@@ -16,6 +16,7 @@ from paimon.domain.paths import join_path
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.operations.commit.last_commits import forget_last_commit
+from paimon.operations.commit.recorded_commits import delete_records_after
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
     load_snapshot,
@@ -120,6 +121,7 @@ def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
             _delete_newest(context, newest, later[position - 1] if position else snapshot_id)
     if not later and snapshot_id:
         context.files.replace(paths.latest_hint, str(snapshot_id).encode())
+    delete_records_after(context, snapshot_id)
     changelogs = delete_changelogs(context, snapshot_id + 1)
     later_tags = [tag for tag in tags(context) if tag.snapshot.id > snapshot_id]
     for tag in sorted(later_tags, key=lambda tag: -tag.snapshot.id):

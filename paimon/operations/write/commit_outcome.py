@@ -14,7 +14,7 @@ from paimon.domain.commit.publishing import CommitStatus, Place, Seen, commit_st
 from paimon.domain.errors import CommitConflict, CommitOverwritten, CommitUncertain, InvalidRequest, NotFound
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.abort import list_prepared_paths
-from paimon.operations.commit.history import iterate_user_snapshots
+from paimon.operations.commit.history import find_last_commit, iterate_user_snapshots
 from paimon.operations.commit.lineage import find_place, is_detached
 from paimon.operations.commit.publish import try_read_snapshot
 from paimon.operations.commit.request import CommitRequest, CommitResult
@@ -93,7 +93,9 @@ def find_outcome(
     if batch and sum(s.commit_kind is not CommitKind.COMPACT for s in made if s.id in ids) > 1:
         hint = "pass the snapshot id and uuid that CommitUncertain reports"
         raise InvalidRequest(f"Commit user {commit_user!r} made several batch commits", subject="snapshot", hint=hint)
-    return CommitOutcome(commit_status_of_identifier(identifier, (s.commit_identifier for s in made)), ids)
+    recorded = None if made or batch else find_last_commit(context, commit_user)
+    known = made if recorded is None else [recorded]
+    return CommitOutcome(commit_status_of_identifier(identifier, (s.commit_identifier for s in known)), ids)
 
 
 def resolve_commit(context: TableContext, error: CommitUncertain | CommitOverwritten) -> CommitResult:

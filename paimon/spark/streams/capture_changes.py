@@ -29,7 +29,7 @@ from paimon.domain.types.type_text import format_type, parse_type
 from paimon.engines import translate_spark_error
 from paimon.references import commit_user_of
 from paimon.spark.session import register
-from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink, choose_commit_user
+from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, CommitName, StreamSink
 from paimon.spark.tasks.shuffle import decode_rows, encode_rows
 from paimon.spark.write import check_tasks, make_builder, open_target, write_in_tasks
 from paimon.table import Table
@@ -120,9 +120,7 @@ def cdc(  # noqa: PLR0913  (a public signature)
         capture.open_targets(spark, {})  # so that the caller sees the error
     if not frame.isStreaming:
         _refuse_arguments({"checkpoint": checkpoint, "trigger": trigger, "query_name": query_name}, "a batch")
-        identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
-        user = choose_commit_user(spark, commit_user, commit_identifier)
-        return capture.write(frame, _CallCommits(user, identifier))
+        return capture.write(frame, _CallCommits(spark, commit_user, commit_identifier))
     _refuse_arguments({"commit_user": commit_user, "commit_identifier": commit_identifier}, "a stream")
     if checkpoint is None:
         raise InvalidRequest(
@@ -152,6 +150,8 @@ class _TableCommit:
         The user.
     identifier : int
         The identifier.
+    properties : mapping of str to str
+        The properties of the snapshot.
     sink : StreamSink, optional
         The table as the target of a batch of a stream.
     is_committed : bool
@@ -160,6 +160,7 @@ class _TableCommit:
 
     commit_user: str
     identifier: int
+    properties: Mapping[str, str] = field(factory=dict)
     sink: StreamSink | None = None
     is_committed: bool = False
 
@@ -168,7 +169,7 @@ class _TableCommit:
         builder = make_builder(table, "append", self.commit_user, None)
         if self.sink is not None:
             return self.sink.commit(builder, messages)
-        return commit_messages(builder.new_commit(), messages, identifier=self.identifier)
+        return commit_messages(builder.new_commit(), messages, self.properties, self.identifier)
 
 
 @frozen(eq=False)
@@ -177,18 +178,24 @@ class _CallCommits:
 
     Parameters
     ----------
+    spark : SparkSession
+        The session.
     commit_user : str, optional
-        The user; a new one by default.
-    identifier : int
+        The user; by default a new one, or that of the running stream.
+    commit_identifier : int, optional
         The identifier.
     """
 
+    spark: SparkSession
     commit_user: str | None
-    identifier: int
+    commit_identifier: int | None
 
     def open(self, table: Table) -> _TableCommit:
         """Return the commit of a table."""
-        return _TableCommit(commit_user_of(table.context, self.commit_user), self.identifier)
+        name = CommitName.of(self.spark, table, self.commit_user, self.commit_identifier)
+        identifier = BATCH_COMMIT_IDENTIFIER if self.commit_identifier is None else self.commit_identifier
+        user = commit_user_of(table.context, name.user)
+        return _TableCommit(user, identifier, properties=name.properties)
 
     def add_sources(self, found: set[str], find_table: Callable[[str], Table | None]) -> set[str]:
         """Return the source tables of this batch."""
@@ -214,7 +221,7 @@ class _StreamCommits:
         """Return the commit of a table, which may have the batch already."""
         sink = StreamSink.open(table, self.checkpoint, self.number, is_one_of_several=True)
         is_committed = sink.is_committed()
-        return _TableCommit(sink.commit_user, sink.find_identifier(), sink, is_committed)
+        return _TableCommit(sink.commit_user, sink.find_identifier(), sink=sink, is_committed=is_committed)
 
     def add_sources(self, found: set[str], find_table: Callable[[str], Table | None]) -> set[str]:
         """Return the source tables of all batches, because each table gets each batch, and record them."""

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from attrs import evolve, frozen
+import pyspark
+from attrs import evolve, field, frozen
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from paimon.adapters.executors.spark import is_remote
@@ -24,14 +26,19 @@ from paimon.domain.commit.stream_target import StreamTarget, check_first_batch
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported
 from paimon.domain.json_text import load_object
 from paimon.engines import engine_for, location_of
-from paimon.operations.commit.stream_batches import check_stream_batch, describe_stream_target
+from paimon.operations.commit.stream_batches import (
+    check_batch_can_repeat,
+    check_stream_batch,
+    describe_stream_target,
+)
 from paimon.ports.files import FileIO
+from paimon.references import missing_user_error
 from paimon.spark.options import find_recipe
 from paimon.table import Table
 from paimon.table_write import WriteResult, commit_messages
 
 CHECKPOINT_OPTION = "checkpointLocation"
-_QUERY_PROPERTY = "sql.streaming.queryId"
+_QUERY_PROPERTY, _BATCH_PROPERTY = "sql.streaming.queryId", "streaming.sql.batchId"
 _RECORD = "paimon/table.json"
 
 
@@ -46,28 +53,6 @@ def _parse_plan_time(plan: bytes) -> int | None:
 
 def _name_user(query_id: str) -> str:
     return f"spark-{query_id}"
-
-
-def choose_commit_user(spark: SparkSession, commit_user: str | None, commit_identifier: int | None) -> str | None:
-    """Return the commit user of a write.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session of the rows.
-    commit_user, commit_identifier : str, int, optional
-        What the caller gave.
-
-    Returns
-    -------
-    str or None
-        Inside `foreachBatch`, a call with an identifier and no user commits as the stream, so that a repeated batch is
-        recognized. None for a new user; Spark Connect does not say which query runs.
-    """
-    if commit_user is not None or commit_identifier is None or is_remote(spark):
-        return commit_user
-    query_id = spark.sparkContext.getLocalProperty(_QUERY_PROPERTY)
-    return None if query_id is None else _name_user(query_id)
 
 
 @frozen(eq=False)
@@ -203,6 +188,96 @@ class Checkpoint:
         target = evolve(describe_stream_target(table.context), first_batch=number)
         self.files.replace(f"{self.location}/{self.record}", target.to_json())
         return number
+
+    def rebind(self, table: Table, number: int) -> bool:
+        """Record a table that `foreachBatch` writes, and return whether the checkpoint named it before.
+
+        A table that was created again counts as a new one.
+        """
+        path = f"{self.location}/{self.record}"
+        target = describe_stream_target(table.context)
+        try:
+            if StreamTarget.parse(load_object(self.files.read(path), path)).created_millis == target.created_millis:
+                return True
+        except NotFound:
+            pass
+        self.files.replace(path, evolve(target, first_batch=number).to_json())
+        return False
+
+
+@frozen
+class CommitName:
+    """What identifies the commits of one call of `write` or `cdc` to one table.
+
+    Parameters
+    ----------
+    user : str, optional
+        The commit user; None for a new one.
+    properties : mapping of str to str
+        The properties of the snapshots.
+    """
+
+    user: str | None
+    properties: Mapping[str, str] = field(factory=dict)
+
+    @classmethod
+    def of(
+        cls, spark: SparkSession, table: Table, commit_user: str | None, commit_identifier: int | None
+    ) -> CommitName:
+        """Return what identifies the commits of a call, whose commit user may be that of a running stream.
+
+        Parameters
+        ----------
+        spark : SparkSession
+            The session of the rows.
+        table : Table
+            The table.
+        commit_user, commit_identifier : str, int, optional
+            What the caller gave.
+
+        Returns
+        -------
+        CommitName
+            Inside `foreachBatch`, a call with an identifier and no user commits as the stream, so that a repeated batch
+            is recognized.
+
+        Raises
+        ------
+        InvalidRequest
+            There is no user for the identifier, or the batch may be in the table already.
+        Unsupported
+            The checkpoint of the stream cannot be found, or it does not have the plan of the batch.
+        """
+        if commit_user is not None or commit_identifier is None:
+            return cls(commit_user)
+        if is_remote(spark):
+            raise InvalidRequest(
+                "Argument 'commit_identifier' needs 'commit_user' through Spark Connect, which names no query.",
+                subject="commit_user",
+                hint="pass commit_user='…', another one for each stream and for each new checkpoint",
+            )
+        query_id = spark.sparkContext.getLocalProperty(_QUERY_PROPERTY)
+        if query_id is None:
+            raise missing_user_error("commit_identifier")
+        number = int(spark.sparkContext.getLocalProperty(_BATCH_PROPERTY))
+        checkpoint = Checkpoint.of(_find_running_checkpoint(spark, query_id), table, is_one_of_several=True)
+        batch = checkpoint.find_batch(number)
+        batch = evolve(batch, is_first_attempt=not checkpoint.rebind(table, number))
+        check_batch_can_repeat(table.context, _name_user(query_id), batch)
+        return cls(_name_user(query_id), batch.properties)
+
+
+def _find_running_checkpoint(spark: SparkSession, query_id: str) -> str:
+    """Return the checkpoint of a query that runs in this process; only Spark's internal objects name it."""
+    try:
+        key = spark.sparkContext._jvm.java.util.UUID.fromString(query_id)
+        query = spark._jsparkSession.sharedState().activeStreamingQueries().get(key)
+        return str(query.resolvedCheckpointRoot())
+    except (Py4JError, AttributeError) as error:
+        raise Unsupported(
+            f"'commit_identifier' without 'commit_user' in foreachBatch of PySpark {pyspark.__version__}",
+            hint="pass commit_user='…', another one for each stream and for each new checkpoint",
+        ) from error
 
 
 @frozen(eq=False)

@@ -23,7 +23,9 @@ from paimon.operations.read.changes.history import find_changelog, list_changelo
 from paimon.operations.table_context import TableContext
 from paimon.table import Table
 
-_METADATA_FILE = re.compile(r"(snapshot/(snapshot-\d+|LATEST|EARLIEST)|schema/schema-\d+|tag/tag-[^/]+)$")
+_METADATA_FILE = re.compile(
+    r"(snapshot/(snapshot-\d+|LATEST|EARLIEST)|schema/schema-\d+|tag/tag-[^/]+|last-commit/commit-[0-9a-f]+)$"
+)
 _CHANGELOG_FILE = re.compile(r"changelog/(changelog-\d+|LATEST|EARLIEST)$")
 
 
@@ -60,7 +62,7 @@ def find_unreferenced(table: Table, paths: Iterable[str], named: set[str]) -> li
     Returns
     -------
     list of str
-        Paths in ascending order; snapshot, schema, tag and changelog files are never among them.
+        Paths in ascending order. Snapshots, schemas, tags, changelogs and records of commits are never among them.
     """
     return sorted(
         path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,8 @@ def test_a_batch_whose_snapshots_may_have_expired_is_refused(table: paimon.Table
     for _ in range(3):
         table.write({"id": [1]})
     table.maintain.expire_snapshots(retain_min=1, retain_max=2, older_than=timedelta(0))
+    assert check_stream_batch(table.context, USER, StreamBatch(2))
+    shutil.rmtree(Path(table.location) / "last-commit")  # as if another client had expired them
     first = table.snapshots()[0]
     planned_after, planned_before = first.time_millis + MINUTE, first.time_millis + MINUTE - 1
     assert not check_stream_batch(table.context, USER, StreamBatch(3, planned_after))
@@ -97,6 +100,7 @@ def test_a_snapshot_that_expires_during_the_check_does_not_make_a_batch_new(
     for _ in range(3):
         table.write({"id": [1]})
     table.maintain.expire_snapshots(retain_min=2, retain_max=2, older_than=timedelta(0))
+    shutil.rmtree(Path(table.location) / "last-commit")  # as if another client had expired them
     listed = [3]
 
     def expire_after_listing(context: TableContext) -> int | None:
