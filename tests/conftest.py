@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.example_profiles import is_property, load_profile, reduce_examples
+from support.postgres_server import run_postgres
 from support.recorded_durations import DurationRecorder, read_module_seconds
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ def progress(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     folder = tmp_path if option is None else Path(option).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
+    with run_postgres() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

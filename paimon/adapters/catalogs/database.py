@@ -104,6 +104,22 @@ class Database:
             with engine.begin() as connection:
                 yield connection
 
+    def open_connection(self) -> sa.Connection:
+        """Open a connection, which the caller closes.
+
+        Returns
+        -------
+        sqlalchemy.Connection
+            A connection without a transaction.
+
+        Raises
+        ------
+        StorageError
+            The database failed; or the errors of `transaction`.
+        """
+        with self.translate_errors():
+            return _engine(_url(self)).connect()
+
     @property
     def dialect(self) -> str:
         """The kind of database: ``sqlite``, ``postgresql``, ``mysql`` or ``mariadb``."""

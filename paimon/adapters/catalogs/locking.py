@@ -5,11 +5,27 @@ timeout another process may own the lock; a file created then has the outcome UN
 `JdbcCatalogLock`, `AbstractDistributedLockDialect`.
 """
 
+# How a waiting process recognizes a dead owner
+#
+# A lock is a row, as Java writes it. The row does not show whether its owner lives, so Java waits until it expires.
+# On PostgreSQL, an owner keeps its connection open, and its session holds an advisory lock under a drawn number. A
+# second row names the number. The same transaction writes both, so they have the same time:
+#
+#     lock_id                acquired_at        expire_time_seconds
+#     jdbc.shop.orders       12:00:00.123456    481                    the lock; Java knows no other row
+#     jdbc.shop.orders#90125 12:00:00.123456    481                    its owner holds the advisory lock 90125
+#
+# The server releases the advisory lock when the connection ends, also after kill -9. A process that can take the number
+# knows that the session of the owner ended. It waits a little longer, because an owner that lost only its connection
+# may still write. Then it deletes both rows. The owner finds its rows missing, and reports the outcome UNKNOWN.
+
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -21,6 +37,10 @@ from paimon.domain.errors import StorageError
 from paimon.ports.files import WHOLE_BYTES, FileIO, FileStatus, OutputFile, PutOutcome
 
 _FIRST_WAIT_SECONDS = 0.02
+_LONGEST_NAME = 230
+"""What a row of an owner keeps of the name; the column has 255 characters. The time tells rows of long names apart."""
+_DEAD_OWNER_WAIT_SECONDS = 5.0
+"""How long the session of an owner must have ended before others take its lock."""
 _EXTRA_WAIT_SECONDS = 2
 """A waiting process outlasts the lock of a process that died, because the database rounds times up to seconds."""
 _IS_EXPIRED = {
@@ -43,6 +63,16 @@ class LockHold:
 
     def __init__(self) -> None:
         self.was_never_lost = False
+
+
+@frozen(eq=False)
+class _Owner:
+    """What an owner remembers of its lock: when it asked for it, and on PostgreSQL its session and its two rows."""
+
+    since: float
+    session: sa.Connection | None = None
+    number: int = 0
+    acquired_at: datetime | None = None
 
 
 @frozen
@@ -82,32 +112,45 @@ class CatalogLock:
         StorageError
             Other processes owned the lock during the whole timeout, or the database failed.
         """
-        since = self._acquire(name)
+        owner = self._acquire(name)
         hold = LockHold()
         try:
             yield hold
         finally:
-            hold.was_never_lost = self._release(name, since)
+            hold.was_never_lost = self._release(name, owner)
 
-    def _release(self, name: str, since: float) -> bool:
+    def _release(self, name: str, owner: _Owner) -> bool:
         """Release the lock, and return whether this process owned it until then."""
-        if self._is_expired(since):
-            return False
         try:
-            with self.database.transaction() as connection:
-                deleted = connection.execute(sa.delete(LOCKS).where(LOCKS.c.lock_id == name)).rowcount
+            if self._is_expired(owner.since):
+                return False
+            deleted = self._delete_rows(name, owner)
         except StorageError:
-            return False  # the work under the lock is done; the next process deletes the expired row
-        return deleted > 0 and not self._is_expired(since)
+            return False  # the work under the lock is done; the next process deletes the row
+        finally:
+            if owner.session is not None:
+                owner.session.close()
+        return deleted > 0 and not self._is_expired(owner.since)
+
+    def _delete_rows(self, name: str, owner: _Owner) -> int:
+        """Delete the rows of an owner, and return how many it still had."""
+        if owner.session is None:
+            with self.database.transaction() as connection:
+                return connection.execute(sa.delete(LOCKS).where(LOCKS.c.lock_id == name)).rowcount
+        own = (name, _name_owner(name, owner.number))
+        with self.database.translate_errors(), owner.session.begin():
+            found = sa.delete(LOCKS).where(LOCKS.c.lock_id.in_(own), LOCKS.c.acquired_at == owner.acquired_at)
+            return owner.session.execute(found).rowcount
 
     def _is_expired(self, since: float) -> bool:
         return (time.monotonic() - since) * 1000 >= self.timeout_millis
 
-    def _acquire(self, name: str) -> float:
-        """Wait for the lock, and return a monotonic time just before it was taken."""
+    def _acquire(self, name: str) -> _Owner:
+        """Wait for the lock."""
         start, wait = time.monotonic(), _FIRST_WAIT_SECONDS
-        since = start
-        while not self._try(name):
+        dead: dict[int, float] = {}
+        while (owner := self._try(name)) is None:
+            self._release_dead_owner(name, dead)
             if self._is_expired(start + _EXTRA_WAIT_SECONDS):
                 hint = "its owner is slow or dead: retry, or delete its row in paimon_distributed_locks"
                 raise StorageError(
@@ -117,21 +160,61 @@ class CatalogLock:
                 )
             time.sleep(wait)
             wait = min(2 * wait, self.longest_wait_millis / 1000)
-            since = time.monotonic()
-        return since
+        return owner
 
-    def _try(self, name: str) -> bool:
-        """Return whether the lock could be taken now. Expired locks are deleted first."""
+    def _release_dead_owner(self, name: str, dead: dict[int, float]) -> None:
+        """Delete the lock of an owner whose session ended a while ago; `dead` has since when, by the owner's number."""
+        if self.database.dialect != "postgresql":
+            return
+        mark = LOCKS.alias()
+        marks = sa.select(mark.c.lock_id, mark.c.acquired_at).join(LOCKS, LOCKS.c.acquired_at == mark.c.acquired_at)
+        with self.database.transaction() as connection:
+            is_of_name = mark.c.lock_id.startswith(_name_owner(name), autoescape=True)
+            found = connection.execute(marks.where(LOCKS.c.lock_id == name, is_of_name)).first()
+            number = int(found.lock_id.rpartition("#")[2]) if found else 0
+            if not found or not connection.scalar(sa.select(sa.func.pg_try_advisory_xact_lock(number))):
+                dead.clear()
+            elif time.monotonic() - dead.setdefault(number, time.monotonic()) >= _DEAD_OWNER_WAIT_SECONDS:
+                rows = LOCKS.c.lock_id.in_((name, found.lock_id)), LOCKS.c.acquired_at == found.acquired_at
+                connection.execute(sa.delete(LOCKS).where(*rows))
+
+    def _try(self, name: str) -> _Owner | None:
+        """Take the lock if it is free now. Expired locks are deleted first."""
+        since = time.monotonic()
         # Databases count in seconds. One second more: no process takes the lock before this one counts it as lost.
         seconds = self.timeout_millis // 1000 + 1
         is_expired = sa.text(_IS_EXPIRED[self.database.dialect])
+        row = sa.insert(LOCKS).values(lock_id=name, expire_time_seconds=seconds)
         try:
+            if self.database.dialect == "postgresql":
+                return self._try_with_session(name, since, is_expired, row)
             with self.database.transaction() as connection:
                 connection.execute(sa.delete(LOCKS).where(LOCKS.c.lock_id == name, is_expired))
-                connection.execute(sa.insert(LOCKS).values(lock_id=name, expire_time_seconds=seconds))
+                connection.execute(row)
         except IntegrityError:
-            return False
-        return True
+            return None
+        return _Owner(since)
+
+    def _try_with_session(self, name: str, since: float, is_expired: sa.TextClause, row: sa.Insert) -> _Owner:
+        """Take the lock with a session that shows that this process lives."""
+        number = secrets.randbits(63)
+        session = self.database.open_connection()
+        try:
+            with self.database.translate_errors(), session.begin():
+                marks = LOCKS.c.lock_id.startswith(_name_owner(name), autoescape=True)
+                session.execute(sa.delete(LOCKS).where(sa.or_(LOCKS.c.lock_id == name, marks), is_expired))
+                acquired_at = session.scalar(row.returning(LOCKS.c.acquired_at))
+                session.execute(row.values(lock_id=_name_owner(name, number)))
+                session.execute(sa.select(sa.func.pg_advisory_lock(number)))  # outlasts the transaction
+        except BaseException:
+            session.close()
+            raise
+        return _Owner(since, session, number, acquired_at)
+
+
+def _name_owner(name: str, number: int | None = None) -> str:
+    """Return the second row of a lock, which names its owner, or without a number what such rows begin with."""
+    return f"{name[:_LONGEST_NAME]}#{'' if number is None else number}"
 
 
 @frozen(eq=False)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import shutil
-import socket
 import subprocess
-import tempfile
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import sqlalchemy as sa
 from fsspec.implementations.local import LocalFileSystem
 
 import paimon
+from paimon.adapters.catalogs import locking
 from paimon.adapters.catalogs.database import LOCKS, METADATA, PROPERTIES, TABLE_PROPERTIES, TABLES, Database
 from paimon.adapters.catalogs.jdbc import JdbcCatalogStore
 from paimon.adapters.catalogs.locking import CatalogLock, LockedFiles
@@ -42,37 +42,8 @@ from paimon.ports.files import FileIO, FileStatus, PutOutcome
 from paimon.testing.contracts import CatalogStoreContract
 from paimon.testing.memory_files import MemoryFiles
 
-SERVER = shutil.which("initdb") or next(map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
 
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    """A server of its own; it does not run as root."""
-    home = tempfile.mkdtemp(prefix="pg")
-    user = "nobody" if os.getuid() == 0 else None
-    if user:
-        shutil.chown(home, user)
-    bin_dir = Path(str(SERVER)).parent
-    data = f"{home}/data"
-
-    def run(*command: str) -> None:
-        subprocess.run(command, user=user, check=True, capture_output=True, cwd=home, timeout=120)
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    run(str(bin_dir / "initdb"), "-D", data, "-U", "lake", "-A", "trust", "-E", "UTF8", "--no-sync")
-    server_options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
-    run(str(bin_dir / "pg_ctl"), "-D", data, "-w", "-o", server_options, "-l", f"{home}/log", "start")
-    yield f"postgresql://lake@127.0.0.1:{port}/postgres"
-    run(str(bin_dir / "pg_ctl"), "-D", data, "-m", "immediate", "stop")
-    shutil.rmtree(home, ignore_errors=True)
-
-
-KINDS = ["sqlite", *(["postgres"] if SERVER else [])]
-
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["sqlite", "postgres"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     if request.param == "sqlite":
         return paimon.connect(tmp_path / "lake", metastore="jdbc")
@@ -80,7 +51,6 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     return paimon.connect(tmp_path / "lake", metastore="jdbc", uri=uri, catalog_key=tmp_path.name)
 
 
-@pytest.mark.skipif(SERVER is None, reason="PostgreSQL is not installed")
 class TestPostgres(CatalogStoreContract):
     @pytest.fixture(autouse=True)
     def _use_server(self, postgres: str, tmp_path: Path) -> None:
@@ -209,9 +179,8 @@ class OverwritingFiles(MemoryFiles):
         return PutOutcome.CREATED
 
 
-def test_the_lock_makes_an_overwriting_storage_safe(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    uri = request.getfixturevalue("postgres") if SERVER else f"sqlite:///{tmp_path}/locks.sqlite"
-    files = LockedFiles(OverwritingFiles(), CatalogLock(Database(uri)), "/lake", "key")
+def test_the_lock_makes_an_overwriting_storage_safe(postgres: str) -> None:
+    files = LockedFiles(OverwritingFiles(), CatalogLock(Database(postgres)), "/lake", "key")
     won: list[int] = []
 
     def race(number: int) -> None:
@@ -423,8 +392,11 @@ def _append_without_conditional_puts(warehouse: str, uri: str, writer: int, comm
     _append(connect_without_conditional_puts(warehouse, uri), writer, commits)
 
 
-def test_processes_append_after_a_crash_with_the_lock(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    uri = request.getfixturevalue("postgres") if SERVER else f"sqlite:///{tmp_path}/locks.sqlite"
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_processes_append_after_a_crash_with_the_lock(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    uri = request.getfixturevalue("postgres") if kind == "postgres" else f"sqlite:///{tmp_path}/locks.sqlite"
     warehouse = f"overwriting://{tmp_path}/lake"
     catalog = connect_without_conditional_puts(warehouse, uri)
     catalog.create_database("d")
@@ -448,3 +420,78 @@ def test_processes_append_after_a_crash_with_the_lock(request: pytest.FixtureReq
     assert [w.exitcode for w in workers] == [-9, 0, 0, 0]
     read = sorted(zip(rows["writer"].to_pylist(), rows["i"].to_pylist(), strict=True))
     assert read == [(w, i) for w in (1, 2, 3) for i in range(4)]
+
+
+HOLD = """
+import sys, time
+from paimon.adapters.catalogs.database import Database
+from paimon.adapters.catalogs.locking import CatalogLock
+
+with CatalogLock(Database(sys.argv[1])).hold_lock(sys.argv[2]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@contextmanager
+def hold_in_a_process(uri: str, name: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that owns a lock."""
+    command = [sys.executable, "-c", HOLD, uri, name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def list_locks(uri: str, name: str) -> list[str]:
+    with Database(uri).transaction() as connection:
+        found = sa.select(LOCKS.c.lock_id).where(LOCKS.c.lock_id.startswith(name))
+        return sorted(connection.scalars(found))
+
+
+@pytest.mark.parametrize("name", ["key.d.killed", "key.d.with_%#" + "x" * 240])
+def test_the_lock_of_a_killed_process_is_released(postgres: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Its timeout is eight minutes. Others wait for it no longer than a lost connection may last."""
+    monkeypatch.setattr(locking, "_DEAD_OWNER_WAIT_SECONDS", 0.2)
+    lock = CatalogLock(Database(postgres), longest_wait_millis=100)
+    with hold_in_a_process(postgres, name) as owner:
+        quick = CatalogLock(Database(postgres), timeout_millis=1, longest_wait_millis=100)
+        with pytest.raises(StorageError, match="was not released"), quick.hold_lock(name):
+            pass  # it lives
+        owner.kill()
+        with lock.hold_lock(name) as hold:
+            assert len(list_locks(postgres, name[:200])) == 2  # the lock, and the row of its owner
+    assert hold.was_never_lost
+    assert list_locks(postgres, name[:200]) == []
+
+
+def test_a_lost_connection_makes_the_outcome_unknown(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner still writes while another process takes its lock, as after a restart of the server."""
+    monkeypatch.setattr(locking, "_DEAD_OWNER_WAIT_SECONDS", 0.0)
+    lock, end = CatalogLock(Database(postgres), longest_wait_millis=50), sa.text(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
+    )  # fmt: skip
+
+    class Cut(MemoryFiles):
+        def put_if_absent(self, path: str, data: bytes) -> PutOutcome:
+            with lock.database.transaction() as connection:
+                connection.execute(end)
+            with lock.hold_lock("key.d.cut") as other:
+                pass
+            assert other.was_never_lost
+            return super().put_if_absent(path, data)
+
+    files = LockedFiles(Cut(), lock, "/lake", "key")
+    assert files.put_if_absent("/lake/d.db/cut/x", b"1") is PutOutcome.UNKNOWN
+
+
+def test_a_lock_of_java_is_not_released_early(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java writes one row. A row that a dead owner of an expired lock left does not make Java's lock a dead one."""
+    monkeypatch.setattr(locking, "_DEAD_OWNER_WAIT_SECONDS", 0.0)
+    database = Database(postgres)
+    for left in ("key.d.java", "key.d.java#5"):
+        with database.transaction() as connection:
+            connection.execute(sa.insert(LOCKS).values(lock_id=left, expire_time_seconds=3600))
+    lock = CatalogLock(database, timeout_millis=500, longest_wait_millis=50)
+    with pytest.raises(StorageError, match="was not released"), lock.hold_lock("key.d.java"):
+        pass
