@@ -8,9 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 
+from attrs import evolve
+
 from paimon.domain.errors import InvalidRequest, PaimonWarning
 from paimon.domain.options.validate import check_options
-from paimon.domain.schema.changes import Position, SchemaChange, SetOption
+from paimon.domain.schema.changes import Position, SchemaChange, SetColumnType, SetOption
 from paimon.domain.schema.parse_changes import parse_schema_changes
 from paimon.domain.schema.rules.layout import explain_key_scope
 from paimon.domain.schema.table_schema import TableSchema
@@ -22,7 +24,7 @@ Column = str | Sequence[str]
 
 
 def change_schema(
-    context: TableContext, changes: Iterable[SchemaChange | str], allow_unknown_options: bool
+    context: TableContext, changes: Iterable[SchemaChange | str], allow_unknown_options: bool, allow_lossy: bool = False
 ) -> TableContext:
     """Apply changes to the newest schema of a table, and write the result as its next version.
 
@@ -34,6 +36,8 @@ def change_schema(
         Changes, or clauses of ``ALTER TABLE`` in SQL; they apply in order.
     allow_unknown_options : bool
         Accept options that this library does not know.
+    allow_lossy : bool
+        Allow the loss of stored values in all changes of types.
 
     Returns
     -------
@@ -57,6 +61,8 @@ def change_schema(
         if not isinstance(option.key, str):
             raise InvalidRequest(f"Option name {option.key!r} is not a text.", subject="option", hint="give a str")
         check_options({option.key: option.value}, allow_unknown_options)
+    if allow_lossy:
+        parsed = [evolve(c, allow_lossy=True) if isinstance(c, SetColumnType) else c for c in parsed]
     schema = alter_table(context, parsed)
     scope = explain_key_scope(schema)
     if scope is not None and explain_key_scope(context.schema) is None:

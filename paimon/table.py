@@ -307,7 +307,9 @@ class Table(RowLevelTable):
         """Return the program API for streaming writes: many commits of one user with ascending identifiers."""
         return StreamWriteBuilder(self.context, commit_user_of(self.context, commit_user))
 
-    def alter(self, *changes: to.SchemaChange | str, allow_unknown_options: bool = False) -> Table:
+    def alter(
+        self, *changes: to.SchemaChange | str, allow_unknown_options: bool = False, allow_lossy: bool = False
+    ) -> Table:
         """Change columns, options or the comment, all in one new version of the schema.
 
         Parameters
@@ -317,6 +319,9 @@ class Table(RowLevelTable):
             or changes such as ``paimon.AddColumn("x", "INT")``. They apply in order.
         allow_unknown_options : bool
             Accept options that this library does not know.
+        allow_lossy : bool
+            Change types even if stored values do not fit, or are not proven to fit. Such values are read as Java casts
+            them, or end the read.
 
         Returns
         -------
@@ -335,7 +340,7 @@ class Table(RowLevelTable):
         PaimonWarning
             Keys become unique within a partition only.
         """
-        return self._with_context(change_schema(self.context, changes, allow_unknown_options))
+        return self._with_context(change_schema(self.context, changes, allow_unknown_options, allow_lossy))
 
     def add_column(
         self,
@@ -375,12 +380,29 @@ class Table(RowLevelTable):
         """Remove a column; its stored values are never read again, also not by a new column of that name."""
         return self.alter(to.DropColumn(self._path(name)))
 
-    def alter_column_type(self, name: Column, type: DataType | str) -> Table:
+    def alter_column_type(self, name: Column, type: DataType | str, *, allow_lossy: bool = False) -> Table:
         """Give a column another type, into which stored values are cast when they are read.
 
-        Whether it may be null does not change, unless `type` contains ``NOT NULL``.
+        Parameters
+        ----------
+        name : str or sequence of str
+            The column, as in `add_column`.
+        type : DataType or str
+            The new type. Whether the column may be null does not change, unless `type` contains ``NOT NULL``.
+        allow_lossy : bool
+            See `alter`.
+
+        Returns
+        -------
+        Table
+            The table at its new schema.
+
+        Raises
+        ------
+        InvalidRequest
+            The statistics of the live files do not prove that every stored value fits. Nothing was changed.
         """
-        change = to.SetColumnType(self._path(name), type)
+        change = to.SetColumnType(self._path(name), type, allow_lossy=allow_lossy)
         return self.alter(evolve(change, keep_nullability=change.type.nullable))
 
     def alter_column_nullability(self, name: Column, nullable: bool) -> Table:

@@ -38,6 +38,9 @@ def add_commands(commands: Commands) -> None:
             metavar=metavar,
             help=help_text,
         )
+    alter.add_argument(
+        "--allow-lossy", action="store_true", help="change types even if stored values are lost; see also ALLOW LOSSY"
+    )
     alter.set_defaults(run=_alter)
 
 
@@ -51,7 +54,7 @@ def _alter(arguments: argparse.Namespace) -> None:
         hint = "pass --set, --unset, --add-column, --drop-column, --rename-column, --comment or --clause"
         raise InvalidRequest("The command needs at least one change.", hint=hint)
     changes = [_parse_change(name, text) for name, text in arguments.changes]
-    table = open_data_table(arguments).alter(*changes)
+    table = open_data_table(arguments).alter(*changes, allow_lossy=arguments.allow_lossy)
     record = {"table": table.name, "schema": table.table_schema.id, "changes": len(changes)}
     print_records([record], arguments.output)
 

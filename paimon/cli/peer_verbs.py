@@ -87,7 +87,9 @@ def _add_alter(commands: Commands) -> None:
             place = parser.add_mutually_exclusive_group()
             place.add_argument("--first", action="store_true")
             place.add_argument("--after", metavar="COLUMN")
-        parser.set_defaults(run=_alter, change=change)
+        if verb == "alter-column":
+            parser.add_argument("--allow-lossy", action="store_true", help="change the type even if values are lost")
+        parser.set_defaults(run=_alter, change=change, allow_lossy=False)
 
 
 def _explain(arguments: argparse.Namespace) -> None:
@@ -110,7 +112,7 @@ def _alter(arguments: argparse.Namespace) -> None:
             raise
         print_records([{"table": arguments.table, "changes": 0}], arguments.output)
         return
-    altered = table.alter(*changes)
+    altered = table.alter(*changes, allow_lossy=arguments.allow_lossy)
     record = {"table": altered.name, "schema": altered.table_schema.id, "changes": len(changes)}
     print_records([record], arguments.output)
 

@@ -13,14 +13,22 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
-from paimon.domain.errors import AlreadyExists, NotFound, PaimonError, StorageError
+from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError, StorageError
 from paimon.domain.identifier import parse_identifier
 from paimon.domain.json_text import SCHEMA_FILE
+from paimon.domain.manifest.type_fit import find_type_changes
 from paimon.domain.merge.aggregate.check import check_aggregates, check_function_names
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
-from paimon.domain.schema.changes import AddColumn, SchemaChange, SetOption, apply_changes
+from paimon.domain.schema.changes import (
+    AddColumn,
+    SchemaChange,
+    SetColumnType,
+    SetOption,
+    apply_changes,
+    find_protected_columns,
+)
 from paimon.domain.schema.declare import declare_schema
 from paimon.domain.schema.schema_json import schema_to_json
 from paimon.domain.schema.table_schema import TableSchema
@@ -29,6 +37,7 @@ from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.schemas import latest_schema, load_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.type_proof import check_stored_values
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
@@ -103,6 +112,8 @@ def create_table(
 def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> TableSchema:
     """Write the next schema: the newest one with all of these changes; without a difference nothing is written.
 
+    Statistics prove that stored values fit a type that holds less, before and after the schema is published.
+
     Parameters
     ----------
     context : TableContext
@@ -131,11 +142,70 @@ def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> Table
         if newest is None:
             raise NotFound("table", context.table.location)
         changed = _build_next_schema(context, newest, changes)
-        if changed == newest or _put_schema(context.engine, context.paths, changed):
+        narrowed = _find_narrowed_columns(newest, changed, changes)
+        if changed == newest or (
+            _publish_narrower(context, newest, changed, narrowed)
+            if narrowed
+            else _put_schema(context.engine, context.paths, changed)
+        ):
             _update_catalog(context)
             return changed
     raise StorageError(
         context.paths.schemas, f"{_ATTEMPTS} concurrent schema changes were published first", hint="try again"
+    )
+
+
+def _find_narrowed_columns(
+    newest: TableSchema, changed: TableSchema, changes: Sequence[SchemaChange]
+) -> frozenset[int]:
+    """Return the ids of the columns whose new type holds less than the old one, unless a loss is allowed."""
+    if not any(isinstance(change, SetColumnType) for change in changes):
+        return frozenset()
+    ids_by_name = {f.name: f.id for f in newest.fields}
+    narrowed = {ids_by_name[change.name] for change in find_type_changes(newest.fields, changed.fields)}
+    return find_protected_columns(newest, changes) & narrowed
+
+
+def _publish_narrower(
+    context: TableContext, newest: TableSchema, changed: TableSchema, columns: frozenset[int]
+) -> bool:
+    """Publish a schema if all stored values fit; False if another writer was first.
+
+    Where commits take a lock, none can come between. Elsewhere the files of such commits are checked afterwards, and
+    the types are changed back if one does not fit.
+    """
+    with context.engine.snapshots.lock(context.paths):
+        proven = latest_snapshot(context)
+        check_stored_values(context, proven, changed, columns)
+        if not _put_schema(context.engine, context.paths, changed):
+            return False
+        latest = latest_snapshot(context)
+        try:
+            check_stored_values(
+                context, None if latest == proven else latest, changed, columns, "; the type was changed back"
+            )
+        except InvalidRequest:
+            _restore_types(context, newest, columns)
+            raise
+    return True
+
+
+def _restore_types(context: TableContext, before: TableSchema, columns: frozenset[int]) -> None:
+    """Publish a schema in which the columns have their former types."""
+    types = {f.id: f.type for f in before.fields if f.id in columns}
+    for _ in range(_ATTEMPTS):
+        newest = latest_schema(context.engine, context.paths)
+        if newest is None:
+            return
+        fields = tuple(evolve(f, type=types.get(f.id, f.type)) for f in newest.fields)
+        now = context.engine.clock.now_millis()
+        if _put_schema(context.engine, context.paths, evolve(newest, fields=fields, id=newest.id + 1, time_millis=now)):
+            _update_catalog(context)
+            return
+    raise StorageError(
+        context.paths.schemas,
+        f"{_ATTEMPTS} concurrent schema changes were published first",
+        hint="change the type back",
     )
 
 

@@ -30,6 +30,7 @@ class FaultKind(Enum):
     BEHIND = "reset the consumer to an existing snapshot, or delete it"
     PLACE = "lookups by key can miss rows: copy the rows into a new table"
     BOUNDS = "reads can miss rows: copy all rows into a new table, or run CALL sys.compact_manifest with Java"
+    TYPE = "reads return other values, and a compaction keeps only those: change the type of the column back"
     OUTSIDE = "pass allowed_roots=[…] if the location is trusted; otherwise restore the metadata from a backup"
     UNCHECKED = "no action possible: this library does not read such files"
     CONTENT = "the content differs from the metadata: restore the file from a backup, or compact without trusting it"

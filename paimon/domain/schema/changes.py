@@ -124,11 +124,14 @@ class SetColumnType:
         A type that stored values can be cast to.
     keep_nullability : bool
         Whether null stays allowed, or forbidden, as it is now.
+    allow_lossy : bool
+        Whether stored values that do not fit may be lost; else they end the change.
     """
 
     path: Path = field(converter=_path)
     type: DataType = field(converter=_type)
     keep_nullability: bool = True
+    allow_lossy: bool = False
 
 
 @frozen
@@ -257,6 +260,16 @@ def apply_changes(schema: TableSchema, changes: Sequence[SchemaChange], has_snap
     changed = evolve(changed, version=NEWEST_VERSION)
     check_schema(changed)
     return changed
+
+
+def find_protected_columns(schema: TableSchema, changes: Sequence[SchemaChange]) -> frozenset[int]:
+    """Return the ids of the columns whose type changes without `allow_lossy`; the changes are valid."""
+    ids: set[int] = set()
+    for change in changes:
+        if isinstance(change, SetColumnType) and not change.allow_lossy:
+            ids.add(schema.field_of(change.path[0]).id)
+        schema = _APPLY[type(change)](schema, change)
+    return frozenset(ids)
 
 
 def _add(schema: TableSchema, change: AddColumn) -> TableSchema:

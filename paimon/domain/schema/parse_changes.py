@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from attrs import evolve
+
 from paimon.domain.errors import Unsupported
 from paimon.domain.schema.change_columns import Path, Position
 from paimon.domain.schema.changes import (
@@ -31,9 +33,9 @@ from paimon.domain.types.type_text import read_type
 T = TypeVar("T")
 Changes = tuple[SchemaChange, ...]
 _CLAUSES = (
-    "write ADD [COLUMN], RENAME [COLUMN] … TO, DROP [COLUMN], MODIFY, ALTER COLUMN … TYPE | SET NOT NULL | "
-    "DROP NOT NULL | SET DEFAULT | DROP DEFAULT | COMMENT | FIRST | LAST | AFTER | BEFORE, SET ('key' = 'value'), "
-    "RESET ('key'), COMMENT 'text' or DROP PRIMARY KEY"
+    "write ADD [COLUMN], RENAME [COLUMN] … TO, DROP [COLUMN], MODIFY, ALTER COLUMN … TYPE … [ALLOW LOSSY] | "
+    "SET NOT NULL | DROP NOT NULL | SET DEFAULT | DROP DEFAULT | COMMENT | FIRST | LAST | AFTER | BEFORE, "
+    "SET ('key' = 'value'), RESET ('key'), COMMENT 'text' or DROP PRIMARY KEY"
 )
 
 COMMENT_OPTION = "comment"
@@ -128,8 +130,8 @@ def _drop(reader: TokenReader) -> Changes:
 def _alter(reader: TokenReader) -> Changes:
     path = _path(reader)
     if reader.read_if_next("TYPE") or reader.read_if_next("SET", "DATA", "TYPE"):
-        changed = SetColumnType(path, _type(reader))
-        return (SetColumnType(path, changed.type, keep_nullability=changed.type.nullable),)
+        changed = SetColumnType(path, _type(reader), allow_lossy=_allows_lossy(reader))
+        return (evolve(changed, keep_nullability=changed.type.nullable),)
     if reader.read_if_next("SET", "NOT", "NULL"):
         return (SetColumnNullability(path, False),)
     if reader.read_if_next("DROP", "NOT", "NULL"):
@@ -152,7 +154,8 @@ def _modify(reader: TokenReader) -> Changes:
     def column(inner: TokenReader) -> Changes:
         """Read one column."""
         path, data_type = _path(inner), _type(inner)
-        found: list[SchemaChange] = [SetColumnType(path, data_type, keep_nullability=False)]
+        lossy = _allows_lossy(inner)
+        found: list[SchemaChange] = [SetColumnType(path, data_type, keep_nullability=False, allow_lossy=lossy)]
         if inner.read_if_next("COMMENT"):
             found.append(SetColumnComment(path, inner.literal()))
         position = _position(inner)
@@ -252,6 +255,10 @@ def _type(reader: TokenReader) -> str:
     start = reader.current.start
     read_type(reader)
     return reader.text[start : reader.current.start]
+
+
+def _allows_lossy(reader: TokenReader) -> bool:
+    return reader.read_if_next("ALLOW", "LOSSY")
 
 
 def _position(reader: TokenReader) -> Position | None:

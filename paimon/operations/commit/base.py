@@ -13,14 +13,17 @@ import numpy as np
 from paimon.domain.commit.conflicts.live_files import may_conflict
 from paimon.domain.commit.entries import Change
 from paimon.domain.commit.index_entries import live_index_files
-from paimon.domain.manifest.entries import IndexManifestEntry, ManifestEntry, ManifestFileMeta
+from paimon.domain.errors import CommitConflict
+from paimon.domain.manifest.entries import FileKind, IndexManifestEntry, ManifestEntry, ManifestFileMeta
 from paimon.domain.manifest.manifest_stats import may_hold_partition
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.row.binary_row import deserialize
-from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
+from paimon.domain.types.type_text import format_type
 from paimon.operations.commit.manifests import ManifestWriter
 from paimon.operations.metadata.manifests import read_data_manifests, read_index_manifest, read_live_columns, to_entries
 from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.metadata.type_proof import TypeProof
 from paimon.operations.table_context import TableContext
 
 
@@ -79,6 +82,29 @@ class CommitBase:
         engine, paths = self._context.engine, self._context.paths
         schemas = (own if i == own.id else load_schema(engine, paths, i) for i in ids)
         return tuple(TableOptions.of(schema.options).bucket for schema in schemas)
+
+    def check_types(self, change: Change) -> None:
+        """Refuse new rows that a type does not hold, to which their column changed since the files were written.
+
+        Compacted files have no new rows.
+
+        Raises
+        ------
+        CommitConflict
+            A file was written under an older type, and its statistics do not show that all values fit.
+        """
+        added = [e.file for e in change.entries if e.kind is FileKind.ADD and e.file.schema_id != self._schema_id]
+        if not added or change.kind is CommitKind.COMPACT or self._schema_id == self._context.schema.id:
+            return
+        newest = load_schema(self._context.engine, self._context.paths, self._schema_id)
+        misfit = next(iter(TypeProof(self._context, newest).find_misfits(added)), None)
+        if misfit is not None:
+            wanted = format_type(misfit.change.wanted.with_nullable(True))
+            raise CommitConflict(
+                f"Column {misfit.change.name!r} became {wanted}, but {misfit.describe()}",
+                files=[misfit.file_name],
+                hint="open the table again, and write the rows under its new schema",
+            )
 
     def read_live_files(self, is_wanted: Callable[[bytes], bool]) -> list[ManifestEntry]:
         """Return the live files of the wanted partitions, from all manifests.

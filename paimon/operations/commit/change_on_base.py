@@ -63,6 +63,7 @@ class CheckedChange:
             check_last_commit(context, base.snapshot)
             self._is_last_commit_checked = True
         change = self._change_on(base)
+        base.check_types(change)
         if request.read_state is not None and change.kind is not CommitKind.COMPACT:
             check_read_snapshot(context, base.snapshot, request.read_state, request.commit_user)
         self._safe.check(context, base.snapshot, change, request.commit_user)

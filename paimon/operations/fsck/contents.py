@@ -15,6 +15,7 @@ from paimon.domain.maintenance.fault import Fault, FaultKind
 from paimon.domain.maintenance.layout_check import bucket_counts, file_faults, find_overlaps, group_by_bucket
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.scan.bucket_paths import BucketPaths
+from paimon.domain.types.type_text import format_type
 from paimon.operations.fsck.check_file import FileTask, check_file, get_key_types
 from paimon.operations.fsck.deletion_vector_checks import check_deletion_vectors
 from paimon.operations.fsck.hash_index_checks import HashIndexCheck
@@ -22,6 +23,8 @@ from paimon.operations.fsck.key_checks import KeyCheck
 from paimon.operations.fsck.metadata_checks import Metadata
 from paimon.operations.fsck.states import Findings, State
 from paimon.operations.metadata.manifests import read_live_entries
+from paimon.operations.metadata.schemas import latest_schema, load_schema
+from paimon.operations.metadata.type_proof import TypeProof
 
 
 class ContentCheck:
@@ -71,6 +74,7 @@ class ContentCheck:
                 for first, second in find_overlaps(files, types):
                     reason = f"{first.file_name} and {second.file_name} overlap in level {first.level}"
                     self._add_layout_fault(state, directory, reason)
+        self._check_types(state, entries, buckets)
         for partition, counts in bucket_counts(entries).items():
             numbers = ", ".join(map(str, sorted(counts)))
             self._add_layout_fault(
@@ -84,6 +88,20 @@ class ContentCheck:
         if self._deep:
             self._check_files(state, entries, buckets, hash_index)
             KeyCheck(self._findings, state).run()
+
+    def _check_types(self, state: State, entries: Sequence[ManifestEntry], directories: BucketPaths) -> None:
+        """Report files with values that the types of the columns do not hold any more."""
+        context, snapshot = state.context, state.snapshot
+        is_newest = state.path == context.paths.snapshot(snapshot.id)
+        newest = latest_schema(context.engine, context.paths) if is_newest else None
+        proof = TypeProof(context, newest or load_schema(context.engine, context.paths, snapshot.schema_id))
+        for entry in entries:
+            for misfit in proof.find_misfits([entry.file]):
+                if misfit.bound is not None:
+                    path = f"{directories.directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
+                    column, kind = misfit.change.name, format_type(misfit.change.wanted.with_nullable(True))
+                    reason = f"has the value {misfit.bound} in column {column!r}, which {kind} does not hold"
+                    self._findings.faults.append(Fault(FaultKind.TYPE, path, reason, [state.name]))
 
     def _check_files(
         self, state: State, entries: Sequence[ManifestEntry], directories: BucketPaths, hash_index: HashIndexCheck

@@ -1,0 +1,74 @@
+"""Prove by the statistics of files that stored values fit the types of their columns (see `domain.manifest.type_fit`).
+
+Invariant: no data file is read. Without a change of a type to one that holds less, no manifest is read either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from paimon.domain.errors import InvalidRequest
+from paimon.domain.manifest.entries import DataFileMeta
+from paimon.domain.manifest.type_fit import Misfit, TypeChange, find_misfit, find_type_changes
+from paimon.domain.schema.table_schema import TableSchema
+from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.types.data_types import DataField
+from paimon.domain.types.type_text import format_type
+from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.table_context import TableContext
+
+
+class TypeProof:
+    """The columns of one schema against the files of others, whose schemas are loaded once; a state machine.
+
+    `columns` limits the proof to the columns of these ids.
+    """
+
+    def __init__(self, context: TableContext, schema: TableSchema, columns: frozenset[int] | None = None) -> None:
+        self._context = context
+        self._schema = schema
+        self._fields = tuple(f for f in schema.fields if columns is None or f.id in columns)
+        self._known: dict[int, tuple[Sequence[DataField], tuple[TypeChange, ...]]] = {}
+
+    def find_misfits(self, files: Iterable[DataFileMeta]) -> Iterable[Misfit]:
+        """Yield the first column of each file whose values are not proven to fit."""
+        for file in files:
+            if file.schema_id == self._schema.id:
+                continue
+            written, changes = self._find_changes(file.schema_id)
+            misfit = find_misfit(file, written, changes) if changes else None
+            if misfit is not None:
+                yield misfit
+
+    def _find_changes(self, schema_id: int) -> tuple[Sequence[DataField], tuple[TypeChange, ...]]:
+        found = self._known.get(schema_id)
+        if found is None:
+            own = self._context.schema
+            schema = own if schema_id == own.id else load_schema(self._context.engine, self._context.paths, schema_id)
+            found = self._known[schema_id] = (schema.fields, find_type_changes(schema.fields, self._fields))
+        return found
+
+
+def check_stored_values(
+    context: TableContext, snapshot: Snapshot | None, schema: TableSchema, columns: frozenset[int], note: str = ""
+) -> None:
+    """Check that the values of all live files fit the columns of a schema.
+
+    Raises
+    ------
+    InvalidRequest
+        A file has another value, or its statistics do not show its values. `note` is appended to the hint.
+    """
+    if snapshot is None or not columns:
+        return
+    live = read_live_entries(context, read_data_manifests(context, snapshot))
+    misfits = TypeProof(context, schema, columns).find_misfits(entry.file for entry in live)
+    misfit = next(iter(misfits), None)
+    if misfit is not None:
+        wanted = format_type(misfit.change.wanted.with_nullable(True))
+        raise InvalidRequest(
+            f"Column {misfit.change.name!r} cannot become {wanted}: {misfit.describe()}",
+            subject=misfit.change.name,
+            hint=f"keep the type, or accept the loss: allow_lossy=True, ALLOW LOSSY in SQL, or --allow-lossy{note}",
+        )
