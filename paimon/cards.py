@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from paimon.domain.columns.time_text import format_times
 from paimon.domain.markup import (
     Column,
     format_card,
@@ -215,6 +216,8 @@ def _format_cell(value: Any) -> str | None:
     if not value.is_valid:
         return None
     try:
+        if pa.types.is_date(value.type) or pa.types.is_timestamp(value.type):
+            return str(format_times(pa.array([value]))[0].as_py())
         if pa.types.is_temporal(value.type):
             return str(value.cast(pa.string()).as_py())
         found = value.as_py()

@@ -17,6 +17,7 @@ from pyarrow import csv
 
 from paimon.cli.progress import show_row_count
 from paimon.cli.terminal import console, draw_columns, draw_fitted
+from paimon.domain.columns.time_text import has_far_times
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
 from paimon.rendering.column_texts import NULL_SIGN, to_json_lines
@@ -159,8 +160,20 @@ def _print_csv(reader: pa.RecordBatchReader) -> None:
     sys.stdout.flush()
     with csv.CSVWriter(sys.stdout.buffer, reader.schema) as writer:
         for batch in reader:
+            _check_csv_times(batch)
             writer.write_batch(batch)
             sys.stdout.buffer.flush()
+
+
+def _check_csv_times(batch: pa.RecordBatch) -> None:
+    for column, array in zip(batch.schema, batch.columns, strict=True):
+        is_time = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+        if is_time and has_far_times(array):
+            raise InvalidRequest(
+                f"Column {column.name!r} has a year of more than four digits, which CSV cannot represent.",
+                subject=column.name,
+                hint="leave it out with --columns, or use --output json",
+            )
 
 
 def _print_table(reader: pa.RecordBatchReader) -> None:

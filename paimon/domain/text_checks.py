@@ -25,6 +25,20 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or _SURROGATE.search(text) is None
 
 
+def show_value(value: object) -> str:
+    """Return the text of a value for a message; Python writes no integers of more than 4,300 digits.
+
+    Examples
+    --------
+    >>> show_value("a"), show_value(10**5000)
+    ("'a'", 'an integer of more than 4300 digits')
+    """
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of more than 4300 digits"
+
+
 def check_text(value: object, what: str) -> str:
     """Refuse a value that is not a text, or that cannot be encoded as UTF-8.
 

@@ -63,7 +63,12 @@ class Parameter:
             The value has another type.
         """
         is_integer = isinstance(value, int) and not isinstance(value, bool)
-        if self.type == INTEGER and isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        if (
+            self.type == INTEGER
+            and isinstance(value, str)
+            and value.strip().lstrip("-").isdecimal()
+            and len(value) <= 20
+        ):
             return int(value)
         if self.type == BOOLEAN and isinstance(value, str) and value.lower() in ("true", "false"):
             return value.lower() == "true"

@@ -13,6 +13,8 @@ from base64 import b64encode
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.time_text import format_times
+
 NULL_SIGN = "∅"
 """Text for NULL in tables and lines; JSON has ``null``."""
 
@@ -57,7 +59,7 @@ def to_plain_texts(array: pa.Array) -> pa.StringArray:
     elif _is_binary(kind):
         texts = _to_base64_texts(array)
     else:
-        texts = array.cast(pa.string())
+        texts = _to_texts(array)
     return pc.fill_null(_replace_controls(texts), NULL_SIGN)
 
 
@@ -84,9 +86,14 @@ def _to_json_texts(array: pa.Array) -> pa.StringArray:
         lists = _slice_lists(array.offsets.cast(pa.int32()), array.values)
         texts = to_json_texts(lists.values)
         return _keep_nulls(array, _to_bracketed_lists(pa.ListArray.from_arrays(lists.offsets, texts)))
-    texts = array.cast(pa.string())
+    texts = _to_texts(array)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     return _quote_texts(_escape_texts(texts) if is_text else texts)
+
+
+def _to_texts(array: pa.Array) -> pa.StringArray:
+    is_day = pa.types.is_date(array.type) or pa.types.is_timestamp(array.type)
+    return format_times(array) if is_day else array.cast(pa.string())
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -16,6 +16,7 @@ from paimon.domain.assignment.evaluate_columnar import fit_values
 from paimon.domain.columns import nested
 from paimon.domain.columns.accept import can_accept, is_list
 from paimon.domain.columns.casts import numbers, text, times
+from paimon.domain.columns.time_text import format_times
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
@@ -192,10 +193,10 @@ def _to_text(array: pa.Array, zone: str) -> pa.Array:
     if types.is_timestamp(kind):
         local = _to_local(array, zone)
         days = pc.floor_temporal(local, unit="day").cast(pa.date32())
-        return _sign_large_years(pc.replace_substring_regex(local.cast(pa.string()), _SURPLUS_ZEROS, ""), days)
+        return _sign_large_years(pc.replace_substring_regex(format_times(local), _SURPLUS_ZEROS, ""), days)
     if types.is_time(kind):
         return pc.replace_substring_regex(array.cast(pa.string()), _SURPLUS_ZEROS, "")
-    return _sign_large_years(array.cast(pa.string()), array) if types.is_date(kind) else array.cast(pa.string())
+    return _sign_large_years(format_times(array), array) if types.is_date(kind) else array.cast(pa.string())
 
 
 def _sign_large_years(texts: pa.Array, days: pa.Array) -> pa.Array:

@@ -20,6 +20,7 @@ from paimon.domain.cdc.source_types import Encoding, SourceType
 from paimon.domain.cdc.time_values import count_units, isolate, parse_times
 from paimon.domain.columns import nested
 from paimon.domain.columns.cast import cast_column
+from paimon.domain.columns.time_text import has_printable_years
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataType
@@ -162,11 +163,17 @@ def _convert_floats(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
 
 
 def _convert_texts(values: _Scalars, source: SourceType) -> pa.StringArray:
-    """Return values as texts; dates and times that are numbers are written as a cast of the table writes them."""
+    """Return values as texts; dates and times that are numbers are written as a cast of the table writes them.
+
+    Those of other years than 1 to 9999 have no text.
+    """
     if source.encoding not in _UNITS or source.data_type is None:
         return values.texts
     numbers = _Scalars(values.kinds, values.only(NUMBER))
-    written = cast_column(_convert_times(numbers, source, source.data_type), source.data_type, dt.VarCharType())
+    times = _convert_times(numbers, source, source.data_type)
+    written = cast_column(times, source.data_type, dt.VarCharType())
+    if not isinstance(source.data_type, dt.TimeType):
+        written = pc.if_else(pa.array(has_printable_years(times)), written, pa.scalar(None, pa.string()))
     return pc.if_else(pa.array(values.kinds == NUMBER), written, values.texts)
 
 

@@ -84,6 +84,13 @@ def convert_value(value: Any, source: SourceType, target: DataType) -> Any:
 
 
 def _format_moment(value: Any, kind: DataType) -> str:
+    try:
+        return _format_datetime(value, kind)
+    except OverflowError as error:  # another year than 1 to 9999
+        raise Misfit from error
+
+
+def _format_datetime(value: Any, kind: DataType) -> str:
     if isinstance(kind, dt.DateType):
         return str(date(1970, 1, 1) + timedelta(days=value))
     if isinstance(kind, dt.TimeType):

@@ -47,6 +47,8 @@ _TEXT_LENGTHS = {dt.BooleanType: 5, dt.FloatType: 16, dt.DoubleType: 25}
 _NANOS = 1_000_000_000
 _NANOS_PER_DAY = 86_400 * _NANOS
 _FAR = 2**63
+_FIRST_TIME, _END_OF_TIMES = -719_528 * _NANOS_PER_DAY, 2_932_897 * _NANOS_PER_DAY
+"""The years 0 to 9999: texts have four characters for a year."""
 _NUMBERS = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType)
 
 
@@ -238,6 +240,8 @@ def _holds_texts(held: DataType, wanted: dt.CharType | dt.VarCharType, low: Any,
         return held.length <= wanted.length and (isinstance(held, dt.CharType) or isinstance(wanted, dt.VarCharType))
     if isinstance(held, (*dt.BYTES_TYPES, *dt.NESTED_TYPES, dt.BlobType, dt.VariantType)):
         return False
+    if isinstance(held, (dt.DateType, *dt.TIMESTAMP_TYPES)):
+        return bool(_count_nanos(held, low) >= _FIRST_TIME and _count_nanos(held, high) < _END_OF_TIMES)
     if wanted.length == MAX_LENGTH:
         return True
     if isinstance(held, (*dt.INTEGER_TYPES, dt.DecimalType)):
@@ -274,7 +278,7 @@ def _holds_value(held: DataType, wanted: DataType, value: Any) -> bool:
         return bool(Decimal(made) == Decimal(value))
     if isinstance(held, dt.CHARACTER_TYPES):
         return _is_same_text(value, made, wanted)
-    return _count_nanos(held, value) == _count_nanos(wanted, made) is not None
+    return bool(_count_nanos(held, value) == _count_nanos(wanted, made) is not None)
 
 
 def _is_same_text(text: str, made: Any, wanted: DataType) -> bool:
@@ -286,7 +290,7 @@ def _is_same_text(text: str, made: Any, wanted: DataType) -> bool:
     return isinstance(wanted, dt.CHARACTER_TYPES) and bool(made == text)
 
 
-def _count_nanos(data_type: DataType, value: int) -> int | None:
+def _count_nanos(data_type: DataType, value: Any) -> Any:
     """Return a time in nanoseconds since 1970; None for other types."""
     match data_type:
         case dt.TimestampType() | dt.LocalZonedTimestampType():

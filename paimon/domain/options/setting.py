@@ -14,6 +14,7 @@ from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.known_options import OPTIONS
+from paimon.domain.text_checks import show_value
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -36,6 +37,8 @@ def option_text(value: object) -> str:
         raise InvalidRequest("An option has the value None", subject="options", hint="leave the option out")
     if isinstance(value, Enum):
         return option_text(value.value)
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise InvalidRequest(f"An option has the value {show_value(value)}", subject="options", hint="pass a text")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

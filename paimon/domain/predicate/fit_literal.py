@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import struct
 from decimal import Context, Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
@@ -18,7 +17,8 @@ from typing import Any
 from attrs import frozen
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.row.literals import parse_literal
+from paimon.domain.row.literals import parse_literal, round_to_single
+from paimon.domain.text_checks import show_value
 from paimon.domain.types.arrow import timestamp_unit
 from paimon.domain.types.data_types import (
     INTEGER_TYPES,
@@ -99,7 +99,10 @@ def fit_literal(value: Any, data_type: DataType) -> Fit:
 
 
 def _misfit_error(value: Any, kind: str, hint: str) -> InvalidRequest:
-    return InvalidRequest(f"{value!r} is not a valid {kind}", subject=str(value), hint=hint)
+    shown = show_value(value)
+    return InvalidRequest(
+        f"{shown} is not a valid {kind}", subject=value if isinstance(value, str) else shown, hint=hint
+    )
 
 
 def _to_fraction(value: Any, data_type: DataType) -> Fraction:
@@ -107,6 +110,8 @@ def _to_fraction(value: Any, data_type: DataType) -> Fraction:
     try:
         if isinstance(value, bool | bytes):
             raise ValueError("not a number")
+        if isinstance(value, int) and value.bit_length() > 4 * _MOST_DIGITS:  # Python writes not all digits
+            return Fraction((1 if value > 0 else -1) * 10**_MOST_DIGITS)
         number = value if isinstance(value, Decimal) else Decimal(str(value).strip())
         if not number.is_finite():
             raise ValueError("not finite")
@@ -148,7 +153,7 @@ def _fit_floating(value: Any, data_type: FloatType | DoubleType) -> Fit:
         wide = math.inf if value > 0 else -math.inf
     except (ValueError, TypeError) as error:
         raise _misfit_error(value, "number", "pass a number, 'NaN', 'Infinity' or '-Infinity'") from error
-    number = _to_single(wide) if isinstance(data_type, FloatType) else wide
+    number = round_to_single(wide) if isinstance(data_type, FloatType) else wide
     if math.isinf(number) and not _is_infinite(value):
         largest = _LARGEST_FLOAT if isinstance(data_type, FloatType) else _LARGEST_DOUBLE
         return Fit(largest if number > 0 else -math.inf, exact=False)
@@ -157,13 +162,6 @@ def _fit_floating(value: Any, data_type: FloatType | DoubleType) -> Fit:
 
 def _is_infinite(value: Any) -> bool:
     return value in (math.inf, -math.inf) if not isinstance(value, str) else "inf" in value.lower()
-
-
-def _to_single(wide: float) -> float:
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", wide))[0])
-    except OverflowError:
-        return math.copysign(math.inf, wide)
 
 
 def _fit_date(value: Any) -> Fit:

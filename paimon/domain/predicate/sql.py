@@ -30,6 +30,8 @@ HINT = "a predicate compares columns with values: =, <>, <, <=, >, >=, IN, BETWE
 LONGEST_TEXT = 1_000_000
 _MOST_TOKENS = 200_000
 
+_MOST_DIGITS = 4_000
+"""Python reads integers of up to 4,300 digits; longer ones are compared as decimals."""
 _LONE_COMMA = re.compile(r"[,(\[{]\s*,")
 _OPENING = (TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 
@@ -351,7 +353,7 @@ def parse_number(text: str) -> int | Decimal | float:
     >>> parse_number("12"), parse_number("1.50"), parse_number("1e3")
     (12, Decimal('1.50'), 1000.0)
     """
-    if text.isdecimal():
+    if text.isdecimal() and len(text) <= _MOST_DIGITS:
         return int(text)
     exact = Decimal(text)
     if "e" not in text.lower():

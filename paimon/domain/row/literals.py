@@ -7,12 +7,14 @@ form, so that partition specs and predicates can be given as text.
 from __future__ import annotations
 
 import datetime
+import math
 import re
+import struct
 from decimal import Decimal
 from typing import Any
 
 from paimon.domain.errors import InvalidRequest
-from paimon.domain.text_checks import is_unicode
+from paimon.domain.text_checks import is_unicode, show_value
 from paimon.domain.types.data_types import (
     BYTES_TYPES,
     CHARACTER_TYPES,
@@ -36,13 +38,14 @@ from paimon.domain.types.data_types import (
     TinyIntType,
 )
 
+_INFINITY_TEXT = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _MILLIS_PER_DAY = 86_400_000
 _NANOS_PER_DAY = _MILLIS_PER_DAY * 1_000_000
 _INTEGER_BITS = {TinyIntType: 8, SmallIntType: 16, IntType: 32, BigIntType: 64}
 _DATE_TEXT = re.compile(r"(\d{4,9})-(\d{1,2})-(\d{1,2})")
 _TIME_TEXT = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
-_ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2}):?(\d{2}))$")
+_ZONE_TEXT = re.compile(r"(?:\s*(Z|UTC)|([+-])(\d{2})(?::?(\d{2}))?)$")
 
 
 class _Misfit(Exception):
@@ -84,7 +87,9 @@ def parse_literal(value: Any, data_type: DataType) -> Any:
         # Python's own messages name its classes, so only the reasons of this module are shown.
         hint = str(error) if isinstance(error, _Misfit) else _describe_expected(data_type)
         raise InvalidRequest(
-            f"Value {value!r} is not a valid {_type_name(data_type)}", subject=str(value), hint=hint
+            f"Value {show_value(value)} is not a valid {_type_name(data_type)}",
+            subject=value if isinstance(value, str) else show_value(value),
+            hint=hint,
         ) from error
 
 
@@ -93,7 +98,7 @@ def _literal(value: Any, data_type: DataType) -> Any:
         case BooleanType():
             return _boolean(value)
         case FloatType() | DoubleType():
-            return _floating(value)
+            return _floating(value, isinstance(data_type, FloatType))
         case DecimalType(precision=precision, scale=scale):
             return _decimal(value, precision, scale)
         case DateType():
@@ -157,10 +162,22 @@ def _integer(value: Any, bits: int) -> int:
     return number
 
 
-def _floating(value: Any) -> float:
+def _floating(value: Any, is_single: bool) -> float:
+    """Return a number; only an infinity becomes one."""
     if isinstance(value, bool):
         raise _Misfit("a boolean is not a number")
-    return float(value)
+    number = float(value)
+    if math.isinf(round_to_single(number) if is_single else number) and not _INFINITY_TEXT.fullmatch(str(value)):
+        raise _Misfit("the value is beyond the largest number of the type")
+    return number
+
+
+def round_to_single(number: float) -> float:
+    """Return the nearest number of single precision; an infinity beyond the largest one."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 def _decimal(value: Any, precision: int, scale: int) -> Decimal:
@@ -233,7 +250,7 @@ def _timestamp_text(text: str, zoned: bool) -> int:
         if not zoned:
             raise _Misfit("the value has a time zone, the column has none")
         if zone[2]:
-            shift = (int(zone[3]) * 60 + int(zone[4])) * 60_000_000_000 * (-1 if zone[2] == "+" else 1)
+            shift = (int(zone[3]) * 60 + int(zone[4] or 0)) * 60_000_000_000 * (-1 if zone[2] == "+" else 1)
         text = text[: zone.start()]
     day, _, clock = text.replace("T", " ").strip().partition(" ")
     if not _DATE_TEXT.fullmatch(day):

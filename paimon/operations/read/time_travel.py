@@ -15,6 +15,7 @@ from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.schema.rules.files import check_scan
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from paimon.domain.text_checks import show_value
 from paimon.operations.metadata.schemas import load_schema
 from paimon.operations.metadata.snapshots import (
     latest_snapshot,
@@ -226,6 +227,7 @@ _OPTION_WAYS = {
     "scan.file-creation-time-millis": "file-creation-time",
     "scan.creation-time-millis": "creation-time",
 }
+_MOST_DIGITS = 20
 _CREATION = "creation-time"
 _MADE_SINCE = ("file-creation-time", _CREATION)
 
@@ -234,7 +236,7 @@ def _parse_integer(value: object, what: str) -> int:
     try:
         return int(str(value))
     except ValueError as error:
-        raise InvalidRequest(f"{what} {value!r} is not an integer", subject=what) from error
+        raise InvalidRequest(f"{what} {show_value(value)} is not an integer", subject=what) from error
 
 
 def to_epoch_millis(engine: Engine, value: object) -> int:
@@ -260,8 +262,10 @@ def to_epoch_millis(engine: Engine, value: object) -> int:
     if isinstance(value, datetime):
         moment = value
     else:
+        if isinstance(value, int):
+            return value
         text = str(value)
-        if text.lstrip("-").isdigit():
+        if text.lstrip("-").isdigit() and len(text) <= _MOST_DIGITS:
             return int(text)
         try:
             moment = datetime.fromisoformat(text)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.row.literals import parse_literal
@@ -26,6 +27,8 @@ from paimon.domain.types.data_types import (
     VarCharType,
 )
 
+_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError)
+"""ValueError is Python's for the digits of a large integer."""
 _TRUNCATING_TYPES = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
 """Types for which Arrow truncates values that do not fit, such as 1.5 or a date with a time of day."""
 
@@ -142,10 +145,10 @@ def _convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Ar
         return _infer_array(name, values)
     try:
         return _convert_with_arrow(values, data_type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        return _convert_literals(name, values, data_type)
     except UnicodeEncodeError as error:
         raise _unicode_error(name) from error
+    except _ARROW_ERRORS:
+        return _convert_literals(name, values, data_type)
 
 
 def _unicode_error(name: str) -> InvalidRequest:
@@ -156,13 +159,28 @@ def _unicode_error(name: str) -> InvalidRequest:
 def _convert_with_arrow(values: Iterable[Any], data_type: DataType) -> pa.Array:
     kind = arrow_type(data_type)
     if not isinstance(data_type, _TRUNCATING_TYPES):
-        return pa.array(values, type=kind)
+        made = pa.array(values, type=kind)
+        if _has_infinities(made):
+            raise pa.ArrowInvalid("a number may be beyond the largest FLOAT")  # Arrow makes it infinite
+        return made
     found = pa.array(values)
     if pa.types.is_null(found.type):
         return found.cast(kind)
     if not _is_same_kind(found.type, kind):
         raise pa.ArrowTypeError(f"{found.type} is not {kind}")
     return found
+
+
+def _has_infinities(array: pa.Array) -> bool:
+    """Return whether there is an infinity at any depth."""
+    kind = array.type
+    if pa.types.is_floating(kind):
+        return bool(pc.any(pc.is_inf(array)).as_py())
+    if pa.types.is_struct(kind):
+        return any(_has_infinities(part) for part in array.flatten())
+    if pa.types.is_map(kind):
+        return _has_infinities(array.keys) or _has_infinities(array.items)
+    return (pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)) and _has_infinities(array.values)
 
 
 def _is_same_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -187,7 +205,7 @@ def _infer_array(name: str, values: Iterable[Any]) -> pa.Array:
         return pa.array(values)
     except UnicodeEncodeError as error:
         raise _unicode_error(name) from error
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+    except _ARROW_ERRORS as error:
         raise InvalidRequest(f"Column {name!r} contains values of different types: {error}", subject=name) from error
 
 

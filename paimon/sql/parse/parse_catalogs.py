@@ -152,6 +152,7 @@ def parse_call(reader: StatementReader) -> Statement:
     return Call(procedure.lower(), tuple(positional), named)
 
 
+_MOST_DIGITS = 400
 _CONSTANTS: Mapping[str, object] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -164,6 +165,8 @@ def _read_argument(reader: StatementReader) -> object:
     if reader.read_if_next("TIMESTAMP") or token.kind == "literal":
         return reader.literal()
     if token.kind == "number":
+        if len(token.text) > _MOST_DIGITS:
+            raise reader.error(f"expected a number of at most {_MOST_DIGITS} characters")
         text = reader.advance().text
         return int(text) if text.lstrip("-").isdecimal() else float(text)
     raise reader.error(f"expected a value, not {reader.describe_next()}", hint="write texts in single quotes")

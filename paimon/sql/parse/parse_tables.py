@@ -226,7 +226,7 @@ def read_partition(reader: StatementReader) -> tuple[PartitionValues, tuple[str,
             token = reader.advance()
             if token.kind not in ("literal", "number"):
                 raise reader.error(f"expected a value of partition column {name!r}")
-            is_integer = token.kind == "number" and token.text.lstrip("-").isdecimal()
+            is_integer = token.kind == "number" and token.text.lstrip("-").isdecimal() and len(token.text) <= 20
             values[name] = int(token.text) if is_integer else token.text
         if not reader.read_if_next(","):
             break

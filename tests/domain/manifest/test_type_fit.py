@@ -26,7 +26,7 @@ HOLDING = [
     ("FLOAT", "DOUBLE"), ("DECIMAL(10, 2)", "DECIMAL(12, 4)"), ("DECIMAL(10, 2)", "DOUBLE"), ("BOOLEAN", "INT"),
     ("CHAR(3)", "VARCHAR(3)"), ("VARCHAR(3)", "STRING"), ("BINARY(3)", "BYTES"), ("STRING", "BYTES"),
     ("INT", "STRING"), ("INT", "VARCHAR(11)"), ("DOUBLE", "STRING"), ("DATE", "TIMESTAMP(3)"),
-    ("TIMESTAMP(3)", "TIMESTAMP(6)"), ("INT", "TIMESTAMP(9)"), ("TIMESTAMP(6)", "STRING"),
+    ("TIMESTAMP(3)", "TIMESTAMP(6)"), ("INT", "TIMESTAMP(9)"), ("TIMESTAMP(9)", "STRING"),
     ("TIMESTAMP(0)", "BIGINT"), ("ROW<a INT>", "ROW<a BIGINT>"), ("ARRAY<INT>", "ARRAY<BIGINT>"),
     ("MAP<INT, INT>", "MAP<INT, BIGINT>"),
 ]  # fmt: skip
@@ -36,7 +36,8 @@ LOSING = [
     ("DECIMAL(10, 2)", "INT"), ("INT", "BOOLEAN"), ("STRING", "INT"), ("STRING", "VARCHAR(3)"), ("BYTES", "STRING"),
     ("VARCHAR(3)", "CHAR(5)"), ("BINARY(3)", "BINARY(5)"), ("INT", "VARCHAR(10)"), ("TIMESTAMP(6)", "TIMESTAMP(3)"),
     ("TIMESTAMP(6)", "TIMESTAMP(9)"), ("DATE", "TIMESTAMP(9)"), ("TIMESTAMP(6)", "DATE"), ("TIMESTAMP(3)", "BIGINT"),
-    ("BIGINT", "TIMESTAMP(6)"), ("ARRAY<INT>", "STRING"), ("ROW<a BIGINT>", "ROW<a INT>"),
+    ("BIGINT", "TIMESTAMP(6)"), ("DATE", "STRING"), ("TIMESTAMP(6)", "STRING"), ("ARRAY<INT>", "STRING"),
+    ("ROW<a BIGINT>", "ROW<a INT>"),
 ]  # fmt: skip
 
 
@@ -118,6 +119,8 @@ def cast_values(values: list[Any], source: DataType, target: DataType) -> list[A
         ("DATE", "TIMESTAMP(9)", 0, 2_932_896, False),
         ("TIMESTAMP(6)", "TIMESTAMP(9)", 0, 2**63 - 808, True),
         ("TIMESTAMP(6)", "TIMESTAMP(9)", 0, 253_402_300_799 * 10**9, False),
+        ("DATE", "STRING", -719_528, 2_932_896, True),
+        ("DATE", "STRING", 0, 2_932_897, False),
         ("TIMESTAMP(6)", "DATE", 0, 86_400 * 10**9, False),
         ("TIMESTAMP(6)", "DATE", 86_400 * 10**9, 86_400 * 10**9, True),
         ("TIMESTAMP(6)", "TIMESTAMP(3)", 1_000, 1_000, False),

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.columns.java_text import format_java_float
+from paimon.domain.columns.time_text import format_java_times
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import MAX_LENGTH, DataType
 
@@ -49,12 +50,14 @@ def format_values(array: pa.Array, source: DataType) -> pa.Array:
             return _floating(array)
         case dt.DecimalType():
             return _decimal(array)
+        case dt.DateType():
+            return format_java_times(array)
         case dt.TimeType(precision=precision):
             return _time(array.cast(pa.string()), precision)
         case dt.TimestampType(precision=precision) | dt.LocalZonedTimestampType(precision=precision):
             naive = array.cast(pa.int64()).cast(pa.timestamp(array.type.unit))
             surplus = -precision % 3 if precision else 0
-            text = naive.cast(pa.string())
+            text = format_java_times(naive)
             return pc.utf8_slice_codeunits(text, 0, -surplus) if surplus else text
         case _ if isinstance(source, dt.BYTES_TYPES):
             return _from_utf8(array)
