@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from paimon.domain.options.setting import option_text
 from paimon.domain.options.validate import check_options
+from paimon.domain.schema.change_options import check_dynamic_changes
 from paimon.domain.schema.rules.merge import check_dynamic_columns
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
@@ -119,6 +120,7 @@ class TableHandle(NotebookDisplay):
         combined = self.context.options.without(given.keys() - text.keys()).with_values(text)
         check_table_type(combined, self.name)
         check_dynamic_columns(self.context.schema, text)
+        check_dynamic_changes(self.context.schema, combined)
         return self._with_context(self.context.with_table(evolve(self.context.table, options=combined)))
 
     def with_engine(self, engine: Engine) -> Self:

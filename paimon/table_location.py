@@ -9,6 +9,7 @@ from paimon.domain.identifier import Identifier
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths, check_segment
+from paimon.domain.schema.change_options import check_dynamic_changes
 from paimon.domain.schema.rules.merge import check_dynamic_columns
 from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
@@ -64,6 +65,7 @@ def open_at(
     combined = TableOptions.of(schema.options).with_values(options)
     check_table_type(combined, identifier.full_name)
     check_dynamic_columns(schema, options)
+    check_dynamic_changes(schema, combined)
     definition = TableDefinition(
         table_name=identifier.full_name,
         paths=paths,

@@ -21,8 +21,10 @@ from paimon.domain.merge.aggregate.check import check_aggregates, check_function
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
+from paimon.domain.schema.change_options import find_merge_changes
 from paimon.domain.schema.changes import (
     AddColumn,
+    RemoveOption,
     SchemaChange,
     SetColumnType,
     SetOption,
@@ -38,6 +40,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.operations.metadata.schemas import latest_schema, load_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.metadata.type_proof import check_stored_values
+from paimon.operations.metadata.unmerged_files import check_rows_merged
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
@@ -211,10 +214,14 @@ def _restore_types(context: TableContext, before: TableSchema, columns: frozense
 
 def _build_next_schema(context: TableContext, newest: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
     """Return the schema after the newest one; the newest itself if nothing changes."""
-    has_snapshots = latest_snapshot(context) is not None
-    changed = apply_changes(newest, changes, has_snapshots)
+    snapshot = latest_snapshot(context)
+    changed = apply_changes(newest, changes, snapshot is not None)
     if changed == newest:
         return newest
+    touched = [c.key for c in changes if isinstance(c, SetOption | RemoveOption)]
+    merging = find_merge_changes(newest, changed, touched)
+    if snapshot is not None and merging:
+        check_rows_merged(context, snapshot, merging)
     check_function_names(changed, TableOptions.of(changed.options), TableOptions.of(newest.options))
     if _has_valid_aggregates(newest):
         check_aggregates(changed, TableOptions.of(changed.options))

@@ -17,6 +17,7 @@ from paimon.domain.options.table_options import TableOptions
 from paimon.domain.schema.declare import to_stored_option
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.domain.schema.rules.table_type import check_new_table_type
+from paimon.domain.schema.table_schema import TableSchema
 
 _KEYS_OF_SCHEMA = ("primary-key", "partition")
 _SWITCHES = ("ignore-delete", "ignore-update-before")
@@ -26,6 +27,18 @@ _COLUMN_OPTIONS = (
     "partial-update.remove-record-on-sequence-group",
 )  # fmt: skip
 """Options that name columns, although their kind is not NAMES."""
+
+_PATH_OPTIONS = ("partition.default-name", "partition.legacy-name")
+"""Options that the directories of partitions depend on."""
+_MERGE_OPTIONS = frozenset({
+    "changelog-producer", "deletion-vectors.enabled", "fields.default-aggregate-function", "ignore-delete",
+    "ignore-update-before", "sequence.field", "sequence.field.sort-order",
+})  # fmt: skip
+_MERGE_ENDINGS = frozenset({
+    "aggregate-function", "count-limit", "distinct", "ignore-retract", "list-agg-delimiter", "nested-key",
+    "nested-key-null-strategy", "nested-sequence-field", "sequence-group", "ts-field",
+})  # fmt: skip
+"""Options, and endings of ``fields.<column>.<ending>``, that change how the stored rows of a key are merged."""
 
 
 def set_option(options: Mapping[str, str], key: str, value: str) -> dict[str, str]:
@@ -85,7 +98,7 @@ def check_option_changes(old: Mapping[str, str], new: Mapping[str, str], touched
         if before.get(name) == after.get(name):
             continue
         option = OPTIONS.get(name)
-        if option is not None and option.immutable:
+        if (option is not None and option.immutable) or name in _PATH_OPTIONS:
             raise _immutable_error(key, "once the table has a snapshot")
         if name == "bucket":
             _check_bucket(before, after, removes=key not in new)
@@ -93,6 +106,55 @@ def check_option_changes(old: Mapping[str, str], new: Mapping[str, str], touched
             raise _immutable_error(key, "once the table has a snapshot", "set 'deletion-vectors.modifiable' before")
         if name in _SWITCHES and (before.get(name) or "").strip().lower() == "true":
             raise _immutable_error(key, "from true to false")
+
+
+def find_merge_changes(old: TableSchema, new: TableSchema, touched: Iterable[str]) -> list[str]:
+    """Return the touched options that change how rows in files are merged; those of columns without rows do not."""
+    before, after = TableOptions.of(old.options), TableOptions.of(new.options)
+    if not old.primary_keys:
+        mutable = {"deletion-vectors.enabled"}
+        return [key for key in touched if canonical_key(key) in mutable and _differs(canonical_key(key), before, after)]
+    hides = before.deletion_vectors_merge_on_read and not after.deletion_vectors_merge_on_read
+    found = [key for key in touched if hides and canonical_key(key) == "deletion-vectors.merge-on-read"]
+    names = [(key, canonical_key(key)) for key in touched]
+    return found + [key for key, name in names if _is_merge_option(name, old) and _differs(name, before, after)]
+
+
+def check_dynamic_changes(schema: TableSchema, options: TableOptions) -> None:
+    """Refuse dynamic options by which stored rows would be read, or merged for good, in another way than stored.
+
+    Raises
+    ------
+    InvalidRequest
+        Naming the option.
+    """
+    stored = TableOptions.of(schema.options)
+    for key in sorted({*stored.values, *options.values}):
+        option = OPTIONS.get(key)
+        is_fixed = option is not None and option.immutable and key not in (*_KEYS_OF_SCHEMA, "type")
+        names_paths = bool(schema.partition_keys) and key in _PATH_OPTIONS
+        merges = key == "deletion-vectors.enabled" or (bool(schema.primary_keys) and _is_merge_option(key, schema))
+        if (is_fixed or names_paths or merges) and _differs(key, stored, options):
+            raise InvalidRequest(
+                f"Option {key!r} cannot change for one handle, because stored rows depend on it",
+                subject=key,
+                hint="change it with ALTER TABLE, or leave it out",
+            )
+
+
+def _is_merge_option(name: str, schema: TableSchema) -> bool:
+    columns, dot, ending = name.removeprefix("fields.").rpartition(".")
+    if not name.startswith("fields.") or not dot:
+        return name in _MERGE_OPTIONS
+    has_rows = ending == "sequence-group" or any(column in schema.fields_by_name for column in parse_list(columns))
+    return name in _MERGE_OPTIONS or (ending in _MERGE_ENDINGS and has_rows)
+
+
+def _differs(name: str, before: TableOptions, after: TableOptions) -> bool:
+    option = OPTIONS.get(name)
+    default = "" if option is None or option.default is None else option.default
+    old, new = ((options.get(name) or default).strip() for options in (before, after))
+    return old.lower() != new.lower() if option is not None and option.kind is not Kind.NAMES else old != new
 
 
 def _check_bucket(before: TableOptions, after: TableOptions, removes: bool) -> None:

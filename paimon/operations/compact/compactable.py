@@ -41,7 +41,8 @@ def check_compactable(context: TableContext, snapshot: Snapshot | None) -> None:
             raise Unsupported(f"compaction of a table with {feature}", hint=_JAVA_HINT)
     if context.schema.primary_keys:
         get_merge_engine(MergeSpec.of(context.schema, context.options))
-    if not context.options.deletion_vectors_enabled and snapshot is not None and find_deletion_files(context, snapshot):
+    has_vectors = snapshot is not None and any(find_deletion_files(context, snapshot).values())
+    if has_vectors and not context.options.deletion_vectors_enabled:
         raise Unsupported(
             "compaction of files that have deletion vectors", hint="set option 'deletion-vectors.enabled' to 'true'"
         )

@@ -33,8 +33,8 @@ STRICTER = {
 }  # fmt: skip
 """What Java makes, though writing to it fails; defaults on reads, of which 1.4.2 no longer knows; and floating primary
 keys, which it merges wrongly (see `docs/decisions/floating-keys.md`)."""
-WIDER = {"bkey_spaces", "bucket_blank", "fn_count", "fn_nested-update", "de_dv"}
-"""Blanks and names of functions that are stored as Java knows them, and a function and tables of newer versions."""
+WIDER = {"bkey_spaces", "bucket_blank", "fn_nested-update", "de_dv"}
+"""Blanks and names of functions that are stored as Java knows them, and tables of newer versions."""
 
 NOT_FOLLOWED = {"ext_nopaths", "ext_fs", "cincr", "blobf", "sn_order", "pk_clu_dv", "fi_ok", "fi_nested"}
 """Options that only Java follows: see the effects of options."""
