@@ -244,13 +244,19 @@ class CaptureTargets:
         """The tables as values, for `convert_events`."""
         return Routes(tuple(map(_describe_target, self.tables)), self.numbers)
 
-    def add_columns(self, surveyed: SourceColumns) -> CaptureTargets:
-        """Add the columns that the tables lack, and return the tables with them."""
+    def add_columns(self, surveyed: SourceColumns, ignores_case: bool = False) -> CaptureTargets:
+        """Add the columns that the tables lack, and return the tables with them.
+
+        With `ignores_case`, names that differ only in case are refused, because later reads could not tell them apart.
+        """
         wanted: list[dict[str, DataType]] = [{} for _ in self.tables]
         for source, columns in surveyed.items():
             number = 0 if self.numbers is None else self.numbers.get(source, SKIPPED)
             if number != SKIPPED:
                 wanted[number] = merge_surveys({"": wanted[number]}, {"": columns})[""]
+        if ignores_case:
+            for table, columns in zip(self.tables, wanted, strict=True):
+                _check_case(table, columns)
         added = (_add_columns(t, columns) for t, columns in zip(self.tables, wanted, strict=True))
         return CaptureTargets(tuple(added), self.numbers)
 
@@ -258,6 +264,19 @@ class CaptureTargets:
 def _describe_target(table: Table) -> TargetTable:
     is_insert_only = not table.table_schema.primary_keys and not table.definition.options.ignore_delete
     return TargetTable(table.name, table.table_schema, is_insert_only)
+
+
+def _check_case(table: Table, columns: Iterable[str]) -> None:
+    known = {name.lower(): name for name in table.table_schema.names}
+    for name in columns:
+        other = known.setdefault(name.lower(), name)
+        if other != name and name not in table.table_schema.names:
+            raise InvalidRequest(
+                f"Column {name!r} of the events differs from column {other!r} of table {table.name!r} only in case, "
+                "which the session ignores.",
+                subject=name,
+                hint="write the name as the table does, or set spark.sql.caseSensitive to true",
+            )
 
 
 def _add_columns(table: Table, columns: Mapping[str, DataType]) -> Table:

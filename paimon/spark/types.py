@@ -125,6 +125,100 @@ def _has_part(kind: DataType, wanted: tuple[type[DataType], ...]) -> bool:
     return any(_has_part(part, wanted) for part in parts)
 
 
+def fit_frame(frame: DataFrame, fields: Sequence[DataField], kind_column: str | None = None) -> DataFrame:
+    """Give the columns of a frame the names of a table's columns, and cast intervals and variants to texts.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows to write.
+    fields : sequence of DataField
+        The columns of the table.
+    kind_column : str, optional
+        Column with row kinds, which keeps its name.
+
+    Returns
+    -------
+    DataFrame
+        The frame with names as the table has them, if the session does not distinguish upper and lower case.
+
+    Raises
+    ------
+    InvalidRequest
+        The session takes several columns for the same one.
+    """
+    if has_case_insensitive_names(frame.sparkSession):
+        frame = _match_names(frame, fields, kind_column)
+    return cast_to_texts(frame, fields)
+
+
+def has_case_insensitive_names(spark: SparkSession) -> bool:
+    """Return whether a session compares the names of columns without their case, which is Spark's default."""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() != "true"
+
+
+def _match_names(frame: DataFrame, fields: Sequence[DataField], kind_column: str | None) -> DataFrame:
+    """Rename the columns and the fields of structs that have other names only in upper and lower case."""
+    given = StructType([f for f in frame.schema if f.name != kind_column])
+    wanted = _rename_fields(given, fields)
+    if wanted == given:
+        return frame
+    rows = frame.toDF(*(wanted[given.names.index(n)].name if n in given.names else n for n in frame.columns))
+    types = dict(zip(wanted.names, zip(given, wanted, strict=True), strict=True))
+    casts = {
+        name: rows[name].cast(after.dataType)
+        for name, (before, after) in types.items()
+        if before.dataType != after.dataType
+    }
+    return rows.withColumns(casts) if casts else rows
+
+
+def _rename_fields(given: StructType, fields: Sequence[DataField]) -> StructType:
+    """Return columns or fields of a struct under the names that a table has for them."""
+    stored = {f.name: f.type for f in fields}
+    by_lower: dict[str, list[str]] = {}
+    for stored_name in stored:
+        by_lower.setdefault(stored_name.lower(), []).append(stored_name)
+    names = [n if n in stored else _find_name(n, by_lower.get(n.lower(), [])) for n in given.names]
+    taken: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        taken.setdefault(name.lower(), []).append(position)
+    for positions in taken.values():
+        same = {names[i] for i in positions}
+        if len(positions) > 1 and not (len(same) == len(positions) and same <= stored.keys()):
+            raise InvalidRequest(
+                f"Columns {', '.join(repr(given.names[i]) for i in positions)} are the same one in this session, which "
+                "ignores case.",
+                subject=given.names[positions[0]],
+                hint="leave one of them out, or set spark.sql.caseSensitive to true",
+            )
+    kinds = (_rename_parts(f.dataType, stored.get(name)) for f, name in zip(given, names, strict=True))
+    made = zip(names, kinds, given, strict=True)
+    return StructType([StructField(name, kind, f.nullable, f.metadata) for name, kind, f in made])
+
+
+def _find_name(name: str, candidates: Sequence[str]) -> str:
+    if len(candidates) > 1:
+        raise InvalidRequest(
+            f"Column {name!r} can be {' or '.join(map(repr, candidates))} of the table: the session ignores case.",
+            subject=name,
+            hint="use one of these names, or set spark.sql.caseSensitive to true",
+        )
+    return candidates[0] if candidates else name
+
+
+def _rename_parts(kind: DataType, stored: dt.DataType | None) -> DataType:
+    match kind, stored:
+        case StructType(), dt.RowType():
+            return _rename_fields(kind, stored.fields)
+        case ArrayType(), dt.ArrayType():
+            return ArrayType(_rename_parts(kind.elementType, stored.element), kind.containsNull)
+        case MapType(), dt.MapType():
+            key, value = _rename_parts(kind.keyType, stored.key), _rename_parts(kind.valueType, stored.value)
+            return MapType(key, value, kind.valueContainsNull)
+    return kind
+
+
 def cast_to_texts(frame: DataFrame, fields: Sequence[DataField]) -> DataFrame:
     """Cast intervals and variants to texts where a table has texts, as INSERT of Spark does.
 

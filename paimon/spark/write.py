@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
-from attrs import evolve
+from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -19,8 +19,10 @@ from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.operations.commit.callbacks import check_callbacks
 from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
+from paimon.operations.table_context import TableContext
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.options import check_shared_storage
 from paimon.spark.session import register
@@ -34,7 +36,7 @@ from paimon.spark.tasks.routing import (
     with_task_options,
 )
 from paimon.spark.tasks.shuffle import RowReader, read_plain_rows
-from paimon.spark.types import cast_to_texts, to_batch_schema
+from paimon.spark.types import fit_frame, to_batch_schema
 from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import assign_in_session, check_columns, write_rows
 from paimon.table import Table
@@ -62,7 +64,7 @@ def write(  # noqa: PLR0913  (a public signature)
     Parameters
     ----------
     frame : DataFrame
-        Rows with the columns of the table.
+        Rows with the columns of the table. Names match as ``spark.sql.caseSensitive`` of the session says.
     table : Table or str
         A table, or the path of one, or its name in the warehouse of the session. Tasks get its storage and catalog
         options without secrets; credentials come from the environment, or from the function that the storage option
@@ -85,7 +87,8 @@ def write(  # noqa: PLR0913  (a public signature)
         The values that all rows have in some partition columns, as in INSERT … PARTITION. The frame may lack these
         columns. An overwrite replaces these partitions; ``{}`` replaces the whole table.
     merge_schema : bool
-        Add the columns that only `frame` has, as nullable ones. They are added before the rows are written.
+        Add the columns that only `frame` has, as nullable ones. They are added once all rows are written to files, so a
+        refused write adds none.
 
     Returns
     -------
@@ -102,21 +105,79 @@ def write(  # noqa: PLR0913  (a public signature)
     """
     _check_arguments(mode, tasks)
     opened = open_target(table, options, register(frame.sparkSession))
-    frame = cast_to_texts(frame, opened.definition.schema.fields)
-    if merge_schema:
-        opened = add_columns(opened, frame.schema, kind_column, partition)
     name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
-    builder = make_builder(opened, mode, name.user, partition)
-    _check_overwrite(builder)
-    check_columns(builder, frame.schema, kind_column, partition)
-    assign = assign_in_session(frame.sparkSession, builder, partition)
-    identifier = BATCH_COMMIT_IDENTIFIER if commit_identifier is None else commit_identifier
+    call = _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier)
+    return retry_assignment(call.write_with_new_columns if merge_schema else call.write)
 
-    def write_once() -> WriteResult:
-        messages = write_in_tasks(frame, builder, kind_column, tasks, identifier, read=assign)
-        return commit_messages(builder.new_commit(), messages, name.properties, identifier)
 
-    return retry_assignment(write_once)
+@frozen(eq=False)
+class _WriteCall:
+    """The arguments of one call of `write`."""
+
+    frame: DataFrame
+    table: Table
+    mode: str
+    kind_column: str | None
+    tasks: int | None
+    partition: Mapping[str, object] | None
+    name: CommitName
+    commit_identifier: int | None
+
+    @property
+    def _identifier(self) -> int:
+        return BATCH_COMMIT_IDENTIFIER if self.commit_identifier is None else self.commit_identifier
+
+    def write(self) -> WriteResult:
+        """Write and commit the rows."""
+        builder = self._make_builder(self.table.context)
+        messages = self._prepare(builder, fit_frame(self.frame, self.table.definition.schema.fields, self.kind_column))
+        return self._commit(builder, messages)
+
+    def write_with_new_columns(self) -> WriteResult:
+        """Write files of a planned schema, publish it once all rows are written, and commit them.
+
+        Raises
+        ------
+        CommitConflict
+            Other writers changed the schema each time.
+        """
+        for _ in range(_SCHEMA_ATTEMPTS):
+            newest = load_at_newest_schema(self.table.context)
+            rows = fit_frame(self.frame, newest.schema.fields, self.kind_column)
+            names = StructType([f for f in rows.schema.fields if f.name != self.kind_column])
+            planned = plan_merged_schema(newest, to_batch_schema(names))
+            builder = self._make_builder(planned)
+            messages = self._prepare(builder, rows)
+            if planned is newest or self._publish_schema(builder, messages):
+                return self._commit(builder, messages)
+        raise CommitConflict(
+            f"Table {self.table.name!r}: the schema changed each time while rows with new columns were written.",
+            hint="write the rows again",
+        )
+
+    def _make_builder(self, context: TableContext) -> BatchWriteBuilder:
+        builder = make_builder(Table(context), self.mode, self.name.user, self.partition)
+        _check_overwrite(builder)
+        return builder
+
+    def _prepare(self, builder: BatchWriteBuilder, rows: DataFrame) -> list[CommitMessage]:
+        check_columns(builder, rows.schema, self.kind_column, self.partition)
+        assign = assign_in_session(rows.sparkSession, builder, self.partition)
+        return write_in_tasks(rows, builder, self.kind_column, self.tasks, self._identifier, read=assign)
+
+    def _publish_schema(self, builder: BatchWriteBuilder, messages: list[CommitMessage]) -> bool:
+        """Publish the schema of the files, which are deleted if another one was published first."""
+        is_published = False
+        try:
+            check_callbacks(builder.context)
+            is_published = publish_schema(builder.context)
+        finally:
+            if not is_published:
+                builder.new_commit().abort(messages)
+        return is_published
+
+    def _commit(self, builder: BatchWriteBuilder, messages: list[CommitMessage]) -> WriteResult:
+        return commit_messages(builder.new_commit(), messages, self.name.properties, self._identifier)
 
 
 def open_target(table: Table | str, options: Mapping[str, object] | None, spark: SparkSession) -> Table:
@@ -180,46 +241,6 @@ def _check_overwrite(builder: BatchWriteBuilder) -> None:
             f"overwriting partitions of {builder.context.table.table_name!r} on Spark: keys may be in any partition",
             hint="use Table.overwrite, or set 'dynamic-partition-overwrite' to false to replace the whole table",
         )
-
-
-def add_columns(
-    table: Table, schema: StructType, kind_column: str | None, partition: Mapping[str, object] | None = None
-) -> Table:
-    """Add the columns that only a frame has, and return the table with them.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    schema : StructType
-        The columns of the frame.
-    kind_column : str, optional
-        Column with row kinds, which is not added.
-    partition : mapping of str to object, optional
-        The static partition of the rows.
-
-    Returns
-    -------
-    Table
-        The table at its newest schema.
-
-    Raises
-    ------
-    InvalidRequest
-        The other columns do not fit the table; no column was added.
-    CommitConflict
-        Other writers changed the schema each time.
-    """
-    given = to_batch_schema(StructType([f for f in schema.fields if f.name != kind_column]))
-    for _ in range(_SCHEMA_ATTEMPTS):
-        newest = load_at_newest_schema(table.context)
-        merged = plan_merged_schema(newest, given)
-        check_columns(BatchWriteBuilder(merged, ""), schema, kind_column, partition)
-        if merged is newest or publish_schema(merged):
-            return Table(merged)
-    raise CommitConflict(
-        f"Table {table.name!r}: the schema changed each time while new columns were added.", hint="write the rows again"
-    )
 
 
 def make_builder(

@@ -94,6 +94,20 @@ def test_a_batch_of_events_goes_to_its_tables(spark: SparkSession, catalog: paim
     assert [len(t.snapshots()) for t in (orders, items, letters)] == [1, 1, 1]
 
 
+def test_new_columns_that_differ_only_in_case_are_refused(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    """A session that ignores case could not read such a table."""
+    table = create(catalog, "orders")
+
+    def write(*rows: Row) -> None:
+        frame = to_frame(spark, [[debezium("c", None, row) for row in rows]])
+        paimon.spark.cdc(frame, table, "debezium-json", merge_schema=True)
+
+    for rows in ([{"id": 1, "Amount": 2}], [{"id": 1, "Note": "a"}, {"id": 2, "NOTE": "b"}]):
+        with pytest.raises(paimon.InvalidRequest, match="only in case, which the session ignores"):
+            write(*rows)
+    assert catalog.table("db.orders").table_schema.names == ("id", "name", "amount") and table.snapshots() == []
+
+
 def test_a_stream_of_events_is_committed_once(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -376,7 +376,7 @@ def test_failed_commits_and_killed_workers_leave_each_row_once(
             commit_messages(*arguments, **named)
         raise paimon.StorageError("snapshot-1", "the storage did not reply")
 
-    frame = inbox.frame().mapInArrow(kill_first_worker, inbox.frame().schema)
+    frame = inbox.frame().mapInArrow(kill_first_worker, inbox.frame().schema).toDF("ID", "Amount")  # case is ignored
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_module, "commit_messages", fail)
         with pytest.raises(PySparkException, match="did not reply"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +20,9 @@ import paimon
 import paimon.spark
 from paimon.adapters.snapshots.put_if_absent_commit import PutIfAbsentSnapshotCommit
 from paimon.domain.commit.message_codec import decode
+from paimon.domain.schema.changes import AddColumn
+from paimon.domain.types.data_types import IntType
+from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 from paimon.spark.options import parse_source_options
 from paimon.spark.tasks.routed_rows import gather_rows
@@ -171,6 +176,98 @@ def test_new_columns_are_added_and_numbers_are_rounded_as_insert_does(
     with pytest.raises(paimon.InvalidRequest, match=r"'ratio' cannot be set: 1e\+39 does not fit FLOAT"):
         paimon.spark.write(spark.sql("SELECT 1L AS id, 1e39D AS ratio"), keyed)
     assert catalog.table("db.keyed").table_schema.names == ("id", "ratio", "note")
+
+
+TABLES_THAT_COMPACT: dict[str, dict[str, Any]] = {
+    "append": {},
+    "fixed": {"bucket": 1, "num-sorted-run.compaction-trigger": 2},
+    "dynamic": {"bucket": -1, "num-sorted-run.compaction-trigger": 2},
+    "vectors": {"bucket": 1, "deletion-vectors.enabled": True},
+    "lookup": {"bucket": 1, "changelog-producer": "lookup", "num-sorted-run.compaction-trigger": 1},
+    "first": {"bucket": 1, "merge-engine": "first-row"},
+    "expiring": {"bucket": 1, "record-level.expire-time": "100000 d", "record-level.time-field": "seconds"},
+}
+
+
+@pytest.mark.parametrize("kind", TABLES_THAT_COMPACT)
+def test_new_columns_are_published_with_the_rows_or_not_at_all(
+    spark: SparkSession, catalog: paimon.Catalog, kind: str
+) -> None:
+    """Tasks write and compact under the planned schema, before it is published."""
+    keys = {} if kind == "append" else {"primary_keys": ["id"]}
+    ddl = "id BIGINT NOT NULL, seconds INT"
+    table = catalog.create_table("db.t", ddl, options=TABLES_THAT_COMPACT[kind], **keys)  # type: ignore[arg-type]
+    schemas = Path(table.location) / "schema"
+    for start in (0, 10):
+        paimon.spark.write(spark.range(start, start + 5).selectExpr("id", "2000000000 seconds"), table)
+    snapshots, files = len(table.snapshots()), len(list(Path(table.location).rglob("data-*")))
+    for failing in (
+        "CAST(NULL AS BIGINT) AS id, 1 AS seconds, 2 AS extra",
+        "1L AS id, CAST(raise_error('no') AS INT) AS seconds, 2 AS extra",
+    ):
+        with pytest.raises(paimon.PaimonError):
+            paimon.spark.write(spark.sql(f"SELECT {failing}"), table, merge_schema=True)
+    assert [path.name for path in schemas.iterdir()] == ["schema-0"]
+    assert (len(table.snapshots()), len(list(Path(table.location).rglob("data-*")))) == (snapshots, files)
+    added = spark.range(3, 12).selectExpr("id", "2000000000 seconds", "CAST(id AS STRING) extra")
+    assert paimon.spark.write(added, table, merge_schema=True).rows == 9
+    changed = catalog.table("db.t")
+    assert changed.table_schema.names == ("id", "seconds", "extra") and not changed.maintain.check(deep=True).faults
+    found = {row["id"]: row["extra"] for row in changed.scan().to_arrow().to_pylist()}
+    assert set(found) == {*range(15)}
+    assert found[7] == "7" and found[0] is None
+    if kind != "append":
+        assert found[4] == (None if kind == "first" else "4")
+
+
+def test_new_columns_are_planned_again_if_another_schema_is_published_first(
+    spark: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("db.t", "id BIGINT NOT NULL", primary_keys=["id"], options={"bucket": 1})
+    write_module = importlib.import_module("paimon.spark.write")
+    publish = write_module.publish_schema
+
+    def publish_after_another(context: TableContext) -> bool:
+        monkeypatch.setattr(write_module, "publish_schema", publish)
+        catalog.table("db.t").alter(AddColumn("other", IntType()))
+        return publish(context)
+
+    monkeypatch.setattr(write_module, "publish_schema", publish_after_another)
+    paimon.spark.write(spark.sql("SELECT 1L AS id, 2 AS extra"), table, merge_schema=True)
+    assert catalog.table("db.t").scan().to_arrow().to_pylist() == [{"id": 1, "other": None, "extra": 2}]
+    assert len(list(Path(table.location).rglob("data-*"))) == 1
+
+
+def test_names_match_as_the_session_compares_them(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    ddl = "Id BIGINT, Amount BIGINT, part ROW<Size INT, kinds ARRAY<ROW<Name STRING>>>"
+    table = catalog.create_table("db.t", ddl)
+    sql = (
+        "SELECT {0}L AS ID, 10L AS {1}, "
+        "named_struct('SIZE', 1, 'Kinds', array(named_struct('NAME', 'x'))) AS Part, '+I' AS op"
+    )
+    for number, merges in enumerate((True, False)):
+        frame = spark.sql(sql.format(number, "amount"))
+        paimon.spark.write(frame, table, kind_column="op", merge_schema=merges)
+    both = spark.sql("SELECT 1L AS Id, 1 AS note, 2 AS NOTE")
+    with pytest.raises(paimon.InvalidRequest, match="Columns 'note', 'NOTE' are the same one in this session"):
+        paimon.spark.write(both, table, merge_schema=True)
+    with pytest.raises(paimon.InvalidRequest, match="Columns 'amount', 'Amount' are the same one"):
+        paimon.spark.write(spark.sql("SELECT 1L AS amount, 2L AS Amount"), table)
+    assert catalog.table("db.t").table_schema.names == ("Id", "Amount", "part")
+    part = {"Size": 1, "kinds": [{"Name": "x"}]}
+    found = catalog.table("db.t").scan().to_arrow().sort_by("Id").to_pylist()
+    assert found == [{"Id": n, "Amount": 10, "part": part} for n in (0, 1)]
+    assert paimon.spark.read(spark, table).select("amount").collect() == [(10,), (10,)]
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(paimon.InvalidRequest, match="no such column"):
+            paimon.spark.write(spark.sql("SELECT 1L AS Id, 1L AS amount"), table)
+        paimon.spark.write(spark.sql("SELECT 5L AS Id, 1L AS amount"), table, merge_schema=True)
+    finally:
+        spark.conf.set("spark.sql.caseSensitive", "false")
+    assert catalog.table("db.t").table_schema.names == ("Id", "Amount", "part", "amount")
+    with pytest.raises(paimon.InvalidRequest, match="Column 'AMOUNT' can be 'Amount' or 'amount' of the table"):
+        paimon.spark.write(spark.sql("SELECT 1L AS Id, 1L AS AMOUNT"), catalog.table("db.t"))
 
 
 def test_deletes_are_sent_as_row_kinds(spark: SparkSession, catalog: paimon.Catalog) -> None:

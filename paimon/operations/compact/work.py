@@ -170,6 +170,7 @@ def _add_expiry(context: TableContext, bucket: BucketFiles, rules: CompactionRul
     expiry = RecordExpiry.of(context.schema, context.options, now_millis)
     if expiry is None:
         return rules
-    schemas = load_schemas(context, (f.schema_id for f in bucket.files))
+    own = context.schema  # which a write with new columns has not published yet
+    schemas = {own.id: own, **load_schemas(context, {f.schema_id for f in bucket.files} - {own.id})}
     expired = frozenset(f.file_name for f in bucket.files if expiry.may_hold_expired_records(f, schemas[f.schema_id]))
     return evolve(rules, expiry=expiry, expired=expired)

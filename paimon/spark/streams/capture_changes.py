@@ -31,6 +31,7 @@ from paimon.references import commit_user_of
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, CommitName, StreamSink
 from paimon.spark.tasks.shuffle import decode_rows, encode_rows
+from paimon.spark.types import has_case_insensitive_names
 from paimon.spark.write import check_tasks, make_builder, open_target, write_in_tasks
 from paimon.table import Table
 from paimon.table_write import WriteResult, commit_messages, retry_assignment
@@ -313,7 +314,9 @@ class _Capture:
             named = {name: surveyed.get(name, {}) for name in sources}
         targets = self.open_targets(spark, named)
         letters = None if self.dead_letters is None else open_target(self.dead_letters, None, spark)
-        return (targets.add_columns(surveyed) if self.merge_schema else targets), letters
+        if self.merge_schema:
+            targets = targets.add_columns(surveyed, has_case_insensitive_names(spark))
+        return targets, letters
 
     def open_targets(self, spark: SparkSession, surveyed: SourceColumns) -> CaptureTargets:
         """Return the tables at their newest schema."""

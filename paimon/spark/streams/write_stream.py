@@ -20,7 +20,7 @@ from paimon.domain.text_checks import check_mapping
 from paimon.operations.evolve import load_at_newest_schema
 from paimon.spark.session import register
 from paimon.spark.streams.checkpoint import CHECKPOINT_OPTION, Checkpoint, StreamSink
-from paimon.spark.types import cast_to_texts
+from paimon.spark.types import fit_frame
 from paimon.spark.write import (
     check_tasks,
     make_builder,
@@ -57,7 +57,8 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     Parameters
     ----------
     frame : DataFrame
-        A streaming data frame with the columns of the table.
+        A streaming data frame with the columns of the table. Names match as ``spark.sql.caseSensitive`` of the session
+        says.
     table : Table or str
         A table, or the path of one, or its name in the warehouse of the session.
     checkpoint : str, optional
@@ -108,7 +109,7 @@ def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> N
             subject="output_mode",
             hint="use 'complete', or a table with a primary key",
         )
-    schema = cast_to_texts(frame, opened.definition.schema.fields).schema
+    schema = fit_frame(frame, opened.definition.schema.fields, commit.kind_column).schema
     check_columns(make_builder(opened, "append", None, None), schema, commit.kind_column)
     Checkpoint.of(commit.checkpoint, opened).find_first_batch(opened)
 
@@ -174,7 +175,7 @@ class _CommitBatch:
         if sink.is_committed():
             sink.commit(builder, ())  # calls callbacks, and shows rows, where the first attempt was killed
             return
-        rows = cast_to_texts(batch, opened.definition.schema.fields)
+        rows = fit_frame(batch, opened.definition.schema.fields, self.kind_column)
 
         def write_once() -> WriteResult:
             read = assign_in_session(rows.sparkSession, builder)
