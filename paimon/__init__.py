@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         PaimonError,
         PaimonWarning,
         StorageError,
+        TableDropped,
+        TableReplaced,
         Unsupported,
     )
     from paimon.domain.extras import MissingExtra
@@ -104,6 +106,8 @@ _HOMES = {
     "StorageError": "paimon.domain.errors",
     "SystemTable": "paimon.system_table",
     "Table": "paimon.table",
+    "TableDropped": "paimon.domain.errors",
+    "TableReplaced": "paimon.domain.errors",
     "Unsupported": "paimon.domain.errors",
     "WriteResult": "paimon.table_write",
     "cdc": "paimon.change_capture",
@@ -150,6 +154,8 @@ __all__ = [
     "StorageError",
     "SystemTable",
     "Table",
+    "TableDropped",
+    "TableReplaced",
     "Unsupported",
     "WriteResult",
     "__version__",

@@ -29,6 +29,7 @@ from paimon.operations.commit.abort import abort
 from paimon.operations.commit.commit import CommitRequest, CommitResult, SafeSnapshot
 from paimon.operations.commit.history import is_committed
 from paimon.operations.commit.request import check_long
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written, repeat_commit
 from paimon.operations.write.source import to_arrow_tables
@@ -282,6 +283,7 @@ class TableCommit(BuilderDisplay):
         """
         for identifier in identifiers:
             check_long(identifier, "commit identifier")
+        check_same_table(self.context)
         left = [i for i in identifiers if not is_committed(self.context, self.commit_user, i)]
         for identifier in identifiers:
             if identifier not in left:

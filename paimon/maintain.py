@@ -21,6 +21,7 @@ from paimon.operations.expire.expire_partitions import expire_partitions, to_par
 from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots
 from paimon.operations.expire.orphan_files import DAY_MILLIS, find_orphan_files, remove_orphans
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
 from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags
@@ -82,8 +83,8 @@ class Maintain:
             Retention.of_snapshots(self._context.options), retain_min, retain_max, older_than, max_deletes
         )
         if dry_run:
-            return find_expirable_snapshots(self._context, retention)
-        return expire_snapshots(self._context, retention, everything=True)
+            return on_same_table(find_expirable_snapshots)(self._context, retention)
+        return on_same_table(expire_snapshots)(self._context, retention, everything=True)
 
     def expire_changelogs(
         self,
@@ -122,12 +123,12 @@ class Maintain:
         retention = self._override_retention(
             Retention.of_changelogs(self._context.options), retain_min, retain_max, older_than, max_deletes
         )
-        return expire_changelogs(self._context, retention, delete_all)
+        return on_same_table(expire_changelogs)(self._context, retention, delete_all)
 
     def expire_tags(self, older_than: object = None) -> list[str]:
         """Delete the tags whose time to live is over, and those created before `older_than`; return their names."""
         before = None if older_than is None else before_millis(self._context.engine, older_than)
-        return expire_tags(self._context, before)
+        return on_same_table(expire_tags)(self._context, before)
 
     def expire_partitions(
         self, age: Age | None = None, *, max_partitions: int | None = None
@@ -154,7 +155,7 @@ class Maintain:
         retention = to_partition_retention(
             self._context.table, None if age is None else age_millis(age), max_partitions
         )
-        return expire_partitions(self._context, self._context.engine.ids.uuid(), retention)
+        return on_same_table(expire_partitions)(self._context, self._context.engine.ids.uuid(), retention)
 
     def check(self, *, deep: bool = False) -> HealthReport:
         """Check that the table is complete and consistent; report each fault, the states it affects and a repair.

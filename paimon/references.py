@@ -18,6 +18,7 @@ from paimon.operations.expire.references import list_branch_names
 from paimon.operations.maintenance.after_commit import run_maintenance
 from paimon.operations.metadata.consumers import read_consumers
 from paimon.operations.metadata.snapshots import latest_snapshot, load_tag, tag_names
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
 from paimon.operations.refs import branches, consumers, tags
 from paimon.operations.table_context import TableContext
@@ -262,7 +263,7 @@ class Consumers(Mapping[str, int]):
     def expire(self, older_than: object) -> list[str]:
         """Delete the consumers without progress since a moment, or for an age (timedelta); return their names."""
         before = before_millis(self._context.engine, older_than)
-        return consumers.expire_consumers(self._context, before)
+        return on_same_table(consumers.expire_consumers)(self._context, before)
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{name} at {at}" for name, at in self.items())

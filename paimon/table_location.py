@@ -15,6 +15,7 @@ from paimon.domain.schema.rules.table_type import check_table_type
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.operations.expire.references import list_branch_names
 from paimon.operations.metadata.schemas import latest_schema
+from paimon.operations.metadata.table_identity import open_newest_schema
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.system_table import SystemTable, open_system_table
@@ -56,12 +57,13 @@ def open_at(
     check_options(options)
     branch = check_segment(options.get("branch", identifier.branch), "branch name")
     paths = TablePaths(location, branch)
-    schema = latest_schema(engine, paths)
-    if schema is None:
+    opened = open_newest_schema(engine, paths)
+    if opened is None:
         if branch != "main" and latest_schema(engine, TablePaths(location)) is not None:
             known = did_you_mean(branch, list_branch_names(engine, TablePaths(location)))
             raise NotFound("branch", branch, hint=known or f"table {location!r} has only the branch 'main'")
         raise NotFound("table", location, hint="a table directory contains schema/schema-0")
+    schema, origin = opened
     combined = TableOptions.of(schema.options).with_values(options)
     check_table_type(combined, identifier.full_name)
     check_dynamic_columns(schema, options)
@@ -72,6 +74,7 @@ def open_at(
         schema=schema,
         options=combined,
         allowed_roots=allowed_roots,
+        origin=origin,
     )
     if identifier.system_table is not None:
         return open_system_table(TableContext(engine, definition), identifier.system_table)

@@ -23,6 +23,8 @@ from paimon.domain.errors import (
     PaimonError,
     ReadConflict,
     SnapshotExpired,
+    TableDropped,
+    TableReplaced,
     Unsupported,
 )
 from paimon.domain.predicate.expression import Predicate
@@ -31,6 +33,7 @@ from paimon.domain.text_checks import check_mapping
 from paimon.operations.commit.abort import is_still_needed
 from paimon.operations.commit.callbacks import check_callbacks
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
+from paimon.operations.metadata.table_identity import explain_missing_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.source import can_be_read_again, to_arrow_tables
 from paimon.references import commit_user_of, run_after_commit
@@ -148,7 +151,8 @@ def write_and_commit(
         written, messages = write_files(context, data, kind_column, commit_user)
         return commit(BatchWriteBuilder(written, commit_user).new_commit(), messages)
 
-    return retry_assignment(write_once) if can_be_read_again(data) else write_once()
+    with explain_missing_table(context):
+        return retry_assignment(write_once) if can_be_read_again(data) else write_once()
 
 
 def retry_assignment(write: Callable[[], _Result]) -> _Result:
@@ -198,7 +202,10 @@ def delete_where(
     user = commit_user_of(context, None)
     condition = condition_of(where)
     write = write or write_changes
-    return retry_assignment(lambda: _run_maintenance(context, delete_rows(context, condition, user, properties, write)))
+    with explain_missing_table(context):
+        return retry_assignment(
+            lambda: _run_maintenance(context, delete_rows(context, condition, user, properties, write))
+        )
 
 
 def update_where(
@@ -234,9 +241,10 @@ def update_where(
     user = commit_user_of(context, None)
     condition = condition_of(where)
     write = write or write_changes
-    return retry_assignment(
-        lambda: _run_maintenance(context, update_rows(context, values, condition, user, properties, write))
-    )
+    with explain_missing_table(context):
+        return retry_assignment(
+            lambda: _run_maintenance(context, update_rows(context, values, condition, user, properties, write))
+        )
 
 
 def _run_maintenance(context: TableContext, change: RowChange) -> WriteResult:
@@ -277,12 +285,12 @@ def commit_messages(
 
     Raises
     ------
-    InvalidRequest, CommitConflict, CommitOverwritten, Unsupported
+    InvalidRequest, CommitConflict, CommitOverwritten, Unsupported, TableDropped, TableReplaced
         The commit was refused; see `TableCommit.commit`.
     """
     try:
         done = commit.commit(messages, properties, identifier=identifier, watermark=watermark)
-    except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported) as error:
+    except (InvalidRequest, CommitConflict, CommitOverwritten, Unsupported, TableDropped, TableReplaced) as error:
         if not is_still_needed(messages, error):
             # A refused identifier may be that of another commit, so only the names of the files tell.
             commit.abort(messages, BATCH_COMMIT_IDENTIFIER if isinstance(error, InvalidRequest) else identifier)

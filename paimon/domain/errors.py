@@ -151,6 +151,60 @@ class NotFound(PaimonError, LookupError):
         self.name = name
 
 
+class TableDropped(NotFound):
+    """Raised when an open table does not exist any more, because another process dropped or renamed it.
+
+    Nothing was acknowledged. Open the table again, under its new name if it was renamed.
+
+    Attributes
+    ----------
+    kind, name : str
+        ``"table"``, and the directory or URL of the table.
+    snapshot_id : int or None
+        A snapshot that this commit published just before, and that is gone from this directory. The table contains it
+        if it was renamed at that moment. None if nothing was published.
+    message, hint : str or None
+        See `PaimonError`.
+    """
+
+    def __init__(self, location: str, snapshot_id: int | None = None) -> None:
+        there = "" if snapshot_id is None else f", and look there for snapshot {snapshot_id} of this commit"
+        PaimonError.__init__(
+            self,
+            f"Table {location!r} does not exist any more: it was dropped or renamed after it was opened",
+            hint=f"if it was renamed, open it under its new name{there}",
+        )
+        self.kind, self.name, self.snapshot_id = "table", location, snapshot_id
+
+
+class TableReplaced(NotFound):
+    """Raised when an open table was dropped, and another table was created at the same place.
+
+    Nothing was acknowledged. Open the new table, and prepare the rows again.
+
+    Attributes
+    ----------
+    kind, name : str
+        ``"table"``, and the directory or URL of the table.
+    snapshot_id : int or None
+        A snapshot of this commit that is still in the new table, because other commits or tags use it already. None if
+        nothing is left there.
+    message, hint : str or None
+        See `PaimonError`.
+    """
+
+    def __init__(self, location: str, snapshot_id: int | None = None) -> None:
+        left = "" if snapshot_id is None else f"; its snapshot {snapshot_id} is of this refused commit"
+        PaimonError.__init__(
+            self,
+            f"Table {location!r} was dropped and created again after it was opened{left}",
+            hint="open the new table and prepare the rows again"
+            if snapshot_id is None
+            else f"roll the new table back to the snapshot before {snapshot_id}",
+        )
+        self.kind, self.name, self.snapshot_id = "table", location, snapshot_id
+
+
 class AlreadyExists(PaimonError):
     """Raised when an object of this name exists already, so that it cannot be created.
 

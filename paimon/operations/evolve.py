@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
-from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound, PaimonError, StorageError
+from paimon.domain.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    PaimonError,
+    StorageError,
+    TableDropped,
+    TableReplaced,
+)
 from paimon.domain.identifier import parse_identifier
 from paimon.domain.json_text import SCHEMA_FILE
 from paimon.domain.manifest.type_fit import find_type_changes
@@ -37,8 +45,10 @@ from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.text_checks import check_text
 from paimon.domain.types.arrow import fields_from_arrow
 from paimon.domain.types.data_types import DataField
+from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.schemas import latest_schema, load_schema
-from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.snapshots import has_snapshots, latest_snapshot
+from paimon.operations.metadata.table_identity import check_same_table, on_same_table
 from paimon.operations.metadata.type_proof import check_stored_values
 from paimon.operations.metadata.unmerged_files import check_rows_merged
 from paimon.operations.table_context import TableContext
@@ -99,19 +109,24 @@ def create_table(
     InvalidRequest, Unsupported
         A column, key or option is not allowed; nothing was written.
     AlreadyExists
-        There is a table at this path.
+        There is a table at this path, or there are snapshots without one.
     """
     d, now = declaration, engine.clock.now_millis()
     check_options(d.options, allow_unknown_options)
     schema = declare_schema(d.fields, d.primary_keys, d.partition_keys, d.options, d.comment, now)
     check_function_names(schema, TableOptions.of(schema.options))
     check_aggregates(schema, TableOptions.of(schema.options))
-    if latest_schema(engine, paths) is not None or not _put_schema(engine, paths, schema):
+    is_there = latest_schema(engine, paths) is not None
+    if not is_there and has_snapshots(engine, paths):
+        hint = f"a process wrote to a dropped table: delete the directory {paths.root!r}, which belongs to no table"
+        raise AlreadyExists("snapshot directory", paths.snapshots, hint=hint)
+    if is_there or not _put_schema(engine, paths, schema):
         hint = "if the catalog does not list it, its creation was interrupted: call catalog.repair_table"
         raise AlreadyExists("table", paths.root, hint=hint)
     return schema
 
 
+@on_same_table
 def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> TableSchema:
     """Write the next schema: the newest one with all of these changes; without a difference nothing is written.
 
@@ -149,7 +164,7 @@ def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> Table
         if changed == newest or (
             _publish_narrower(context, newest, changed, narrowed)
             if narrowed
-            else _put_schema(context.engine, context.paths, changed)
+            else _put_next_schema(context, changed)
         ):
             _update_catalog(context)
             return changed
@@ -180,7 +195,7 @@ def _publish_narrower(
     with context.engine.snapshots.lock(context.paths):
         proven = latest_snapshot(context)
         check_stored_values(context, proven, changed, columns)
-        if not _put_schema(context.engine, context.paths, changed):
+        if not _put_next_schema(context, changed):
             return False
         latest = latest_snapshot(context)
         try:
@@ -283,12 +298,27 @@ def plan_merged_schema(context: TableContext, given: pa.Schema) -> TableContext:
 def publish_schema(context: TableContext) -> bool:
     """Write a planned schema, and return whether the table has it now; another writer may have written an equal one."""
     schema = context.schema
-    is_published = _put_schema(context.engine, context.paths, schema)
+    check_same_table(context)
+    is_published = _put_next_schema(context, schema)
     if not is_published:
         stored = load_schema(context.engine, context.paths, schema.id)
         is_published = evolve(stored, time_millis=schema.time_millis) == schema
     if is_published:
         _update_catalog(context)
+    return is_published
+
+
+def _put_next_schema(context: TableContext, schema: TableSchema) -> bool:
+    """Put a schema as `_put_schema`; delete it again if the table is another one by now, or none."""
+    is_published = _put_schema(context.engine, context.paths, schema)
+    if is_published:
+        try:
+            check_same_table(context)
+        except (TableDropped, TableReplaced):
+            latest = latest_snapshot(evolve(context, table=context.table.at_paths(context.paths)))
+            if latest is None or latest.schema_id < schema.id:
+                delete_files(context.engine, [context.paths.schema(schema.id)])
+            raise
     return is_published
 
 

@@ -55,7 +55,7 @@ class TableContext:
 
     def at_branch(self, name: str) -> TableContext:
         """Return the context of the files of another branch; schema and options stay those of this branch."""
-        return evolve(self, table=evolve(self.table, paths=TablePaths(self.table.location, name)))
+        return evolve(self, table=self.table.at_paths(TablePaths(self.table.location, name)))
 
     def with_engine(self, engine: Engine) -> TableContext:
         """Return a context of the same table with other ports."""

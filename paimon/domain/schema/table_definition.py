@@ -6,12 +6,40 @@ Invariant: a TableDefinition only describes the table; it does no I/O. Operation
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from hashlib import sha256
+
+from attrs import evolve, field, frozen
 
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.paths import TablePaths
 from paimon.domain.schema.bucket_mode import BucketMode, get_bucket_mode
 from paimon.domain.schema.table_schema import TableSchema
+
+
+@frozen
+class TableOrigin:
+    """The first schema file of a table as it was when the table was opened; a table that is created again has another.
+
+    Its id, a hash of its bytes, and its size and time by which a listing shows that it may have changed.
+    """
+
+    schema_id: int
+    digest: bytes
+    size: int
+    modified_millis: int | None = field(default=None, eq=False)
+
+    @classmethod
+    def of(cls, schema_id: int, data: bytes, modified_millis: int | None) -> TableOrigin:
+        """Return the origin of a table whose first schema file contains these bytes."""
+        return cls(schema_id, sha256(data).digest(), len(data), modified_millis)
+
+    def is_same_file(self, data: bytes) -> bool:
+        """Return whether these are the bytes of the file."""
+        return sha256(data).digest() == self.digest
+
+    def may_have_changed(self, size: int, modified_millis: int | None) -> bool:
+        """Return whether the listed file may be another one; a storage without times shows it by the size alone."""
+        return size != self.size or modified_millis != self.modified_millis
 
 
 @frozen(hash=False)
@@ -30,6 +58,8 @@ class TableDefinition:
         The effective options.
     allowed_roots : tuple of str
         Roots outside the table that the caller allows its files to lie under.
+    origin : TableOrigin, optional
+        Identifies the table. Without it, no operation notices that the table was dropped and created again.
     """
 
     table_name: str
@@ -37,12 +67,17 @@ class TableDefinition:
     schema: TableSchema
     options: TableOptions
     allowed_roots: tuple[str, ...] = ()
+    origin: TableOrigin | None = field(default=None, repr=False)
 
     def at_schema(self, schema: TableSchema) -> TableDefinition:
         """Return the same table at another version of its schema; dynamic options still override the stored ones."""
         stored = self.schema.options
         dynamic = {key: text for key, text in self.options.values.items() if stored.get(key) != text}
         return evolve(self, schema=schema, options=TableOptions.of(schema.options).with_values(dynamic))
+
+    def at_paths(self, paths: TablePaths) -> TableDefinition:
+        """Return the same table seen from another branch, whose schema files are others."""
+        return evolve(self, paths=paths, origin=None)
 
     @property
     def branch(self) -> str:

@@ -11,19 +11,26 @@ Source: `TableCommitImpl.abort`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, takewhile
 
 from paimon.domain.commit.entries import check_paths, data_files, file_paths
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitNotVisible, CommitOverwritten, CommitUncertain, PaimonError
+from paimon.domain.errors import (
+    CommitNotVisible,
+    CommitOverwritten,
+    CommitUncertain,
+    PaimonError,
+    TableDropped,
+    TableReplaced,
+)
 from paimon.domain.manifest.entries import IndexManifestEntry
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.commit.history import is_committed, iterate_snapshots
 from paimon.operations.commit.request import CommitRequest
-from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.delete_files import delete_empty_directories, delete_files
 from paimon.operations.metadata.index_manifest import index_path
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.table_context import TableContext
@@ -60,13 +67,19 @@ def abort(
         The deleted paths; empty if the commit was published.
     """
     check_paths(messages, (context.table.location, *context.table.allowed_roots))
-    if commit_identifier != BATCH_COMMIT_IDENTIFIER and is_committed(context, commit_user, commit_identifier):
-        return ()
-    paths_to_delete = list_prepared_paths(
-        context.table, messages, _referenced_names(context, commit_user, is_before or (lambda _: False))
-    )
+    try:
+        with suppress(TableReplaced):  # the snapshots of the new table do not name these files
+            if commit_identifier != BATCH_COMMIT_IDENTIFIER and is_committed(context, commit_user, commit_identifier):
+                return ()
+        referenced = _referenced_names(context, commit_user, is_before or (lambda _: False))
+        is_dropped = False
+    except TableDropped:
+        referenced, is_dropped = set(), True
+    paths_to_delete = list_prepared_paths(context.table, messages, referenced)
     if paths_to_delete:
         delete_files(context.engine, paths_to_delete)
+    if is_dropped:  # writers made the directories again, and a rename to this name needs the place
+        delete_empty_directories(context.engine, context.table.location)
     return tuple(paths_to_delete)
 
 
@@ -107,6 +120,8 @@ def is_still_needed(messages: Sequence[CommitMessage], error: PaimonError) -> bo
     """
     if isinstance(error, (CommitUncertain, CommitNotVisible)):
         return True
+    if isinstance(error, (TableDropped, TableReplaced)):
+        return error.snapshot_id is not None
     if not isinstance(error, CommitOverwritten) or not isinstance(error.request, CommitRequest):
         return False
     lost = {file.file_name for message in error.request.messages for file in data_files(message)}

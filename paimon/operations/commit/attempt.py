@@ -18,7 +18,15 @@ from paimon.domain.commit.next_snapshot import SnapshotContent, Stamp, WrittenLi
 from paimon.domain.commit.retry import RetryPolicy
 from paimon.domain.commit.row_ids import assign_row_ids
 from paimon.domain.commit.stream_batches import check_same_plan
-from paimon.domain.errors import CommitConflict, CommitUncertain, CorruptTable, StorageError
+from paimon.domain.errors import (
+    CommitConflict,
+    CommitUncertain,
+    CorruptTable,
+    PaimonError,
+    StorageError,
+    TableDropped,
+    TableReplaced,
+)
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from paimon.operations.commit.base import CommitBase
@@ -27,8 +35,9 @@ from paimon.operations.commit.lineage import can_have_been_detached
 from paimon.operations.commit.manifests import ManifestWriter
 from paimon.operations.commit.merging import BaseMerge
 from paimon.operations.commit.publish import publish
-from paimon.operations.metadata.schemas import schema_ids
+from paimon.operations.commit.withdraw import confirm_same_table, explain_failure
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.metadata.table_identity import list_schemas_of_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.snapshots import PublishOutcome
 
@@ -130,6 +139,8 @@ class Attempts:
 
         Raises
         ------
+        TableDropped, TableReplaced
+            The table is not the one that was opened, and nothing is acknowledged.
         CommitConflict
             The change does not fit (any more), or other commits were first too often. The manifests written for it are
             deleted.
@@ -142,8 +153,7 @@ class Attempts:
         started = self._context.engine.clock.now_millis()
         retries = 0
         while True:
-            with self._context.engine.snapshots.lock(self._context.paths):
-                published = self._try_once(change_on, retries)
+            published = self._try_on_same_table(change_on, retries)
             if published is not None:
                 return published
             self._writer.discard(keep=self._list_reusable_names())
@@ -158,9 +168,25 @@ class Attempts:
             self._context.engine.clock.sleep_millis(policy.wait_millis(retries, self._context.engine.random.uniform()))
             retries += 1
 
+    def _try_on_same_table(self, change_on: ChangeOn, retries: int) -> Published | None:
+        """Make one attempt, and confirm its snapshot; nothing remains of one in a table that is gone."""
+        try:
+            with self._context.engine.snapshots.lock(self._context.paths):
+                published = self._try_once(change_on, retries)
+            if published is not None:
+                confirm_same_table(self._context, published.snapshot)
+        except PaimonError as error:
+            reason = explain_failure(self._context, error)
+            if isinstance(reason, (TableDropped, TableReplaced)) and reason.snapshot_id is None:
+                self._discard_all()
+            if reason is error:
+                raise
+            raise reason from error
+        return published
+
     def _try_once(self, change_on: ChangeOn, retries: int) -> Published | None:
         """Make one attempt; None if another commit published the next snapshot first."""
-        schema_id = max(schema_ids(self._context.engine, self._context.paths), default=self._context.schema.id)
+        schema_id = max(list_schemas_of_table(self._context), default=self._context.schema.id)
         latest = latest_snapshot(self._context)
         try:
             base = CommitBase(self._context, latest, schema_id)

@@ -26,6 +26,7 @@ from paimon.operations.commit.last_commits import record_last_commit
 from paimon.operations.commit.request import CommitRequest, CommitResult, check_request
 from paimon.operations.commit.strict_mode import SafeSnapshot
 from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.callbacks import CommitEvent
 
@@ -102,6 +103,8 @@ def commit(
 
     Raises
     ------
+    TableDropped, TableReplaced
+        The table is not the one that was opened. Nothing is acknowledged.
     CommitConflict
         Nothing of the messages was published. Their data files still exist (see `abort`).
     CommitOverwritten
@@ -134,6 +137,8 @@ def commit(
     publisher = _RequestPublisher(context, request, safe or SafeSnapshot(), last_seen_id)
     written = publisher.publish_written_files()
     compacted, lost = publisher.publish_compacted_files(written, plans(written.snapshot) if plans and written else None)
+    if written is None and compacted is None:
+        check_same_table(context)
     result = _to_result(written, compacted)
     return evolve(result, lost_compaction=lost, failed_callbacks=tuple(publisher.failed_callbacks))
 

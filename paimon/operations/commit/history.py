@@ -18,6 +18,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind,
 from paimon.operations.commit.lineage import is_detached
 from paimon.operations.commit.recorded_commits import find_recorded_commit
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 
 
@@ -37,8 +38,16 @@ def is_committed(context: TableContext, commit_user: str, commit_identifier: int
     -------
     bool
         True if the newest identifier of the user is equal or larger; batch commits are ignored.
+
+    Raises
+    ------
+    TableDropped, TableReplaced
+        The snapshot is in another table than the one that was opened.
     """
-    return _find_newest_from(context, commit_user, commit_identifier) is not None
+    if _find_newest_from(context, commit_user, commit_identifier) is None:
+        return False
+    check_same_table(context)
+    return True
 
 
 def is_already_committed(
@@ -51,6 +60,7 @@ def is_already_committed(
     newest = _find_newest_from(context, commit_user, commit_identifier)
     if newest is None:
         return False
+    check_same_table(context)
     committed = [*find_snapshots_of_commit(context, commit_user, commit_identifier), newest][0]
     if committed.commit_identifier == commit_identifier:
         check_same_plan(context.table.table_name, committed, properties)

@@ -100,6 +100,16 @@ def try_read_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | Pai
         return error
 
 
+def delete_newest_snapshot(context: TableContext, newest: int, before: int) -> None:
+    """Delete the newest snapshot. The hint never names a missing snapshot, nor one below a gap in the ids."""
+    if before == newest - 1 and before:
+        context.files.replace(context.paths.latest_hint, str(before).encode())
+        context.files.delete([context.paths.snapshot(newest)])
+    else:  # otherwise readers would stop at the gap below the newest snapshot
+        context.files.delete([context.paths.snapshot(newest)])
+        context.files.replace(context.paths.latest_hint, str(before).encode())
+
+
 def _try_put(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome | StorageError:
     """Return the outcome of the put, or the StorageError that says that the put created no file."""
     try:

@@ -8,6 +8,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.history import find_last_commit
 from paimon.operations.metadata.schemas import load_first_schema
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, find_snapshot
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 
 
@@ -16,6 +17,7 @@ def check_stream_batch(context: TableContext, commit_user: str, batch: StreamBat
 
     Raises InvalidRequest if the stream and the table do not belong together, or the history does not show the batch.
     """
+    check_same_table(context)
     last = find_last_commit(context, commit_user)
     first = _read_oldest_snapshot(context) if last is None else None
     return is_batch_committed(context.table.table_name, batch, last, first)
@@ -23,6 +25,7 @@ def check_stream_batch(context: TableContext, commit_user: str, batch: StreamBat
 
 def check_batch_can_repeat(context: TableContext, commit_user: str, batch: StreamBatch) -> None:
     """Refuse a batch of `foreachBatch`, whose identifiers the caller chooses, if it may have expired unrecorded."""
+    check_same_table(context)
     if find_last_commit(context, commit_user) is None:
         check_history_reaches(context.table.table_name, batch, _read_oldest_snapshot(context))
 

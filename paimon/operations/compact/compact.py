@@ -29,6 +29,7 @@ from paimon.operations.compact.work import BucketWork, plan_bucket_work
 from paimon.operations.data_files.deletion_vector_files import BucketVectors, read_bucket_vectors
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_columns
 from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 
 
@@ -57,6 +58,7 @@ class CompactResult:
     rows: int = 0
 
 
+@on_same_table
 def compact(
     context: TableContext, commit_user: str, full: bool = False, where: Predicate | None = None
 ) -> CompactResult:

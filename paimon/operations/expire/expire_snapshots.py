@@ -38,6 +38,7 @@ from paimon.operations.metadata.snapshots import (
     read_earliest_hint,
     snapshot_ids,
 )
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 
 _BATCH_SNAPSHOTS = 50
@@ -104,6 +105,8 @@ def expire_snapshots(
         return Expired(1, 1)
     _write_missing_hint(context, rules, earliest, latest_id)
     until = _find_end(context, rules, earliest, latest_id)
+    if until > earliest:
+        check_same_table(context)
     done = Expired(earliest, until)
     read_staying = partial(_read_staying_references, context, until) if everything else _return_no_references
     staying = read_staying() if until > earliest else []

@@ -26,6 +26,7 @@ from paimon.operations.expire.files_to_delete import delete_empty_directories
 from paimon.operations.expire.referenced_files import find_referenced_files
 from paimon.operations.expire.references import Reference, list_unfinished_branches, read_all_references, read_branches
 from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
@@ -36,6 +37,7 @@ _SCHEMA = pa.schema(
 )
 
 
+@on_same_table
 def find_orphan_files(context: TableContext, older_than_millis: int) -> pa.Table:
     """Return the unreferenced files that were last written before a time (epoch milliseconds).
 
@@ -73,6 +75,7 @@ def find_orphan_files(context: TableContext, older_than_millis: int) -> pa.Table
     return pa.concat_tables([files.filter(pa.array(~needed[places])), detached]).drop_columns(["name"])
 
 
+@on_same_table
 def remove_orphans(context: TableContext, older_than_millis: int) -> pa.Table:
     """Delete the orphan files, and return them as `find_orphan_files` does."""
     unfinished = _list_old_unfinished_branches(context, older_than_millis)

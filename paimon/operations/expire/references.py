@@ -22,6 +22,7 @@ from paimon.operations.metadata.snapshots import (
     earliest_snapshot_id,
     find_snapshot,
     latest_snapshot,
+    list_branch_directories,
     snapshots,
     tags,
 )
@@ -61,12 +62,6 @@ class Reference:
     snapshot: Snapshot
     path: str
     part: ReferencedPart
-
-
-def list_branch_directories(engine: Engine, paths: TablePaths) -> list[str]:
-    """Return the names of all branch directories, also of incomplete branches, which may reference files."""
-    found = [s for s in engine.files.list(paths.branches) if s.is_directory and s.name.startswith(_BRANCH)]
-    return [s.name.removeprefix(_BRANCH) for s in found]
 
 
 def list_branch_names(engine: Engine, paths: TablePaths) -> list[str]:
@@ -142,7 +137,7 @@ def read_branch(context: TableContext, name: str) -> TableContext:
             "is a branch without a schema",
             hint="delete the branch, or restore its schema files from a backup",
         )
-    table = evolve(context.table, paths=paths, schema=schema, options=TableOptions.of(schema.options))
+    table = evolve(context.table.at_paths(paths), schema=schema, options=TableOptions.of(schema.options))
     return context.with_table(table)
 
 

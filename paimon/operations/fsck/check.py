@@ -12,11 +12,13 @@ from paimon.operations.fsck.contents import ContentCheck
 from paimon.operations.fsck.metadata_checks import MetadataCheck
 from paimon.operations.fsck.reference_checks import ReferenceCheck
 from paimon.operations.fsck.states import Findings, find_states
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 
 _ATTEMPTS = 3
 
 
+@on_same_table
 def check_table(context: TableContext, deep: bool = False) -> HealthReport:
     """Check that a table is complete and consistent, or report each fault.
 

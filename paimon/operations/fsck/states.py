@@ -17,9 +17,15 @@ from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import parse_hint
 from paimon.operations.commit.lineage import find_detached_snapshots
-from paimon.operations.expire.references import ReferencedPart, find_branch, list_branch_directories
+from paimon.operations.expire.references import ReferencedPart, find_branch
 from paimon.operations.metadata.schemas import load_schema
-from paimon.operations.metadata.snapshots import find_snapshot, load_tag, snapshot_ids, tag_names
+from paimon.operations.metadata.snapshots import (
+    find_snapshot,
+    list_branch_directories,
+    load_tag,
+    snapshot_ids,
+    tag_names,
+)
 from paimon.operations.read.changes.history import find_changelog, list_changelog_ids
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine

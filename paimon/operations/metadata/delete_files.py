@@ -41,6 +41,14 @@ def delete_files(engine: Engine, paths: Sequence[str]) -> None:
         engine.observer.progress("deleting files", done, len(paths))
 
 
+def delete_empty_directories(engine: Engine, directory: str) -> None:
+    """Delete a directory and those below it, as far as they contain no file."""
+    for status in engine.files.list(directory):
+        if status.is_directory:
+            delete_empty_directories(engine, status.path)
+    engine.files.delete([directory])
+
+
 def _delete_chunk(engine: Engine, paths: Sequence[str]) -> int:
     """Delete files, and return their number."""
     engine.files.delete(paths)

@@ -18,6 +18,7 @@ from paimon.domain.schema.schema_json import schema_from_json
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
+from paimon.ports.files import FileStatus
 
 _PREFIX = "schema-"
 _CACHE_ENTRY_BYTES = 600
@@ -26,9 +27,15 @@ _CACHE_ENTRY_BYTES = 600
 
 def schema_ids(engine: Engine, paths: TablePaths) -> tuple[int, ...]:
     """Return the ids of all schemas of the branch, ascending; empty if there is no table."""
-    names = (status.name for status in engine.files.list(paths.schemas) if not status.is_directory)
-    numbers = (n.removeprefix(_PREFIX) for n in names if n.startswith(_PREFIX))
-    return tuple(sorted(int(n) for n in numbers if n.isascii() and n.isdecimal() and len(n) < 19))
+    return tuple(list_schema_files(engine, paths))
+
+
+def list_schema_files(engine: Engine, paths: TablePaths) -> dict[int, FileStatus]:
+    """Return the schema files of the branch by id, ascending; empty if there is no table."""
+    files = (s for s in engine.files.list(paths.schemas) if not s.is_directory and s.name.startswith(_PREFIX))
+    numbers = {file.name.removeprefix(_PREFIX): file for file in files}
+    found = {int(n): file for n, file in numbers.items() if n.isascii() and n.isdecimal() and len(n) < 19}
+    return dict(sorted(found.items()))
 
 
 def load_schema(engine: Engine, paths: TablePaths, schema_id: int) -> TableSchema:
@@ -57,6 +64,11 @@ def load_schema(engine: Engine, paths: TablePaths, schema_id: int) -> TableSchem
     Unsupported
         The version of the file is unknown.
     """
+    return read_schema(engine, paths, schema_id)[1]
+
+
+def read_schema(engine: Engine, paths: TablePaths, schema_id: int) -> tuple[bytes, TableSchema]:
+    """Read the file of a schema, and return its bytes too; see `load_schema`."""
     path = paths.schema(schema_id)
     try:
         data = engine.files.read(path, SCHEMA_FILE.max_bytes)
@@ -64,12 +76,12 @@ def load_schema(engine: Engine, paths: TablePaths, schema_id: int) -> TableSchem
         raise NotFound("schema", path, hint="the table was dropped, or its directory is incomplete") from error
     cached = engine.cache.get(path)
     if isinstance(cached, tuple) and cached[0] == data:
-        return _as_schema(cached[1])
+        return data, _as_schema(cached[1])
     schema = schema_from_json(data, path)
     if schema.id != schema_id:
         raise CorruptTable(path, f"contains schema {schema.id}")
     engine.cache.put(path, (data, schema), _CACHE_ENTRY_BYTES + 8 * len(data))
-    return schema
+    return data, schema
 
 
 def _as_schema(cached: object) -> TableSchema:

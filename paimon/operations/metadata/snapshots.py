@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 
 from paimon.domain.errors import CorruptTable, NotFound, StorageError, did_you_mean
 from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE
+from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
 from paimon.domain.snapshot.snapshot_json import parse_hint, snapshot_from_json, tag_from_json
+from paimon.operations.metadata.table_identity import check_table_exists
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
@@ -23,6 +25,7 @@ _MAX_HINT_STEPS = 64
 _TRIES = 3
 _PREFIX = "snapshot-"
 _TAG_PREFIX = "tag-"
+_BRANCH_PREFIX = "branch-"
 _RECENT = "recent snapshot"
 _RECENT_BYTES = 4_000
 """The memory of a decoded snapshot without its texts."""
@@ -111,8 +114,17 @@ def _decode_snapshot(data: bytes, path: str, snapshot_id: int) -> Snapshot:
 
 
 def snapshot_ids(context: TableContext) -> tuple[int, ...]:
-    """List the ids of all snapshot files, ascending."""
-    return list_ids(context.engine, context.paths.snapshots, _PREFIX)
+    """List the ids of all snapshot files, ascending.
+
+    Raises
+    ------
+    TableDropped
+        There are none, because the table does not exist any more.
+    """
+    ids = list_ids(context.engine, context.paths.snapshots, _PREFIX)
+    if not ids:
+        check_table_exists(context)
+    return ids
 
 
 def list_ids(engine: Engine, directory: str, prefix: str) -> tuple[int, ...]:
@@ -341,6 +353,18 @@ def tags(context: TableContext) -> list[Tag]:
     """Read all tags, in alphabetical order; an unreadable tag is an error, and never means that there is no tag."""
     found = (find_tag(context, name) for name in tag_names(context))
     return [tag for tag in found if tag is not None]
+
+
+def list_branch_directories(engine: Engine, paths: TablePaths) -> list[str]:
+    """Return the names of all branch directories, also of incomplete branches, which may reference files."""
+    found = [s for s in engine.files.list(paths.branches) if s.is_directory and s.name.startswith(_BRANCH_PREFIX)]
+    return [s.name.removeprefix(_BRANCH_PREFIX) for s in found]
+
+
+def has_snapshots(engine: Engine, paths: TablePaths) -> bool:
+    """Return whether the directory of a table, or of one of its branches, contains a snapshot."""
+    branches = [TablePaths(paths.root, name) for name in list_branch_directories(engine, paths)]
+    return any(list_ids(engine, place.snapshots, _PREFIX) for place in (paths, *branches))
 
 
 def read_hint(engine: Engine, path: str) -> int | None:

@@ -93,7 +93,7 @@ def _load_branch(context: TableContext, branch: str) -> TableContext:
         )
     options = TableOptions.of(schema.options)
     check_table_type(options, f"{context.table.table_name}$branch_{branch}")
-    return context.with_table(evolve(context.table, paths=paths, schema=schema, options=options))
+    return context.with_table(evolve(context.table.at_paths(paths), schema=schema, options=options))
 
 
 def _branch_option(table: TableDefinition) -> str:

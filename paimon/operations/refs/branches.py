@@ -24,16 +24,25 @@ from paimon.domain.text_checks import check_text
 from paimon.domain.whitespace import is_blank
 from paimon.operations.commit.recorded_commits import copy_records
 from paimon.operations.data_files.undo import undo_on_failure
-from paimon.operations.expire.references import list_branch_directories, list_branch_names
+from paimon.operations.expire.references import list_branch_names
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.schemas import schema_ids
-from paimon.operations.metadata.snapshots import find_snapshot, load_tag, snapshot_ids, snapshots, tag_names
+from paimon.operations.metadata.snapshots import (
+    find_snapshot,
+    list_branch_directories,
+    load_tag,
+    snapshot_ids,
+    snapshots,
+    tag_names,
+)
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.refs.rollback import delete_after, delete_changelogs, drop_changelog
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import Directories, PutOutcome
 
 
+@on_same_table
 def create_branch(context: TableContext, name: str, tag: str | None = None, exist_ok: bool = False) -> None:
     """Create a branch with the state of a tag or, without a tag, an empty branch with the schemas of the table.
 
@@ -101,6 +110,7 @@ def _make_hidden_path(engine: Engine, paths: TablePaths, why: str) -> str:
     return join_path(parent, f".{name}.{engine.ids.uuid()}.{why}")
 
 
+@on_same_table
 def delete_branch(context: TableContext, name: str) -> None:
     """Delete the metadata of a branch; its data files become orphans, unless another branch references them.
 
@@ -126,6 +136,7 @@ def delete_branch(context: TableContext, name: str) -> None:
     _remove_tree(context.engine, paths.metadata_root)
 
 
+@on_same_table
 def rename_branch(context: TableContext, name: str, to: str) -> None:
     """Rename a branch; it does not wait for concurrent writers of the branch.
 
@@ -167,6 +178,7 @@ def _move_tree(context: TableContext, source: str, target: str) -> None:
     _remove_tree(context.engine, source)
 
 
+@on_same_table
 def fast_forward(context: TableContext, name: str) -> int:
     """Replace the state of this branch (usually main) by the state of another one, and return the newest snapshot id.
 

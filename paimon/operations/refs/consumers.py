@@ -16,10 +16,12 @@ from paimon.domain.json_text import dump_json
 from paimon.domain.paths import STATE_SUFFIX
 from paimon.operations.metadata.consumers import consumer_name, consumer_path, consumer_statuses
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_snapshot
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.files import FileStatus
 
 
+@on_same_table
 def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None:
     """Set the next snapshot of a consumer; create the consumer if it does not exist.
 
@@ -85,6 +87,7 @@ def forget_consumer(context: TableContext, name: str) -> None:
     context.files.delete([consumer_path(context.paths, name)])
 
 
+@on_same_table
 def delete_consumer(context: TableContext, name: str) -> None:
     """Delete a consumer and its state.
 
@@ -107,6 +110,7 @@ def delete_consumer(context: TableContext, name: str) -> None:
     context.files.delete([path, path + STATE_SUFFIX])
 
 
+@on_same_table
 def clear_consumers(context: TableContext, including: str = ".*", excluding: str | None = None) -> list[str]:
     """Delete the consumers whose whole name matches one pattern and not the other.
 

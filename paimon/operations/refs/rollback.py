@@ -16,6 +16,7 @@ from paimon.domain.paths import join_path
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.operations.commit.last_commits import forget_last_commit
+from paimon.operations.commit.publish import delete_newest_snapshot
 from paimon.operations.commit.recorded_commits import delete_records_after
 from paimon.operations.metadata.snapshots import (
     find_snapshot,
@@ -25,6 +26,7 @@ from paimon.operations.metadata.snapshots import (
     snapshot_ids,
     tags,
 )
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.read.changes.history import (
     earliest_changelog_hint_path,
     list_changelog_file_ids,
@@ -56,6 +58,7 @@ class RolledBack:
     tags: tuple[str, ...] = ()
 
 
+@on_same_table
 def roll_back(
     context: TableContext, snapshot_id: int | None = None, tag: str | None = None, timestamp_millis: int | None = None
 ) -> RolledBack:
@@ -118,7 +121,7 @@ def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
                 raise NotFound(
                     "snapshot", str(snapshot_id), hint="it expired during the call; roll back to a later one"
                 )
-            _delete_newest(context, newest, later[position - 1] if position else snapshot_id)
+            delete_newest_snapshot(context, newest, later[position - 1] if position else snapshot_id)
     if not later and snapshot_id:
         context.files.replace(paths.latest_hint, str(snapshot_id).encode())
     delete_records_after(context, snapshot_id)
@@ -127,16 +130,6 @@ def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
     for tag in sorted(later_tags, key=lambda tag: -tag.snapshot.id):
         context.files.delete([paths.tag(tag.name)])
     return RolledBack(snapshot_id, len(later), changelogs, tuple(tag.name for tag in later_tags))
-
-
-def _delete_newest(context: TableContext, newest: int, before: int) -> None:
-    """Delete one snapshot. The hint never names a missing snapshot, nor one below a gap in the ids."""
-    if before == newest - 1 and before:
-        context.files.replace(context.paths.latest_hint, str(before).encode())
-        context.files.delete([context.paths.snapshot(newest)])
-    else:  # otherwise readers would stop at the gap below the newest snapshot
-        context.files.delete([context.paths.snapshot(newest)])
-        context.files.replace(context.paths.latest_hint, str(before).encode())
 
 
 def delete_changelogs(context: TableContext, first: int) -> int:

@@ -34,6 +34,7 @@ from paimon.operations.metadata.snapshots import (
     tag_names,
     tags,
 )
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import PutOutcome
@@ -41,6 +42,7 @@ from paimon.ports.files import PutOutcome
 _SUCCESS_FILES = "tag-success-file"
 
 
+@on_same_table
 def create_tag(
     context: TableContext,
     name: str,
@@ -145,6 +147,7 @@ def find_first_reaching(context: TableContext, millis: int | None, watermark: in
     return min(states, key=lambda s: (mark(s) or 0, s.id))
 
 
+@on_same_table
 def replace_tag(
     context: TableContext,
     name: str,
@@ -187,6 +190,7 @@ def replace_tag(
     return tag
 
 
+@on_same_table
 def rename_tag(context: TableContext, name: str, to: str) -> Tag:
     """Rename a tag.
 
@@ -226,6 +230,7 @@ def rename_tag(context: TableContext, name: str, to: str) -> Tag:
     return evolve(tag, name=to)
 
 
+@on_same_table
 def delete_tag(context: TableContext, name: str) -> int:
     """Delete a tag and the files that only it referenced.
 

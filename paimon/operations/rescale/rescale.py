@@ -41,6 +41,7 @@ from paimon.operations.compact.partition_condition import bind_partition_conditi
 from paimon.operations.data_files.deletion_vector_files import read_bucket_vectors
 from paimon.operations.evolve import alter_table, load_at_newest_schema
 from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.rescale.partition_rewrite import build_removal_messages, rewrite_partitions
 from paimon.operations.table_context import TableContext
 
@@ -77,6 +78,7 @@ class RescaleResult:
     rows: int = 0
 
 
+@on_same_table
 def rescale(
     context: TableContext,
     buckets: int,
@@ -132,6 +134,7 @@ def rescale(
     raise AssertionError
 
 
+@on_same_table
 def plan_rescale(context: TableContext, buckets: int, where: Predicate | None = None) -> RescaleResult:
     """Find what `rescale` would do; nothing is written.
 

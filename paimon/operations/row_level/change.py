@@ -33,6 +33,7 @@ from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.read.evaluate import check_condition, find_sql_type
 from paimon.operations.read.plan import plan_scan
 from paimon.operations.read.projection import bind_predicate
@@ -219,6 +220,7 @@ def _change_rows(
     check_condition(context.engine, predicate, context.schema.fields)
     snapshot = latest_snapshot(context)
     if snapshot is None:
+        check_same_table(context)
         return RowChange(CommitResult(), 0)
     with check_unexpired(context, snapshot, "run the call again"):
         written = write(context, SelectedChange(snapshot, predicate, assignments, request.commit_user))

@@ -20,6 +20,7 @@ from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 from paimon.domain.types.data_types import DataType
 from paimon.operations.metadata.schemas import load_first_schema, load_schema
 from paimon.operations.metadata.snapshots import latest_snapshot, load_snapshot
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.read.changes.history import find_snapshot_or_changelog
 from paimon.operations.stream.begin import find_progressed_start, protect_start
 from paimon.operations.stream.progress import Progress
@@ -90,6 +91,7 @@ class StreamRanges:
         InvalidRequest
             The columns of the table changed, and everything before is read.
         """
+        check_same_table(self._context)
         start = position or self._begin()
         if start is None:
             return position

@@ -17,6 +17,7 @@ from paimon.domain.predicate.expression import Predicate
 from paimon.domain.scan.splits import DataSplit
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.read.changes.history import find_snapshot_or_changelog
 from paimon.operations.stream.begin import find_progressed_start, protect_start
 from paimon.operations.stream.progress import Progress
@@ -169,6 +170,7 @@ class StreamScan:
     def _next(self) -> SnapshotChanges | None:
         if self._state is None and self._is_over():
             return None
+        check_same_table(self._context)
         if self.next_id is None and not self.begin():
             return None
         if self._state is None:

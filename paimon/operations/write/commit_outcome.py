@@ -20,6 +20,7 @@ from paimon.operations.commit.publish import try_read_snapshot
 from paimon.operations.commit.request import CommitRequest, CommitResult
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import find_snapshot, latest_snapshot
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written, show_rows
 from paimon.operations.write.row_visibility import collect_written_level_0
@@ -79,6 +80,7 @@ def find_outcome(
     InvalidRequest
         The user made several batch commits, and `snapshot_id` is missing.
     """
+    check_same_table(context)
     if snapshot_id is not None and identity is not None:
         status = _find_status_at(context, snapshot_id, identity)
         if status is not CommitStatus.UNKNOWN:
