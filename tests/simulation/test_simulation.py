@@ -31,34 +31,42 @@ from paimon.testing.simulation.simulation_plan import (
     draw_hidden_level_0_plan,
     draw_plan,
     draw_postponed_plan,
+    draw_replaced_plan,
     draw_rescale_plan,
 )
 from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_points
 
 PARTS = 6
-SEEDS = {"hidden_level_0": 60, "rescales": 12, "dynamic_buckets": 10, "cross_partition": 10, "postponed_buckets": 10}
+SEEDS = {
+    "hidden_level_0": 60,
+    "rescales": 12,
+    "dynamic_buckets": 10,
+    "cross_partition": 10,
+    "postponed_buckets": 10,
+    "replaced_tables": 60,
+}
 """How many histories of each kind run; `--long` runs 5,000."""
 DETECTED_WITHIN = 500
 PINNED: Mapping[str, int] = {
     "a snapshot is overwritten": 0,
-    "an unknown outcome is a lost race": 0,
+    "an unknown outcome is a lost race": 6,
     "an unknown outcome is published": 3,
-    "a put is not confirmed": 247,
+    "a put is not confirmed": 365,
     "a repeated commit is not recognized": 6,
-    "conflicts are not checked": 6,
+    "conflicts are not checked": 16,
     "a committer trusts the hint": 33,
     "the latest snapshot is cached": 4,
     "sequence numbers restart": 0,
-    "expiry ignores tags": 40,
+    "expiry ignores tags": 81,
     "expiry ignores later snapshots": 11,
-    "the cleaner removes young files": 21,
+    "the cleaner removes young files": 0,
     "the cleaner ignores tags": 40,
     "an unreadable tag is ignored": 456,
     "the cleaner ignores errors": 63,
-    "deletes are dropped too early": 463,
-    "a compactor replaces files that it did not read": 19,
-    "a reader trusts the hint": 318,
-    "data files are deleted before their snapshot": 11,
+    "deletes are dropped too early": 51,
+    "a compactor replaces files that it did not read": 89,
+    "a reader trusts the hint": 97,
+    "data files are deleted before their snapshot": 78,
 }
 
 DRAWS: Mapping[str, Callable[[int], Plan]] = {
@@ -67,21 +75,22 @@ DRAWS: Mapping[str, Callable[[int], Plan]] = {
     "dynamic_buckets": draw_dynamic_plan,
     "cross_partition": draw_cross_partition_plan,
     "postponed_buckets": draw_postponed_plan,
+    "replaced_tables": draw_replaced_plan,
 }
 """Other kinds of histories than those of `draw_plan`."""
 
 PINNED_BY_KIND: Mapping[str, Mapping[str, int]] = {
-    "hidden_level_0": {"a lost compaction hides rows": 0},
+    "hidden_level_0": {"a lost compaction hides rows": 2},
     "rescales": {"a commit does not check the number of buckets": 11, "a rescale does not see concurrent rows": 2},
     "dynamic_buckets": {
-        "the hash index conflict is not checked": 1,
+        "the hash index conflict is not checked": 0,
         "a retry keeps its old assignment": 3,
         "index files of other writers are ignored": 1,
-        "an overwrite keeps the hash index": 23,
+        "an overwrite keeps the hash index": 8,
     },
     "cross_partition": {
         "a moved key is not deleted in its old partition": 1,
-        "the key index conflict is not checked": 13,
+        "the key index conflict is not checked": 3,
         "a stream does not read the keys of other writers": 30,
         "a moved key is deleted with a low sequence number": 50,
         "the key index is not rebuilt after a repeated commit": 33,
@@ -89,6 +98,11 @@ PINNED_BY_KIND: Mapping[str, Mapping[str, int]] = {
     "postponed_buckets": {
         "postponed files are replayed in reverse order": 0,
         "a compaction drops new postponed files": 5,
+    },
+    "replaced_tables": {
+        "a commit does not confirm its table": 2,
+        "a commit trusts its open table": 2,
+        "a refused snapshot is not taken back": 3,
     },
 }
 """Mistakes that only a history of one kind can show."""

@@ -15,10 +15,12 @@ import paimon.operations.commit.attempt as attempt
 import paimon.operations.commit.change_on_base as on_base
 import paimon.operations.commit.commit as commits
 import paimon.operations.commit.publish as publishing
+import paimon.operations.commit.withdraw as withdraw
 import paimon.operations.compact.compact as compacting
 import paimon.operations.compact.work as work
 import paimon.operations.expire.expire_snapshots as expiry
 import paimon.operations.expire.orphan_files as orphans
+import paimon.operations.metadata.snapshots as snapshot_listing
 import paimon.operations.read.time_travel as time_travel
 import paimon.operations.write.commit_written as commit_written
 import paimon.operations.write.restore as restoring
@@ -36,6 +38,7 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.operations.expire import files_to_delete, references
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
+from paimon.operations.metadata.schemas import schema_ids
 from paimon.operations.metadata.snapshots import find_snapshot, find_tag, latest_snapshot, tag_names
 from paimon.operations.table_context import TableContext
 from paimon.ports.effects import Clock, Ids, Random
@@ -295,6 +298,23 @@ def _ignore_rows_in_rescales() -> Patches:
     return [(conflicting_files, "_check_replaced_as_a_whole", lambda live, change: None)]
 
 
+def _skip_table_confirmation() -> Patches:
+    return [(attempt, "confirm_same_table", lambda *_: None)]
+
+
+def _trust_open_tables() -> Patches:
+    """A commit looks neither before nor after its publication whether its table is there."""
+    return [
+        (attempt, "list_schemas_of_table", lambda c: schema_ids(c.engine, c.paths)),
+        (attempt, "confirm_same_table", lambda *_: None),
+        (snapshot_listing, "check_table_exists", lambda *_: None),
+    ]
+
+
+def _leave_refused_snapshots() -> Patches:
+    return [(withdraw, "_take_back", lambda *_: withdraw._Left.NOTHING)]
+
+
 MISTAKES: Mapping[str, Callable[[], Patches]] = {
     "a snapshot is overwritten": _overwrite_snapshots,
     "an unknown outcome is a lost race": _take_unknown_for_lost,
@@ -318,6 +338,9 @@ MISTAKES: Mapping[str, Callable[[], Patches]] = {
     "data files are deleted before their snapshot": _delete_data_before_snapshots,
     "a commit does not check the number of buckets": _skip_bucket_counts,
     "a rescale does not see concurrent rows": _ignore_rows_in_rescales,
+    "a commit does not confirm its table": _skip_table_confirmation,
+    "a commit trusts its open table": _trust_open_tables,
+    "a refused snapshot is not taken back": _leave_refused_snapshots,
     **DYNAMIC_MISTAKES,
     **CROSS_PARTITION_MISTAKES,
     **POSTPONED_MISTAKES,

@@ -1,8 +1,8 @@
 """Refuse a commit whose table is gone, and take its snapshot back if it was published already.
 
 Invariant: a snapshot is taken back only while it is the newest one and no tag or branch has a copy of it. Otherwise it
-stays, and the error names it. On storage without a commit lock, another commit can build on it during the deletion;
-that commit confirms its base, and is published again without it.
+stays, and the error names it. On storage without a commit lock, another commit can build on it during the deletion:
+then it is put back, or that commit, which confirms its base, is published again without it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from enum import Enum
 from paimon.domain.errors import CommitUncertain, PaimonError, TableDropped, TableReplaced
 from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.snapshot.snapshot import Snapshot
+from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.operations.commit.publish import delete_newest_snapshot, try_read_snapshot
 from paimon.operations.metadata.snapshots import find_snapshot, list_branch_directories, tags
 from paimon.operations.metadata.table_identity import check_same_table, find_missing_table
@@ -96,7 +97,11 @@ def _take_back(context: TableContext, snapshot_id: int, identity: str | None) ->
         delete_newest_snapshot(context, snapshot_id, 0 if before is None else before.id)
         if before is None:
             context.files.delete([context.paths.latest_hint])
-    return _Left.NOTHING
+        if find_snapshot(context, snapshot_id + 1) is None:
+            return _Left.NOTHING
+        # Without a lock, another commit was built on it meanwhile; its history must not have a gap.
+        context.files.put_if_absent(context.paths.snapshot(snapshot_id), snapshot_to_json(stored))
+    return _Left.IN_USE
 
 
 def _is_used(context: TableContext, snapshot: Snapshot) -> bool:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from paimon.domain.errors import AlreadyExists, NotFound
+from paimon.domain.errors import AlreadyExists, NotFound, PaimonError
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.types.data_types import IntType
 from paimon.scan import Scan
@@ -68,9 +68,14 @@ def observe_state(scan: Scan, tag_name: str | None = None) -> Observation:
     return Observation(0 if snapshot is None else snapshot.id, versions, rows.num_rows - len(versions), tag_name)
 
 
+def describe_commit(snapshot_ids: tuple[int, ...], lost: PaimonError | None) -> str:
+    """Return the line of the trace for a commit."""
+    return f"snapshots {snapshot_ids}{f', lost compaction: {lost}' if lost else ''}"
+
+
 def _write_rows(table: Table, actor: Worker, number: int) -> WorkResult:
     result = table.write(actor.build_rows(number), kind_column="kind", commit_user=actor.name, identifier=number)
-    return WorkResult(f"snapshots {result.snapshot_ids}")
+    return WorkResult(describe_commit(result.snapshot_ids, result.lost_compaction))
 
 
 def _overwrite_table(table: Table, actor: Worker, number: int) -> WorkResult:

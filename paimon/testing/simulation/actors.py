@@ -20,10 +20,10 @@ from paimon.domain.errors import CommitNotVisible, CommitUncertain, PaimonError
 from paimon.table import Table
 from paimon.testing.faulty_files import ProcessDied
 from paimon.testing.simulation.actions import Action, Outcome, WorkResult
-from paimon.testing.simulation.actor_steps import STEP_OF_ROLE
+from paimon.testing.simulation.actor_steps import STEP_OF_ROLE, describe_commit
 from paimon.testing.simulation.shared_keys import build_shared_rows
 from paimon.testing.simulation.simulated_rows import build_commit_rows
-from paimon.testing.simulation.simulation_plan import WRITERS, Role, TableKind
+from paimon.testing.simulation.simulation_plan import REPLACERS, WRITERS, Role, TableKind
 
 _MAX_STARTS = 4
 """How often an actor is started, the first time included."""
@@ -36,6 +36,10 @@ class ActorEnvironment(Protocol):
 
     def open_table(self, actor: str) -> Table:
         """Open the table as a new process would, with empty caches."""
+        ...
+
+    def replace_table(self, actor: str, role: Role) -> WorkResult:
+        """Drop, rename or create the table, as this role does."""
         ...
 
     def begin_step(self, actor: str) -> int:
@@ -70,7 +74,7 @@ class Actor:
 
     def build_rows(self, number: int) -> pa.Table:
         """Return the rows of the commit of this number, with row kinds in the column `kind`."""
-        if self.table_kind is TableKind.FIXED:
+        if self.table_kind in (TableKind.FIXED, TableKind.REPLACED):
             return build_commit_rows(self.number, number)
         return build_shared_rows(self.number, number, self.role, self.table_kind)
 
@@ -87,13 +91,16 @@ class Actor:
         attempts = 0
         while self.last_done < self.step_count and attempts < _MAX_ATTEMPTS:
             outcome = self._run_step(self.last_done + 1)
-            if outcome is Outcome.DONE or self.role not in WRITERS:
+            if outcome is Outcome.DONE or self.role not in (*WRITERS, *REPLACERS):
                 self.last_done, attempts = self.last_done + 1, 0
             else:
                 attempts += 1
 
     def _run_step(self, number: int) -> Outcome:
         with self.record_step([number]) as recorder:
+            if self.role in REPLACERS:
+                recorder.record_done(number, self.environment.replace_table(self.name, self.role))
+                return recorder.last_outcome
             table = self.environment.open_table(self.name)
             recorder.record_done(number, STEP_OF_ROLE[self.role](table, self, number))
         return recorder.last_outcome
@@ -193,7 +200,8 @@ def _run_stream_job(actor: Actor) -> bool:
                 for commit_identifier, messages in pending:
                     result = builder.new_commit().commit(commit_identifier, messages)
                     actor.last_done = commit_identifier
-                    recorder.record_done(commit_identifier, WorkResult(f"snapshots {result.snapshot_ids}"))
+                    done = WorkResult(describe_commit(result.snapshot_ids, result.lost_compaction))
+                    recorder.record_done(commit_identifier, done)
                 pending.clear()
             if recorder.last_outcome is not Outcome.DONE:
                 return False

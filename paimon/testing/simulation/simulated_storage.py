@@ -22,7 +22,8 @@ class TimedFiles(MemoryFiles):
     """Files in memory with modification times.
 
     The attribute `reused_paths` has the paths that were deleted and put again. `first_puts` has the snapshot files by
-    path as they were put first, also those that were deleted, with the logical time of the put.
+    path as they were put first, also those that were deleted, with the logical time of the put. `snapshot_puts` has all
+    snapshot files that were put.
 
     Parameters
     ----------
@@ -41,6 +42,7 @@ class TimedFiles(MemoryFiles):
         self._modified_millis: dict[str, int] = {}
         self.reused_paths: set[str] = set()
         self.first_puts: dict[str, tuple[bytes, int]] = {}
+        self.snapshot_puts: list[tuple[str, bytes, int]] = []
         self._has_part_files = has_part_files
         self._part_count = 0
 
@@ -62,6 +64,8 @@ class TimedFiles(MemoryFiles):
                 self.reused_paths.add(path)
             elif "/snapshot/snapshot-" in path:
                 self.first_puts[path] = data, self._logical_time()
+            if "/snapshot/snapshot-" in path:
+                self.snapshot_puts.append((path, data, self._logical_time()))
             self._modified_millis[path] = self._now_millis()
         return outcome
 

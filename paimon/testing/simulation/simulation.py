@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from paimon.domain.identifier import Identifier
 from paimon.domain.paths import TablePaths
+from paimon.domain.snapshot.snapshot_json import snapshot_from_json
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.evolve import TableDeclaration, create_table
 from paimon.ports.effects import Clock, Ids
@@ -24,9 +25,18 @@ from paimon.table import Table
 from paimon.table_location import open_at
 from paimon.testing.faulty_files import Fault
 from paimon.testing.interleaving import ConstantRandom, Interleaving, OffsetClock, SequentialIds, SimulatedClock
-from paimon.testing.simulation.actions import Action
+from paimon.testing.simulation.actions import Action, WorkResult
 from paimon.testing.simulation.actors import Actor
 from paimon.testing.simulation.check_history import find_violations
+from paimon.testing.simulation.replaced_tables import (
+    DATABASE,
+    TABLE,
+    WAREHOUSE,
+    SnapshotPut,
+    TableTimes,
+    check_replaced_tables,
+    run_replacer,
+)
 from paimon.testing.simulation.shared_keys import PARTITION_COLUMN
 from paimon.testing.simulation.simulated_rows import COLUMNS, build_initial_rows
 from paimon.testing.simulation.simulated_storage import ProcessFiles, TimedFiles
@@ -41,7 +51,7 @@ from paimon.testing.simulation.simulation_plan import (
 
 Assemble = Callable[[FileIO, Clock, Ids, RandomPort], Engine]
 """Returns the engine of one process, which uses this storage, clock, ids and random numbers."""
-ROOT = "/lake/d.db/t"
+ROOT = f"{WAREHOUSE}/{DATABASE}.db/{TABLE}"
 """The directory of the table."""
 _MACHINE = "the machine"
 """The owner of the clock that all processes on one machine share."""
@@ -104,6 +114,7 @@ class Simulation:
         self._storage = TimedFiles(self._storage_clock().now_millis, not plan.is_store, lambda: self._time)
         self._operations = self._puts = 0
         self._time = 0
+        self._table_times = TableTimes()
         self._last_actor: str | None = None
         self._stalled: dict[str, int] = {}
         self._time_jumps = list(plan.time_jumps)
@@ -126,12 +137,20 @@ class Simulation:
         outcomes = self._interleaving.run({a.name: a.run for a in actors}, self._choose_actor)
         found = [f"{name} ended with {o!r}" for name, o in outcomes.items() if o is not None]
         try:
-            found += find_violations(
-                plan, self.open_without_faults, self.actions, self._storage, self._clock.advance_millis
-            )
+            found += self._find_violations()
         except Exception as error:  # any other error is a violation too
             found.append(f"the check ended with {error!r}")
         return SimulationResult(plan, tuple(found), tuple(self.trace), self._operations)
+
+    def _find_violations(self) -> list[str]:
+        if self._plan.table_kind is not TableKind.REPLACED:
+            return find_violations(
+                self._plan, self.open_without_faults, self.actions, self._storage, self._clock.advance_millis
+            )
+        contents = self._storage.contents
+        self._table_times.observe(self.next_time(), contents)
+        puts = [SnapshotPut(snapshot_from_json(data, path), time) for path, data, time in self._storage.snapshot_puts]
+        return [*check_replaced_tables(self.actions, puts, self._table_times, contents, self.open_without_faults)]
 
     def open_without_faults(self) -> Table:
         """Open the table on a storage without faults."""
@@ -139,10 +158,19 @@ class Simulation:
 
     def open_table(self, actor: str) -> Table:
         """Open the table as a new process would, with empty caches."""
+        table = _open_simulated_table(self._open_engine(actor))
+        self._table_times.record_opened(actor, self._time, table)
+        return table
+
+    def replace_table(self, actor: str, role: Role) -> WorkResult:
+        """Drop, rename or create the table as a new process would."""
+        return run_replacer(role, self._open_engine(actor), _declare_table(self._plan))
+
+    def _open_engine(self, actor: str) -> Engine:
         self._open_times[actor] = self.next_time()
         random = Random(f"{self._plan.seed} {actor} {self._open_times[actor]}")
         files = ProcessFiles(self._storage, self._next_fault, random)
-        return _open_simulated_table(self._assemble(files, self._clock_of(actor), self._ids, ConstantRandom()))
+        return self._assemble(files, self._clock_of(actor), self._ids, ConstantRandom())
 
     def begin_step(self, actor: str) -> int:
         """Start a step after the due time jumps; a step that continues with prepared files waits for none."""
@@ -191,6 +219,7 @@ class Simulation:
         self._operations += 1
         self._time += 1
         number, actor = self._operations, str(self._interleaving.current_actor)
+        self._table_times.observe(self._time, self._storage.contents)
         self._change_clock(number, actor)
         if number in self._plan.delays:
             self._delay_actor(number, actor)
@@ -256,7 +285,7 @@ def _declare_table(plan: Plan) -> TableDeclaration:
 
 
 def _open_simulated_table(engine: Engine) -> Table:
-    table = open_at(engine, ROOT, Identifier("d", "t"), {})
+    table = open_at(engine, ROOT, Identifier(DATABASE, TABLE), {})
     assert isinstance(table, Table)
     return table
 

@@ -37,6 +37,9 @@ class Role(Enum):
     READER = "reader"
     RESCALER = "rescaler"
     OVERWRITER = "overwriter"
+    DROPPER = "dropper"
+    RENAMER = "renamer"
+    CREATOR = "creator"
 
 
 class TableKind(Enum):
@@ -46,9 +49,12 @@ class TableKind(Enum):
     DYNAMIC = "dynamic buckets"
     CROSS_PARTITION = "cross-partition"
     POSTPONED = "postponed buckets"
+    REPLACED = "dropped, renamed and created again"
 
 
 WRITERS = (Role.WRITER, Role.STREAMER)
+REPLACERS = (Role.DROPPER, Role.RENAMER, Role.CREATOR)
+"""They act on the catalog, and so need no table."""
 STORE_FAULTS = tuple(f for f in Fault if f is not Fault.TORN_WRITE)
 """An object store has no torn writes; its client retries by itself, and a reply may be lost."""
 LOCAL_FAULTS = (
@@ -205,7 +211,7 @@ def _enumerate_smaller_mappings(values: Mapping[int, Any]) -> Iterator[Mapping[i
 def draw_plan(seed: int) -> Plan:
     """Return the plan of a seed: two writers at least, some other actors, and their faults."""
     chance = random.Random(seed)
-    other_roles = [r for r in Role if r not in (Role.WRITER, Role.RESCALER, Role.OVERWRITER)]
+    other_roles = [r for r in Role if r not in (Role.WRITER, Role.RESCALER, Role.OVERWRITER, *REPLACERS)]
     roles = [Role.WRITER, chance.choice(WRITERS), *chance.sample(other_roles, chance.randint(1, 5))]
     is_store = chance.random() < 0.5
     kinds = STORE_FAULTS if is_store else LOCAL_FAULTS
@@ -264,6 +270,26 @@ def draw_postponed_plan(seed: int) -> Plan:
     plan = _draw_shared_plan(seed, TableKind.POSTPONED, (Role.COMPACTOR, Role.COMPACTOR)[seed % 2 :])
     options = {name: value for name, value in plan.options.items() if "num-retained" not in name}
     return evolve(plan, roles=[r for r in plan.roles if r is not Role.EXPIRER], options=options)
+
+
+def draw_replaced_plan(seed: int) -> Plan:
+    """Return the plan of a seed with actors that drop, rename and create the table; all clocks are right.
+
+    Two tables that were created at the same time, by different clocks, could have equal schemas.
+    """
+    plan = draw_plan(seed)
+    kept = [r for r in plan.roles if r in (*WRITERS, Role.COMPACTOR, Role.EXPIRER, Role.TAGGER, Role.READER)]
+    roles = [*kept, Role.DROPPER, Role.CREATOR, Role.CREATOR, *(Role.RENAMER, Role.DROPPER)[: seed % 3]]
+    steps = max(plan.steps_per_actor, 3)
+    return evolve(
+        plan,
+        roles=roles,
+        steps_per_actor=steps,
+        initial_rows=0,
+        clock_offsets={},
+        flaky_reads={},
+        table_kind=TableKind.REPLACED,
+    )
 
 
 def _draw_shared_plan(seed: int, kind: TableKind, more_roles: tuple[Role, ...]) -> Plan:
