@@ -46,6 +46,7 @@ def is_value_or_protocol(node: ast.ClassDef) -> bool:
         "TypedDict",
         "Exception",
         "PaimonError",
+        "NotFound",
         "CommitConflict",
         "InvalidRequest",
     }

@@ -69,8 +69,12 @@ def delete_records_after(context: TableContext, snapshot_id: int) -> None:
             context.files.delete([_record_path(context.paths, recorded.commit_user)])
 
 
-def copy_records(source: TableContext, target: TableContext) -> None:
-    """Copy the records of a branch to another one, which takes over its state."""
+def replace_records(source: TableContext, target: TableContext, first: int) -> None:
+    """Copy the records of a branch to another one, which takes over its state from a snapshot on."""
+    for recorded in _read_records(target):
+        taken = find_snapshot(source, recorded.id) if recorded.id >= first else recorded
+        if taken is None or not taken.is_same(recorded):
+            target.files.delete([_record_path(target.paths, recorded.commit_user)])
     for recorded in _read_records(source):
         _write_record(target, recorded)
 

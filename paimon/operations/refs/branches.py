@@ -22,21 +22,17 @@ from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.domain.text_checks import check_text
 from paimon.domain.whitespace import is_blank
-from paimon.operations.commit.recorded_commits import copy_records
 from paimon.operations.data_files.undo import undo_on_failure
 from paimon.operations.expire.references import list_branch_names
-from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.schemas import schema_ids
 from paimon.operations.metadata.snapshots import (
-    find_snapshot,
     list_branch_directories,
     load_tag,
     snapshot_ids,
-    snapshots,
-    tag_names,
 )
 from paimon.operations.metadata.table_identity import on_same_table
-from paimon.operations.refs.rollback import delete_after, delete_changelogs, drop_changelog
+from paimon.operations.refs.replace_history import copy_file, replace_history
+from paimon.operations.refs.rollback import drop_changelog
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import Directories, PutOutcome
@@ -174,7 +170,7 @@ def _move_tree(context: TableContext, source: str, target: str) -> None:
         context.files.move_directory(source, target)
         return
     for path in _sort_for_copy(_list_tree(context.engine, source)):
-        _copy_file(context.engine, path, join_path(target, path.removeprefix(source).lstrip("/")))
+        copy_file(context.engine, path, join_path(target, path.removeprefix(source).lstrip("/")))
     _remove_tree(context.engine, source)
 
 
@@ -202,29 +198,18 @@ def fast_forward(context: TableContext, name: str) -> int:
         There is no such branch.
     InvalidRequest
         It has no snapshot, it is the open branch, or its schemas contradict snapshots that stay.
+    CommitConflict
+        Another process published a snapshot during the call.
     """
     if name == context.table.branch:
         raise InvalidRequest(f"Branch {name!r} cannot be fast-forwarded to itself", subject=name)
     if name != MAIN_BRANCH:
         _check_exists(context, name)
     branch = context.at_branch(name)
-    source, target = branch.paths, context.paths
     ids = snapshot_ids(branch)
     if not ids:
         raise InvalidRequest(f"Branch {name!r} has no snapshot", subject=name, hint="write to it first")
-    common = _find_newest_common(branch, context, ids)
-    _check_schemas(branch, context, ids[0] if common is None else common + 1)
-    _delete_own_history(context, ids[0], common)
-    copy_records(branch, context)
-    for schema_id in schema_ids(context.engine, source):
-        _copy_file(context.engine, source.schema(schema_id), target.schema(schema_id))
-    for schema_id in [i for i in schema_ids(context.engine, target) if i > schema_ids(context.engine, source)[-1]]:
-        delete_files(context.engine, [target.schema(schema_id)])
-    for tag in tag_names(branch):
-        _copy_file(context.engine, source.tag(tag), target.tag(tag))
-    for snapshot_id in [i for i in ids if common is None or i > common]:
-        _copy_file(context.engine, source.snapshot(snapshot_id), target.snapshot(snapshot_id))
-    context.files.replace(target.latest_hint, str(ids[-1]).encode())
+    replace_history(context, branch, ids)
     return ids[-1]
 
 
@@ -257,58 +242,6 @@ def _is_incomplete(engine: Engine, target: TablePaths, wanted: Mapping[str, byte
         path: engine.files.read(path, SCHEMA_FILE.max_bytes) for path in _list_tree(engine, target.metadata_root)
     }
     return len(existing) < len(wanted) and all(wanted.get(path) == data for path, data in existing.items())
-
-
-def _find_newest_common(source: TableContext, target: TableContext, ids: tuple[int, ...]) -> int | None:
-    """Return the id of the newest snapshot that both branches have; None if there is none."""
-    for snapshot_id in reversed(ids):
-        own, other = find_snapshot(target, snapshot_id), find_snapshot(source, snapshot_id)
-        if own is not None and other is not None and own.is_same(other):
-            return snapshot_id
-    return None
-
-
-def _check_schemas(source: TableContext, target: TableContext, first: int) -> None:
-    """Refuse to replace a schema that a snapshot before `first` was written with."""
-    shared = set(schema_ids(source.engine, source.paths)) & set(schema_ids(target.engine, target.paths))
-    other = {i for i in shared if _read_schema(source, i) != _read_schema(target, i)}
-    needed = [s for s in snapshots(target) if s.id < first and s.schema_id in other] if other else []
-    if needed:
-        branch = source.paths.branch
-        raise InvalidRequest(
-            f"Snapshot {needed[0].id} needs schema {needed[0].schema_id}, which differs on branch {branch!r}",
-            subject=branch,
-            hint=f"expire the snapshots before {first} first",
-        )
-
-
-def _read_schema(context: TableContext, schema_id: int) -> bytes:
-    return context.files.read(context.paths.schema(schema_id), SCHEMA_FILE.max_bytes)
-
-
-def _delete_own_history(context: TableContext, first: int, common: int | None) -> None:
-    """Delete what only this branch has: all after the common snapshot, or from the first id of the other branch on."""
-    earlier = [i for i in snapshot_ids(context) if i < first]
-    last = common if common is not None else max(earlier, default=None)
-    if last is not None:
-        delete_after(context, last)
-    else:
-        delete_after(context, 0)
-        context.files.delete([context.paths.latest_hint, context.paths.earliest_hint])
-    if common is None:
-        delete_changelogs(context, first)
-
-
-def _copy_file(engine: Engine, source: str, target: str) -> None:
-    """Copy a file, unless the target has the same content."""
-    data = engine.files.read(source, SCHEMA_FILE.max_bytes)
-    try:
-        if engine.files.read(target, SCHEMA_FILE.max_bytes) == data:
-            return
-    except NotFound:
-        pass
-    with engine.files.create(target) as file:
-        file.write(data)
 
 
 def _check_name(name: str) -> None:
