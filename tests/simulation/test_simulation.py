@@ -91,13 +91,13 @@ PINNED_BY_KIND: Mapping[str, Mapping[str, int]] = {
     "cross_partition": {
         "a moved key is not deleted in its old partition": 1,
         "the key index conflict is not checked": 3,
-        "a stream does not read the keys of other writers": 30,
+        "a stream does not read the keys of other writers": 10,
         "a moved key is deleted with a low sequence number": 50,
         "the key index is not rebuilt after a repeated commit": 33,
     },
     "postponed_buckets": {
         "postponed files are replayed in reverse order": 0,
-        "a compaction drops new postponed files": 5,
+        "a compaction drops new postponed files": 0,
     },
     "replaced_tables": {
         "a commit does not confirm its table": 2,
