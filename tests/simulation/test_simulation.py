@@ -66,7 +66,7 @@ PINNED: Mapping[str, int] = {
     "deletes are dropped too early": 51,
     "a compactor replaces files that it did not read": 89,
     "a reader trusts the hint": 97,
-    "data files are deleted before their snapshot": 78,
+    "data files are deleted before their snapshot": 42,
 }
 
 DRAWS: Mapping[str, Callable[[int], Plan]] = {
@@ -81,7 +81,7 @@ DRAWS: Mapping[str, Callable[[int], Plan]] = {
 
 PINNED_BY_KIND: Mapping[str, Mapping[str, int]] = {
     "hidden_level_0": {"a lost compaction hides rows": 2},
-    "rescales": {"a commit does not check the number of buckets": 11, "a rescale does not see concurrent rows": 2},
+    "rescales": {"a commit does not check the number of buckets": 4, "a rescale does not see concurrent rows": 2},
     "dynamic_buckets": {
         "the hash index conflict is not checked": 0,
         "a retry keeps its old assignment": 3,

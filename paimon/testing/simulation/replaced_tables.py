@@ -30,7 +30,22 @@ _CERTAIN = {Outcome.DONE, Outcome.REFUSED}
 
 
 def run_replacer(role: Role, engine: Engine, declaration: TableDeclaration) -> WorkResult:
-    """Drop the table, create it, or rename it to the other name or back; nothing to do is an error."""
+    """Drop the table, create it, or rename it to the other name or back.
+
+    Parameters
+    ----------
+    role : Role
+        One of `REPLACERS`.
+    engine : Engine
+        The engine of the actor.
+    declaration : TableDeclaration
+        The table that a creator declares.
+
+    Returns
+    -------
+    WorkResult
+        What was done. Nothing to do is an error.
+    """
     store = FileSystemCatalogStore(engine.files, WAREHOUSE)
     if role is Role.DROPPER:
         store.drop_table(DATABASE, TABLE)
@@ -69,7 +84,17 @@ class TableTimes:
             self.presences.append((time, table))
 
     def record_opened(self, actor: str, time: int, table: Table) -> None:
-        """Note which table an actor opened."""
+        """Note which table an actor opened.
+
+        Parameters
+        ----------
+        actor : str
+            The name of the actor.
+        time : int
+            The logical time.
+        table : Table
+            What it opened.
+        """
         origin = table.definition.origin
         assert origin is not None
         self.opened.append((actor, time, origin.digest))
@@ -86,7 +111,7 @@ class TableTimes:
 
 
 def identify_table(contents: Mapping[str, bytes]) -> bytes | None:
-    """Return the hash of the first schema file of the table at the place."""
+    """Return the hash of the first schema file of the table at the place; None for no table."""
     data = contents.get(_PATHS.schema(0))
     return None if data is None else sha256(data).digest()
 
@@ -98,7 +123,26 @@ def check_replaced_tables(
     contents: Mapping[str, bytes],
     open_table: Callable[[], Table],
 ) -> Iterator[str]:
-    """Report the commits that contradict the invariant, and a table that cannot be read."""
+    """Report the commits that contradict the invariant, and a table that cannot be read.
+
+    Parameters
+    ----------
+    actions : sequence of Action
+        All actions, in the order of their end.
+    puts : sequence of SnapshotPut
+        All snapshot files that were put.
+    times : TableTimes
+        Which table was there when, and which one each actor opened.
+    contents : mapping of str to bytes
+        The files at the end.
+    open_table : callable
+        Opens the table without faults.
+
+    Yields
+    ------
+    str
+        One sentence per violation.
+    """
     attempts: dict[tuple[str, int], list[Action]] = {}
     for action in (a for a in actions if a.role in WRITERS):
         attempts.setdefault((action.actor, action.number), []).append(action)
