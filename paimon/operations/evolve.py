@@ -162,9 +162,7 @@ def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> Table
         changed = _build_next_schema(context, newest, changes)
         narrowed = _find_narrowed_columns(newest, changed, changes)
         if changed == newest or (
-            _publish_narrower(context, newest, changed, narrowed)
-            if narrowed
-            else _put_next_schema(context, changed)
+            _publish_narrower(context, newest, changed, narrowed) if narrowed else _put_next_schema(context, changed)
         ):
             _update_catalog(context)
             return changed
