@@ -156,3 +156,29 @@ def test_a_commit_during_the_change_takes_it_back(tmp_path: Path, monkeypatch: p
         {"k": 2, "v": LARGE, "w": None},
     ]
     assert now.maintain.check().is_whole
+
+
+def test_a_rollback_restores_no_value_that_the_type_does_not_hold(tmp_path: Path) -> None:
+    table = create(tmp_path, options={"bucket": "1", "bucket-key": "k"})
+    table.write([{"k": 1, "v": LARGE}])
+    table.overwrite([{"k": 1, "v": 1}])
+    narrow = table.alter_column_type("v", "INT")
+    catalog = paimon.connect(tmp_path)
+    for restore in (lambda: narrow.maintain.rollback_to(1), lambda: catalog.sql("CALL sys.rollback('d.t', 1)")):
+        with pytest.raises(InvalidRequest, match=r"Snapshot 1 cannot be restored: 'v' is INT now, but file .* 30000"):
+            restore()
+    assert narrow.scan().to_arrow()["v"].to_pylist() == [1]
+    wide = narrow.alter_column_type("v", "BIGINT")
+    wide.maintain.rollback_to(1)
+    assert wide.scan().to_arrow()["v"].to_pylist() == [LARGE]
+
+
+def test_messages_of_an_older_handle_are_checked_by_the_process_that_commits(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    writer = table.new_batch_write_builder().new_write()
+    writer.write([{"k": 1, "v": LARGE}])
+    messages = writer.prepare_commit()
+    narrow = table.alter_column_type("v", "INT")
+    with pytest.raises(CommitConflict, match="Column 'v' became INT"):
+        narrow.new_batch_write_builder().new_commit().commit(messages)
+    assert narrow.snapshot() is None

@@ -94,7 +94,7 @@ class CommitBase:
             A file was written under an older type, and its statistics do not show that all values fit.
         """
         added = [e.file for e in change.entries if e.kind is FileKind.ADD and e.file.schema_id != self._schema_id]
-        if not added or change.kind is CommitKind.COMPACT or self._schema_id == self._context.schema.id:
+        if not added or change.kind is CommitKind.COMPACT:
             return
         newest = load_schema(self._context.engine, self._context.paths, self._schema_id)
         misfit = next(iter(TypeProof(self._context, newest).find_misfits(added)), None)

@@ -15,7 +15,8 @@ from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import format_type
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
-from paimon.operations.metadata.schemas import load_schema
+from paimon.operations.metadata.schemas import latest_schema, load_schema
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 
 
@@ -71,4 +72,33 @@ def check_stored_values(
             f"Column {misfit.change.name!r} cannot become {wanted}: {misfit.describe()}",
             subject=misfit.change.name,
             hint=f"keep the type, or accept the loss: allow_lossy=True, ALLOW LOSSY in SQL, or --allow-lossy{note}",
+        )
+
+
+def check_restored_values(context: TableContext, target: Snapshot) -> None:
+    """Check that the files of an older snapshot fit the current types, apart from those that are live now.
+
+    Raises
+    ------
+    InvalidRequest
+        A file has a value that a type does not hold any more.
+    """
+    newest = latest_schema(context.engine, context.paths)
+    if newest is None or newest.id == target.schema_id:
+        return
+    before = load_schema(context.engine, context.paths, target.schema_id)
+    columns = frozenset(before.fields[c.position].id for c in find_type_changes(before.fields, newest.fields))
+    latest = latest_snapshot(context)
+    if not columns or latest is None:
+        return
+    live = {e.file.file_name for e in read_live_entries(context, read_data_manifests(context, latest))}
+    restored = [e.file for e in read_live_entries(context, read_data_manifests(context, target))]
+    misfits = TypeProof(context, newest, columns).find_misfits(f for f in restored if f.file_name not in live)
+    misfit = next((found for found in misfits if found.bound is not None), None)
+    if misfit is not None:
+        wanted = format_type(misfit.change.wanted.with_nullable(True))
+        raise InvalidRequest(
+            f"Snapshot {target.id} cannot be restored: {misfit.change.name!r} is {wanted} now, but {misfit.describe()}",
+            subject=misfit.change.name,
+            hint="change the type of the column back first",
         )

@@ -27,6 +27,7 @@ from paimon.operations.metadata.snapshots import (
     tags,
 )
 from paimon.operations.metadata.table_identity import on_same_table
+from paimon.operations.metadata.type_proof import check_restored_values
 from paimon.operations.read.changes.history import (
     earliest_changelog_hint_path,
     list_changelog_file_ids,
@@ -86,8 +87,11 @@ def roll_back(
         There is no such snapshot or tag.
     CorruptTable
         A tag of this id contains another snapshot than the snapshot file.
+    InvalidRequest
+        The state has values that the current type of their column does not hold.
     """
     target = _find_target(context, snapshot_id, tag, timestamp_millis)
+    check_restored_values(context, target)
     _restore_snapshot(context, target)
     return delete_after(context, target.id)
 
