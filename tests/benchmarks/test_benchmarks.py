@@ -14,6 +14,7 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
+@pytest.mark.slow("runs a group of benchmarks")
 def test_a_long_history_is_measured_and_drawn(tmp_path: Path) -> None:
     figures, plot = tmp_path / "figures.json", tmp_path / "growth.svg"
     command = [sys.executable, str(BENCHMARKS / "run.py"), "history", "fsck", "--only=limit,ours"]
@@ -73,6 +74,7 @@ def test_curves_are_drawn_over_powers_of_ten(monkeypatch: pytest.MonkeyPatch) ->
     assert steps[0] > 0
 
 
+@pytest.mark.nightly
 def test_bucket_modes_are_compared_with_fixed_buckets(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     command = [sys.executable, str(BENCHMARKS / "run.py"), "buckets", "--only=limit,ours", "--repeat=1"]

@@ -64,6 +64,7 @@ def test_each_exception_has_a_category_and_a_reason(version: str) -> None:
     assert {test.split("::")[0] for test in listed} <= set(modules)
 
 
+@pytest.mark.slow("runs the whole suite of pypaimon")
 def test_the_tests_of_pypaimon_pass_or_are_listed(tmp_path: Path) -> None:
     try:
         run_and_compare("2.1.0", find_tests("2.1.0"), tmp_path)

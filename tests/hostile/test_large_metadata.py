@@ -53,6 +53,7 @@ def wide_schema(columns: int) -> bytes:
     return json.dumps({**members, "partitionKeys": [], "primaryKeys": [], "timeMillis": 0}, indent=2).encode()
 
 
+@pytest.mark.slow("a schema at the limit of its size")
 def test_a_schema_of_200_000_columns(root: Path) -> None:
     data = wide_schema(COLUMNS)
     (root / "schema" / "schema-0").write_bytes(data.replace(b" NOT NULL", b""))
@@ -67,6 +68,7 @@ def test_a_schema_of_200_000_columns(root: Path) -> None:
         assert table.scan(columns=["k", "column_199999"]).to_arrow().num_columns == 2
 
 
+@pytest.mark.slow("compares two sizes")
 def test_work_on_columns_grows_with_their_number() -> None:
     """Twice the columns take about twice the time. With quadratic time the larger table would take 64 times as long."""
     works: dict[str, Callable[[tuple[DataField, ...], list[str]], object]] = {
@@ -95,6 +97,7 @@ def one_list(root: Path) -> Path:
     return next(p for p in sorted(root.glob("manifest/manifest-list-*")) if avro_records(p.read_bytes())[1])
 
 
+@pytest.mark.slow("a manifest at the limit of its size")
 def test_a_manifest_of_300_000_entries(root: Path) -> None:
     path = next(p for p in root.glob("manifest/manifest-*") if "list" not in p.name)
     schema, (entry,) = avro_records(path.read_bytes())

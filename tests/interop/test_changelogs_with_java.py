@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -111,7 +112,7 @@ def apply_changes(state: set[str], changes: list[Any], case: str) -> set[str]:
     return state - gone | to_visible_rows([c for c in changes if c["_ROW_KIND"] not in ("-U", "-D")], case)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*CASES][::2]))
 def test_the_same_writes_lead_to_the_same_changelog(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     """One table is written and compacted by us, one by Java; each side reads both."""
     full = "full-compaction" in CASES[case].values()
@@ -139,7 +140,7 @@ ALTERNATING = ["lookup", "lookup by sequence", "lookup of sums", "lookup of larg
             "full", "full of groups"]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ALTERNATING)
+@pytest.mark.parametrize("case", mark_nightly(ALTERNATING, always=[*ALTERNATING][::2]))
 def test_both_compact_one_table_alternately(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     full = "full-compaction" in CASES[case].values()
     table, directory = create_tables(tmp_path, case)

@@ -6,8 +6,9 @@ import random
 from pathlib import Path
 
 import pytest
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon
-from support.shared_java_table import create_table, read_rows
+from support.shared_java_table import create_shared_table, read_rows
 
 pytestmark = pytest.mark.interop
 
@@ -21,10 +22,11 @@ CASES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow("both sides write and compact in turns")
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*CASES][::2]))
 def test_both_write_and_compact_one_table_alternately(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     options = {"bucket": "2", "write-only": "true", **CASES[case]}
-    table, directory = create_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
+    table, directory = create_shared_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
     chance = random.Random(case)
     for step in range(1, 13):
         rows = [
@@ -54,7 +56,7 @@ def test_both_write_and_compact_one_table_alternately(java: JavaPaimon, tmp_path
 
 @pytest.mark.parametrize("options", [{"bucket": "-1"}, {"bucket": "2", "bucket-key": "id"}], ids=["unaware", "fixed"])
 def test_java_reads_append_tables_that_we_compacted(java: JavaPaimon, tmp_path: Path, options: dict[str, str]) -> None:
-    table, directory = create_table(tmp_path, partition_keys=["p"], options=options)
+    table, directory = create_shared_table(tmp_path, partition_keys=["p"], options=options)
     for step in range(1, 7):
         rows = [{"id": i, "p": "ab"[i % 2], "s": step, "v": None} for i in range(6)]
         if step % 2:

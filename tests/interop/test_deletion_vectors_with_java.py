@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
-from support.shared_java_table import create_table, read_rows
+from support.shared_java_table import create_shared_table, read_rows
 
 pytestmark = pytest.mark.interop
 
@@ -28,7 +29,7 @@ def rows(step: int, count: int = 20) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("case", LAYOUTS)
 def test_both_delete_from_an_append_table(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     options = {"deletion-vectors.enabled": "true", **LAYOUTS[case]}
-    table, directory = create_table(tmp_path, partition_keys=["p"], options=options)
+    table, directory = create_shared_table(tmp_path, partition_keys=["p"], options=options)
     chance = random.Random(case)
     expected_rows: dict[int, dict[str, Any]] = {}
     for step in range(1, 9):
@@ -64,7 +65,7 @@ def test_both_delete_from_an_append_table(java: JavaPaimon, tmp_path: Path, case
 
 
 def test_rows_are_rewritten_without_vectors(java: JavaPaimon, tmp_path: Path) -> None:
-    table, directory = create_table(tmp_path, partition_keys=["p"])
+    table, directory = create_shared_table(tmp_path, partition_keys=["p"])
     table.write(rows(0))
     java.write(directory, rows(1), identifier=1)
     table.delete("id < 3 OR id = 25")
@@ -91,10 +92,10 @@ TREES: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", TREES)
+@pytest.mark.parametrize("case", mark_nightly(TREES, always=[*TREES][::2]))
 def test_both_compact_one_tree(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     options = {**TREE, "write-only": "true", **TREES[case]}
-    table, directory = create_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
+    table, directory = create_shared_table(tmp_path, primary_keys=["p", "id"], partition_keys=["p"], options=options)
     chance = random.Random(case)
     kinds = ["+I"] if case == "aggregation" else ["+I", "+U", "-D"]
     expected_rows: dict[tuple[str, int], dict[str, Any]] = {}

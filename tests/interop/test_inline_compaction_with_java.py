@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -81,7 +82,7 @@ def count_changes(table: paimon.Table) -> list[Any]:
     return canonical(table.changes().to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*CASES][::3]))
 def test_the_same_files_are_on_the_same_levels(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     keys, options = CASES[case]
     table, theirs = create_tables(java, tmp_path, case)

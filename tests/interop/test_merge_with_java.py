@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.java_paimon import JavaPaimon, canonical
-from support.shared_java_table import create_table, read_rows
+from support.shared_java_table import create_shared_table, read_rows
 
 pytestmark = pytest.mark.interop
 
@@ -29,7 +29,7 @@ def row(number: int, s: int | None, v: str | None) -> dict[str, Any]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_java_reads_a_merged_table(java: JavaPaimon, tmp_path: Path, layout: str) -> None:
-    table, directory = create_table(tmp_path, **LAYOUTS[layout])
+    table, directory = create_shared_table(tmp_path, **LAYOUTS[layout])
     table.write([row(i, i, "ours") for i in range(20)])
     expected = {i: row(i, i, "ours") for i in range(20)}
     java.write(directory, [row(i, i, "java") for i in range(20, 30)], identifier=1)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from support.canonical_rows import rows_of, types_of
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -135,7 +136,7 @@ def read_rows(table: paimon.Table) -> list[Any]:
     return canonical(json.loads(line) for line in rows_of(table.scan().to_arrow(), types_of(fields)))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mark_nightly(CASES, always=[*CASES][::3]))
 def test_both_merge_alike(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     ddl, options, kinds = CASES[case]
     options = {"bucket": "1", "write-only": "true", **options}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.case_lists import mark_nightly
 from support.java_paimon import JavaPaimon, canonical
 
 import paimon
@@ -42,7 +43,7 @@ def postponed(table: paimon.Table) -> int:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options.values()) or "plain")
-@pytest.mark.parametrize("starts", ["java", "we"])
+@pytest.mark.parametrize("starts", mark_nightly(["java", "we"], always=["java"]))
 def test_alternate_writes_and_compactions(
     java: JavaPaimon, tmp_path: Path, options: dict[str, str], starts: str
 ) -> None:

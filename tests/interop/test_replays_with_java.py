@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.canonical_rows import rows_of, types_of
+from support.case_lists import mark_nightly
 from support.golden_input import KIND, arrow_rows
 from support.golden_replay import NOTHING_TO_DO, USER, Replay, number_steps
 from support.golden_tables import golden_directory
@@ -133,7 +134,7 @@ DELETABLE = [c for c in KEYED if merge_engine(c) == "deduplicate" and c not in N
 APPENDED = [case for case in REPLAYED if case not in KEYED and "evo_" not in case]
 
 
-@pytest.mark.parametrize("case", REPLAYED)
+@pytest.mark.parametrize("case", mark_nightly(REPLAYED, always=[*REPLAYED][::4]))
 def test_java_reads_our_replay_and_continues(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     """Compare the latest rows, the rows after a commit, and the rows after Java's deletes, appends and compactions."""
     replay = Replay(HOME / case, tmp_path / "t", compacts(case)).run()
@@ -161,7 +162,10 @@ def test_java_reads_our_replay_and_continues(java: JavaPaimon, tmp_path: Path, c
     assert read_rows(table) == java.read(directory) == latest
 
 
-@pytest.mark.parametrize("case", [case for case in KEYED if case not in NOT_CONTINUED])
+COMPACTED = [case for case in KEYED if case not in NOT_CONTINUED]
+
+
+@pytest.mark.parametrize("case", mark_nightly(COMPACTED, always=COMPACTED[::4]))
 def test_java_reads_its_tables_as_we_compact_them(java: JavaPaimon, tmp_path: Path, case: str) -> None:
     table, directory = opened_copy(case, tmp_path)
     table.compact(full=True)

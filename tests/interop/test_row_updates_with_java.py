@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.java_paimon import JavaPaimon, canonical
-from support.shared_java_table import create_table, read_rows
+from support.shared_java_table import create_shared_table, read_rows
 
 import paimon
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.interop
 
 def test_java_reads_columns_that_are_updated_by_row_id(java: JavaPaimon, tmp_path: Path) -> None:
     options = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
-    table, directory = create_table(tmp_path, partition_keys=["p"], options=options)
+    table, directory = create_shared_table(tmp_path, partition_keys=["p"], options=options)
     expected: dict[int, dict[str, Any]] = {}
     for step in range(3):
         rows = [{"id": step * 10 + i, "p": "ab"[i % 2], "s": i, "v": f"v{i}"} for i in range(10)]

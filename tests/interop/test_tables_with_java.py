@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from support.canonical_rows import render, rows_of, types_of
 from support.java_paimon import JavaPaimon, canonical
+from support.tables import create_table
 
 import paimon
 from paimon.domain.row.values import to_array
@@ -102,10 +103,8 @@ def read_rows(directory: Path) -> list[Any]:
     return canonical(json.loads(line) for line in rows_of(table.scan().to_arrow(), types_of(table.table_schema.fields)))
 
 
-def create_table(tmp_path: Path, ddl: str, **layout: Any) -> tuple[paimon.Table, Path]:
-    catalog = paimon.connect(tmp_path)
-    catalog.create_database("d", exist_ok=True)
-    return catalog.create_table("d.t", ddl, **layout), tmp_path / "d.db" / "t"
+def create_table_and_path(tmp_path: Path, ddl: str, **layout: Any) -> tuple[paimon.Table, Path]:
+    return create_table(tmp_path, ddl, "d.t", **layout), tmp_path / "d.db" / "t"
 
 
 def with_format(layout: dict[str, Any], file_format: str) -> dict[str, Any]:
@@ -116,7 +115,7 @@ def with_format(layout: dict[str, Any], file_format: str) -> dict[str, Any]:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_java_reads_our_tables(java: JavaPaimon, tmp_path: Path, layout: str, file_format: str) -> None:
     data = Data(file_format)
-    table, directory = create_table(tmp_path, data.ddl, **with_format(LAYOUTS[layout], file_format))
+    table, directory = create_table_and_path(tmp_path, data.ddl, **with_format(LAYOUTS[layout], file_format))
     table.write(data.arrow)
     assert java.read(directory) == data.rows
     assert read_rows(directory) == data.rows
@@ -135,7 +134,7 @@ def test_we_read_javas_tables(java: JavaPaimon, tmp_path: Path, layout: str, fil
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_both_write_one_primary_key_table_alternately(java: JavaPaimon, tmp_path: Path, file_format: str) -> None:
     layout = with_format(LAYOUTS["partitioned"], file_format)
-    table, directory = create_table(tmp_path, "id BIGINT NOT NULL, p STRING NOT NULL, v STRING", **layout)
+    table, directory = create_table_and_path(tmp_path, "id BIGINT NOT NULL, p STRING NOT NULL, v STRING", **layout)
     expected: dict[tuple[str, int], Any] = {}
     for step in range(1, 7):
         rows = [{"id": i, "p": "ab"[i % 2], "v": f"{step}-{i}"} for i in range(step % 3, 4)]
@@ -154,7 +153,7 @@ def test_both_write_one_primary_key_table_alternately(java: JavaPaimon, tmp_path
 
 
 def test_both_write_one_append_table_alternately(java: JavaPaimon, tmp_path: Path) -> None:
-    table, directory = create_table(tmp_path, "id BIGINT, p STRING, v STRING", partition_keys=["p"])
+    table, directory = create_table_and_path(tmp_path, "id BIGINT, p STRING, v STRING", partition_keys=["p"])
     expected = []
     for step in range(1, 6):
         rows = [{"id": step, "p": p, "v": None} for p in ("x", "y z", "ü/%", None, "")]
@@ -169,7 +168,7 @@ def test_both_write_one_append_table_alternately(java: JavaPaimon, tmp_path: Pat
 
 def test_white_space_partitions_are_in_the_same_directories(java: JavaPaimon, tmp_path: Path) -> None:
     """Partition values of white space, of look-alikes and of control characters, written by both sides."""
-    table, directory = create_table(tmp_path, "id BIGINT, p STRING", partition_keys=["p"])
+    table, directory = create_table_and_path(tmp_path, "id BIGINT, p STRING", partition_keys=["p"])
     codes = [0x7F, 0x85, 0xA0, 0x1680, 0x2003, 0x2007, 0x200B, 0x2028, 0x202F, 0x205F, 0x3000, 0xFEFF]
     values = [*map(chr, range(0x21)), *map(chr, codes), "\u3000 \t", "\u3000x", "", None]
     rows = [{"id": i, "p": p} for i, p in enumerate(values)]
@@ -182,7 +181,7 @@ def test_white_space_partitions_are_in_the_same_directories(java: JavaPaimon, tm
 
 def test_both_overwrite_alternately(java: JavaPaimon, tmp_path: Path) -> None:
     ddl = "id BIGINT NOT NULL, p STRING NOT NULL"
-    table, directory = create_table(tmp_path, ddl, **LAYOUTS["partitioned"])
+    table, directory = create_table_and_path(tmp_path, ddl, **LAYOUTS["partitioned"])
     table.write([{"id": 1, "p": "a"}, {"id": 2, "p": "b"}])
     java.write(directory, [{"id": 3, "p": "a"}], overwrite={"p": "a"})
     table.overwrite([{"id": 4, "p": "b"}])
@@ -196,7 +195,7 @@ def test_both_give_nested_fields_the_same_ids(java: JavaPaimon, tmp_path: Path) 
     ddl = "a INT, b ROW<x INT, y ROW<z STRING, w ARRAY<ROW<v INT>>>>, c MAP<STRING, ROW<u ROW<t INT>>>, d INT"
     types = {f.name: type_to_json(f.type) for f in parse_columns(ddl)}
     java.create(tmp_path / "theirs", types, options={"bucket": "-1"})
-    _, ours = create_table(tmp_path, ddl, options={"bucket": "-1"})
+    _, ours = create_table_and_path(tmp_path, ddl, options={"bucket": "-1"})
     first, second = (json.loads((path / "schema" / "schema-0").read_text()) for path in (tmp_path / "theirs", ours))
     assert first["fields"] == second["fields"]
     assert first["highestFieldId"] == second["highestFieldId"] == 10

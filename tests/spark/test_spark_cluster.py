@@ -141,6 +141,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow("starts a cluster of two workers")
 @pytest.mark.parametrize("name", ["function", "source", "keyed"])
 def test_a_speculative_task_leaves_no_second_row(folder: Path, name: str) -> None:
     slow, speculative = (

@@ -85,6 +85,7 @@ def run_client(server: str, *arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow("starts a server and a client")
 def test_connect_reads_and_writes_and_refuses_by_name(server: str, catalog: paimon.Catalog) -> None:
     ddl = "id BIGINT NOT NULL, amount BIGINT"
     keyed = catalog.create_table("db.keyed", ddl, primary_keys=["id"], options={"bucket": 2})
@@ -108,6 +109,7 @@ def test_connect_reads_and_writes_and_refuses_by_name(server: str, catalog: paim
         assert f"Not supported: {name} through Spark Connect. Use a classic Spark session, or {way}" in message
 
 
+@pytest.mark.slow("starts programs of a pipeline")
 def test_a_pipeline_writes_each_row_once(server: str, tmp_path: Path) -> None:
     run_client(server, EXAMPLE / "create_tables.py", tmp_path)
     catalog = paimon.connect(tmp_path / "lake")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 COLUMNS = "part STRING, id BIGINT NOT NULL, note STRING"
 
 
-def create_table(catalog: paimon.Catalog, name: str = "db.across", **options: object) -> paimon.Table:
+def create_cross_partition_table(catalog: paimon.Catalog, name: str = "db.across", **options: object) -> paimon.Table:
     return catalog.create_table(name, COLUMNS, primary_keys=["id"], partition_keys=["part"], options=options)
 
 
@@ -39,8 +39,8 @@ def test_tasks_write_the_same_rows_as_the_embedded_writer(
     spark: SparkSession, catalog: paimon.Catalog, engine: str
 ) -> None:
     options = {"merge-engine": engine, "dynamic-bucket.assigner-parallelism": 3}
-    here = create_table(catalog, "db.here", **options)
-    there = create_table(catalog, "db.there", **options)
+    here = create_cross_partition_table(catalog, "db.here", **options)
+    there = create_cross_partition_table(catalog, "db.there", **options)
     for step, note in enumerate(["first", "second"], 1):
         rows = draw_rows(0, 60, step, 1 + step, note)
         here.write(rows)
@@ -70,7 +70,7 @@ def test_tasks_place_deletes_and_keys_of_several_types(spark: SparkSession, cata
 
 
 def test_an_overwrite_of_all_partitions_starts_with_no_keys(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = create_table(catalog)
+    table = create_cross_partition_table(catalog)
     table.write(draw_rows(0, 100, 1, 3, "old"))
     new = draw_rows(50, 150, 1, 5, "new")
     whole = {"dynamic-partition-overwrite": "false"}
@@ -83,7 +83,7 @@ def test_an_overwrite_of_all_partitions_starts_with_no_keys(spark: SparkSession,
 def test_tasks_place_rows_again_after_another_commit(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path
 ) -> None:
-    table = create_table(catalog)
+    table = create_cross_partition_table(catalog)
     table.write(draw_rows(0, 50, 1, 3, "old"))
     location, marker = table.location, tmp_path / "written"
 

@@ -38,7 +38,7 @@ def session(spark: SparkSession, catalog: paimon.Catalog) -> Iterator[SparkSessi
     yield paimon.spark.register(spark.newSession(), catalog.warehouse)
 
 
-def create_table(catalog: paimon.Catalog, name: str, commits: int = 4) -> paimon.Table:
+def create_table_with_commits(catalog: paimon.Catalog, name: str, commits: int = 4) -> paimon.Table:
     table = catalog.create_table(name, "k INT NOT NULL, v STRING", primary_keys=["k"], options=OPTIONS)
     for number in range(commits):
         table.write({"k": list(range(20)), "v": [f"v{number}"] * 20})
@@ -77,7 +77,7 @@ def test_unknown_results_are_refused() -> None:
 
 
 def test_checks_find_what_embedded_checks_find(session: SparkSession, catalog: paimon.Catalog) -> None:
-    table = create_table(catalog, "db.t")
+    table = create_table_with_commits(catalog, "db.t")
     whole = paimon.spark.check("db.t", deep=True, spark=session)
     assert whole.is_whole
     assert whole.rows == table.maintain.check(deep=True).rows > 0
@@ -92,7 +92,7 @@ def test_tasks_read_list_and_delete_files(
     session: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The files of the driver's engine refuse these calls, so only the tasks can make them."""
-    table = create_table(catalog, "db.t", commits=6)
+    table = create_table_with_commits(catalog, "db.t", commits=6)
     orphans = [Path(table.location, f"bucket-{bucket}", "data-0.parquet") for bucket in (0, 1)]
     for orphan in orphans:
         orphan.write_bytes(b"x")
@@ -128,7 +128,7 @@ def test_tasks_read_list_and_delete_files(
 
 
 def test_all_tables_of_a_database_are_maintained(session: SparkSession, catalog: paimon.Catalog) -> None:
-    tables = [create_table(catalog, f"db.{name}") for name in "ab"]
+    tables = [create_table_with_commits(catalog, f"db.{name}") for name in "ab"]
     rows = [table.scan().to_arrow().sort_by("k") for table in tables]
     due = paimon.spark.maintain("db", dry_run=True, spark=session)
     assert [(row["table"], row["action"], row["count"]) for row in due.to_pylist()] == [
@@ -150,7 +150,7 @@ def test_all_tables_of_a_database_are_maintained(session: SparkSession, catalog:
 
 
 def test_procedures_run_as_tasks(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = create_table(catalog, "db.t")
+    table = create_table_with_commits(catalog, "db.t")
     path = damage_a_file(table)
     sql = paimon.spark.connect(spark, catalog.warehouse)
     faults = sql.sql("CALL sys.fsck('db.t', deep => true)").collect()

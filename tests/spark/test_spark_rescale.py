@@ -16,7 +16,7 @@ from paimon.domain.snapshot.snapshot import CommitKind
 pytestmark = pytest.mark.spark
 
 
-def create_table(catalog: paimon.Catalog, name: str, keyed: bool, **options: str) -> paimon.Table:
+def create_table_of_buckets(catalog: paimon.Catalog, name: str, keyed: bool, **options: str) -> paimon.Table:
     table = catalog.create_table(
         name, "id BIGINT NOT NULL, day STRING NOT NULL, v INT, at TIMESTAMP(9)",
         primary_keys=["id", "day"] if keyed else [], partition_keys=["day"],
@@ -45,7 +45,10 @@ def list_rows_by_bucket(table: paimon.Table) -> dict[tuple[bytes, int, int], lis
 def test_tasks_write_the_same_files_as_the_embedded_rescale(
     spark: SparkSession, catalog: paimon.Catalog, keyed: bool, new: int
 ) -> None:
-    here, there = create_table(catalog, "db.here", keyed), create_table(catalog, "db.there", keyed)
+    here, there = (
+        create_table_of_buckets(catalog, "db.here", keyed),
+        create_table_of_buckets(catalog, "db.there", keyed),
+    )
     embedded = here.rescale(new)
     done = paimon.spark.rescale(there, new, spark=spark)
     assert (done.partitions, done.rows, len(done.snapshot_ids)) == (embedded.partitions, embedded.rows, 1)
@@ -59,7 +62,7 @@ def test_tasks_write_the_same_files_as_the_embedded_rescale(
 
 
 def test_a_failed_task_leaves_the_table_and_its_option(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = create_table(catalog, "db.damaged", keyed=True)
+    table = create_table_of_buckets(catalog, "db.damaged", keyed=True)
     files = sorted(Path(table.location).rglob("bucket-*/*.parquet"))
     files[0].write_bytes(b"damaged")
     with pytest.raises(StorageError, match="a task failed"):
@@ -70,7 +73,7 @@ def test_a_failed_task_leaves_the_table_and_its_option(spark: SparkSession, cata
 
 
 def test_partitions_are_selected_and_system_tables_refused(spark: SparkSession, catalog: paimon.Catalog) -> None:
-    table = create_table(catalog, "db.selected", keyed=True)
+    table = create_table_of_buckets(catalog, "db.selected", keyed=True)
     assert paimon.spark.rescale(table, 4, where="day = 'd1'", spark=spark).partitions == 1
     with pytest.raises(InvalidRequest, match="system table"):
         paimon.spark.rescale(f"{table.location}$files", 4, spark=spark)

@@ -64,6 +64,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> paimon.Catalog:
     return made
 
 
+@pytest.mark.slow("the first case starts Spark")
 def test_tasks_and_committer_have_the_storage_and_the_catalog(
     spark: SparkSession, guarded: paimon.Catalog, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ def create_sums(catalog: paimon.Catalog, name: str = "db.sums") -> paimon.Table:
     return catalog.create_table(name, DDL, primary_keys=["id"], options=options)
 
 
+@pytest.mark.slow("starts a query several times")
 @pytest.mark.parametrize("run", [run_source, run_function, run_batches])
 def test_issue_9666_a_replayed_batch_is_committed_once(
     spark: SparkSession, catalog: paimon.Catalog, inbox: Inbox, tmp_path: Path, run: Start

@@ -64,6 +64,7 @@ def test_some_processes_write_one_table(places: dict[str, RunRound], place: str,
     assert outcome.is_correct, outcome
 
 
+@pytest.mark.slow("writers, readers and a compactor are processes")
 @pytest.mark.parametrize("place", ["disk", "racing", "store"])
 def test_readers_see_acknowledged_rows_in_tables_that_hide_level_0(places: dict[str, RunRound], place: str) -> None:
     """With deletion vectors each row must be compacted before it is acknowledged. Compactions run concurrently."""

@@ -7,15 +7,14 @@ from typing import Any
 
 import paimon
 from support.java_paimon import canonical
+from support.tables import create_table
 
 DDL = "id BIGINT NOT NULL, p STRING NOT NULL, s INT, v STRING"
 
 
-def create_table(home: Path, **more: Any) -> tuple[paimon.Table, Path]:
+def create_shared_table(home: Path, **more: Any) -> tuple[paimon.Table, Path]:
     """A new table, and its path."""
-    catalog = paimon.connect(home)
-    catalog.create_database("db")
-    table = catalog.create_table("db.t", DDL, **more)
+    table = create_table(home, DDL, **more)
     return table, Path(table.location)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from fsspec.implementations.local import LocalFileSystem
+from support.case_lists import mark_nightly
 
 import paimon
 from paimon.adapters.catalogs import locking
@@ -392,7 +393,8 @@ def _append_without_conditional_puts(warehouse: str, uri: str, writer: int, comm
     _append(connect_without_conditional_puts(warehouse, uri), writer, commits)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.slow("four processes, which load the library")
+@pytest.mark.parametrize("kind", mark_nightly(["sqlite", "postgres"], always=["postgres"]))
 def test_processes_append_after_a_crash_with_the_lock(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def _race(directory: str, me: int, barrier: Barrier, results: multiprocessing.Qu
         results.put((number, me, outcome is PutOutcome.CREATED))
 
 
+@pytest.mark.slow("starts processes, which load the library")
 def test_racing_processes_have_one_winner_each_round(tmp_path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(PROCESSES), context.Queue()

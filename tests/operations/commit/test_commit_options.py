@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.tables import create_table
 
 import paimon
 from paimon.domain.manifest.entries import FileKind, ManifestEntry
@@ -13,10 +14,10 @@ from paimon.domain.stats.simple_stats import EMPTY_STATS
 from paimon.operations.metadata.manifests import read_data_manifests, read_delta_list, read_live_entries, read_manifest
 
 
-def create_table(home: Path, options: dict[str, str], columns: str = "k INT, v STRING", **more: Any) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("d", exist_ok=True)
-    return catalog.create_table("d.t", columns, options=options, **more)
+def create_table_with_options(
+    home: Path, options: dict[str, str], columns: str = "k INT, v STRING", **more: Any
+) -> paimon.Table:
+    return create_table(home, columns, options=options, **more)
 
 
 def read_changes(table: paimon.Table) -> list[ManifestEntry]:
@@ -34,7 +35,7 @@ def read_changes(table: paimon.Table) -> list[ManifestEntry]:
     ],
 )
 def test_an_option_chooses_the_codec_of_manifests(tmp_path: Path, options: dict[str, str], codec: bytes) -> None:
-    table = create_table(tmp_path, options)
+    table = create_table_with_options(tmp_path, options)
     table.write([{"k": 1, "v": "a"}])
     files = list(Path(table.location, "manifest").iterdir())
     assert len(files) == 3
@@ -44,7 +45,7 @@ def test_an_option_chooses_the_codec_of_manifests(tmp_path: Path, options: dict[
 
 @pytest.mark.parametrize("value", ["false", "true"])
 def test_an_option_leaves_the_statistics_of_deleted_files_out(tmp_path: Path, value: str) -> None:
-    table = create_table(tmp_path, {"manifest.delete-file-drop-stats": value})
+    table = create_table_with_options(tmp_path, {"manifest.delete-file-drop-stats": value})
     table.write([{"k": 1, "v": "a"}])
     table.overwrite([{"k": 2, "v": "b"}])
     stats = {entry.kind: entry.file.value_stats for entry in read_changes(table)}
@@ -54,7 +55,7 @@ def test_an_option_leaves_the_statistics_of_deleted_files_out(tmp_path: Path, va
 
 
 def test_an_option_prefixes_the_users_of_commits(tmp_path: Path) -> None:
-    table = create_table(tmp_path, {"commit.user-prefix": "nightly"})
+    table = create_table_with_options(tmp_path, {"commit.user-prefix": "nightly"})
     table.write([{"k": 1, "v": "a"}])
     table.with_options({"commit.user-prefix": "hourly"}).write([{"k": 2, "v": "a"}])
     table.with_options({"commit.user-prefix": ""}).write([{"k": 3, "v": "a"}])
@@ -68,7 +69,7 @@ def test_row_ids_may_be_given_partition_by_partition(
     tmp_path: Path, value: str, first_ids: dict[str, list[int]]
 ) -> None:
     options = {"row-tracking.enabled": "true", "row-tracking.partition-group-on-commit": value}
-    table = create_table(tmp_path, options, "k INT, p STRING", partition_keys=["p"])
+    table = create_table_with_options(tmp_path, options, "k INT, p STRING", partition_keys=["p"])
     builder = table.new_batch_write_builder()
     messages = []
     for k in (1, 2):
@@ -86,7 +87,7 @@ def test_row_ids_may_be_given_partition_by_partition(
 @pytest.mark.parametrize("value", ["false", "true"])
 def test_the_committer_decides_about_commits_without_rows(tmp_path: Path, value: str) -> None:
     """`commit.force-create-snapshot` has no effect: a stream always creates the snapshot, a batch never does."""
-    table = create_table(tmp_path, {"commit.force-create-snapshot": value})
+    table = create_table_with_options(tmp_path, {"commit.force-create-snapshot": value})
     table.write([])
     assert table.snapshots() == []
     table.new_stream_write_builder("u").new_commit().commit(1, [])

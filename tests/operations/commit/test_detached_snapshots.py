@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve, frozen
+from support.tables import create_table
 
 import paimon
 from paimon.adapters.cache import LruCache
@@ -86,11 +87,9 @@ class Expiring(LocalFiles):
         return super().read(path, max_bytes)
 
 
-def create_table(root: Path, kind: str, *, empty: bool = False) -> Any:
-    catalog = paimon.connect(root)
-    catalog.create_database("d")
+def create_table_of_kind(root: Path, kind: str, *, empty: bool = False) -> Any:
     keys = ["id"] if kind == "keyed" else []
-    table = catalog.create_table("d.t", "id INT NOT NULL, v STRING", primary_keys=keys, options=KINDS[kind])
+    table = create_table(root, "id INT NOT NULL, v STRING", "d.t", primary_keys=keys, options=KINDS[kind])
     if not empty:
         table.write({"id": [1], "v": ["first"]})
     return table
@@ -118,7 +117,7 @@ def detach_snapshot(table: Any, keep: int) -> None:
 @pytest.mark.parametrize("keep", [1, 3], ids=["behind a gap", "next to the history"])
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_detached_snapshot_is_not_committed(tmp_path: Path, kind: str, keep: int) -> None:
-    table = create_table(tmp_path, kind)
+    table = create_table_of_kind(tmp_path, kind)
     detach_snapshot(table, keep)
     assert commit(table, 7).snapshot_ids == (6,)
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 107]
@@ -128,7 +127,7 @@ def test_a_detached_snapshot_is_not_committed(tmp_path: Path, kind: str, keep: i
 @pytest.mark.parametrize("keep", [1, 3], ids=["behind a gap", "next to the history"])
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_orphan_removal_deletes_it_with_its_files(tmp_path: Path, kind: str, keep: int) -> None:
-    table = create_table(tmp_path, kind)
+    table = create_table_of_kind(tmp_path, kind)
     detach_snapshot(table, keep)
     report = table.maintain.check(deep=True)
     assert [(f.kind, f.states) for f in report.faults] == [(FaultKind.DETACHED, ("snapshot 2",))]
@@ -146,7 +145,7 @@ def test_orphan_removal_deletes_it_with_its_files(tmp_path: Path, kind: str, kee
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_snapshots_before_a_gap_are_not_deleted(tmp_path: Path, kind: str) -> None:
-    table = create_table(tmp_path, kind)
+    table = create_table_of_kind(tmp_path, kind)
     for number in range(2, 6):
         table.write({"id": [number], "v": ["other"]})
     Path(table.location, "snapshot", "snapshot-3").unlink()
@@ -161,7 +160,7 @@ def test_snapshots_before_a_gap_are_not_deleted(tmp_path: Path, kind: str) -> No
 @pytest.mark.parametrize("empty", [False, True], ids=["on a base", "the table's first"])
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_expired_files_of_a_detached_snapshot_are_not_named_again(tmp_path: Path, kind: str, *, empty: bool) -> None:
-    table = create_table(tmp_path, kind, empty=empty)
+    table = create_table_of_kind(tmp_path, kind, empty=empty)
     before = 0 if empty else 1
 
     def others() -> None:
@@ -182,7 +181,7 @@ def test_expired_files_of_a_detached_snapshot_are_not_named_again(tmp_path: Path
 def test_a_snapshot_that_expires_while_it_is_checked_does_not_stop_orphan_removal(
     tmp_path: Path, kind: str, part: str
 ) -> None:
-    table = create_table(tmp_path, kind)
+    table = create_table_of_kind(tmp_path, kind)
     for number in (2, 3):
         table.write({"id": [number], "v": ["next"]})
     checked = table.snapshots()[1 if part == "base_manifest_list" else 0]
@@ -194,7 +193,7 @@ def test_a_snapshot_that_expires_while_it_is_checked_does_not_stop_orphan_remova
 
 
 def test_a_snapshot_without_its_files_stops_orphan_removal(tmp_path: Path) -> None:
-    table = create_table(tmp_path, "append")
+    table = create_table_of_kind(tmp_path, "append")
     table.write({"id": [2], "v": ["second"]})
     Path(table.location, "manifest", table.snapshots()[0].delta_manifest_list).unlink()
     other = table.with_engine(evolve(table.engine, cache=LruCache()))

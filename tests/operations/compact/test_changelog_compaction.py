@@ -17,6 +17,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.tables import create_table
 
 import paimon
 from paimon.domain.errors import InvalidRequest, StorageError
@@ -56,12 +57,8 @@ TREES: list[dict[str, str]] = [
 ]  # fmt: skip
 
 
-def create_table(home: Path | str, **options: str) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("db", exist_ok=True)
-    return catalog.create_table(
-        "db.t", DDL, primary_keys=["k"], options={"bucket": "1", "write-only": "true", **options}
-    )
+def create_write_only_table(home: Path | str, **options: str) -> paimon.Table:
+    return create_table(home, DDL, primary_keys=["k"], options={"bucket": "1", "write-only": "true", **options})
 
 
 def write_rows(table: paimon.Table, rows: Rows) -> None:
@@ -138,8 +135,10 @@ def test_each_changelog_leads_to_the_next_state(
     if any("orc" in value for value in options.values()):  # like Java's, our ORC reader returns 0.0 for -0.0
         steps = [step if isinstance(step, bool) else [normalize_zero(row) for row in step] for step in steps]
     with tempfile.TemporaryDirectory() as home:
-        table = create_table(home, **options)
-        uncompacted = create_table(f"{home}/plain", **{"merge-engine": engine, **merging, "changelog-producer": "none"})
+        table = create_write_only_table(home, **options)
+        uncompacted = create_write_only_table(
+            f"{home}/plain", **{"merge-engine": engine, **merging, "changelog-producer": "none"}
+        )
         reported: dict[int, tuple[str, ...]] = {}
         model: dict[int, tuple[str, ...]] = {}
         numbers = count()
@@ -180,8 +179,8 @@ def test_each_changelog_leads_to_the_next_state(
 def test_forced_lookups_do_not_change_the_rows(steps: list[Rows | bool], tree: dict[str, str], engine: str) -> None:
     more = {"fields.s.aggregate-function": "sum"} if engine == "aggregation" else {}
     with tempfile.TemporaryDirectory() as home:
-        table = create_table(f"{home}/a", **{"merge-engine": engine, "force-lookup": "true", **more, **tree})
-        uncompacted = create_table(f"{home}/b", **{"merge-engine": engine, **more})
+        table = create_write_only_table(f"{home}/a", **{"merge-engine": engine, "force-lookup": "true", **more, **tree})
+        uncompacted = create_write_only_table(f"{home}/b", **{"merge-engine": engine, **more})
         for step in [*steps, False]:
             if isinstance(step, list):
                 write_rows(table, step)
@@ -193,7 +192,7 @@ def test_forced_lookups_do_not_change_the_rows(steps: list[Rows | bool], tree: d
 
 
 def test_what_a_lookup_compaction_commits(tmp_path: Path) -> None:
-    table = create_table(
+    table = create_write_only_table(
         tmp_path, **{
             "changelog-producer": "lookup", "changelog-file.prefix": "changes-", "changelog-file.format": "orc",
             "changelog-file.stats-mode": "none", "changelog-file.compression": "zstd", "file.format": "parquet",
@@ -218,7 +217,7 @@ def test_what_a_lookup_compaction_commits(tmp_path: Path) -> None:
 
 
 def test_updates_that_change_nothing_that_counts_are_left_out(tmp_path: Path) -> None:
-    table = create_table(
+    table = create_write_only_table(
         tmp_path, **{"changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true",
                      "changelog-producer.row-deduplicate-ignore-fields": "s"}
     )  # fmt: skip
@@ -231,7 +230,7 @@ def test_updates_that_change_nothing_that_counts_are_left_out(tmp_path: Path) ->
 
 
 def test_a_lookup_reads_levels_below_its_output_level(tmp_path: Path) -> None:
-    table = create_table(
+    table = create_write_only_table(
         tmp_path, **{"changelog-producer": "lookup", "merge-engine": "aggregation",
                      "fields.s.aggregate-function": "sum", "num-sorted-run.compaction-trigger": "9"}
     )  # fmt: skip
@@ -250,7 +249,9 @@ def test_a_lookup_reads_levels_below_its_output_level(tmp_path: Path) -> None:
 
 def test_a_large_file_is_moved_and_its_changes_are_written(tmp_path: Path) -> None:
     for producer in ("lookup", FULL):
-        table = create_table(tmp_path / producer, **{"changelog-producer": producer, "target-file-size": "1 b"})
+        table = create_write_only_table(
+            tmp_path / producer, **{"changelog-producer": producer, "target-file-size": "1 b"}
+        )
         write_rows(table, [{"k": 1, "v": "a"}])
         (before,) = files(table)
         table.compact(full=True)
@@ -260,7 +261,7 @@ def test_a_large_file_is_moved_and_its_changes_are_written(tmp_path: Path) -> No
 
 def test_changes_of_rows_without_a_merge_equal_the_reads(tmp_path: Path) -> None:
     groups = {"merge-engine": "partial-update", "fields.s.sequence-group": "v"}
-    table = create_table(tmp_path, **{"changelog-producer": "lookup", **groups})
+    table = create_write_only_table(tmp_path, **{"changelog-producer": "lookup", **groups})
     write_rows(table, [{"k": 1, "v": "merging would leave this out"}])
     table.compact()
     assert apply_changes({}, table.changes().to_arrow().to_pylist()) == rows_of(table)
@@ -270,7 +271,7 @@ def test_changes_of_rows_without_a_merge_equal_the_reads(tmp_path: Path) -> None
 
 
 def test_first_row_stores_the_first_row_and_reports_it_once(tmp_path: Path) -> None:
-    table = create_table(tmp_path, **{"merge-engine": "first-row", "changelog-producer": "lookup"})
+    table = create_write_only_table(tmp_path, **{"merge-engine": "first-row", "changelog-producer": "lookup"})
     write_rows(table, [{"k": 1, "v": "a"}, {"k": 1, "v": "b"}])
     assert rows_of(table) == {}, "level 0 is not looked at"
     table.compact()
@@ -283,7 +284,7 @@ def test_first_row_stores_the_first_row_and_reports_it_once(tmp_path: Path) -> N
 
 def test_wherever_a_compaction_fails_neither_rows_nor_changes_are_left(tmp_path: Path) -> None:
     options = {"changelog-producer": "lookup", "merge-engine": "partial-update", "target-file-size": "1 b"}
-    table = create_table(tmp_path, **options, **{"num-sorted-run.compaction-trigger": "9"})
+    table = create_write_only_table(tmp_path, **options, **{"num-sorted-run.compaction-trigger": "9"})
     write_rows(table, [{"k": k, "s": k} for k in range(5)])
     table.compact(full=True)
     for k in range(2):
@@ -354,7 +355,7 @@ def test_keys_of_any_type_are_found_in_files_of_many_blocks(tmp_path: Path, key_
 
 
 def test_full_compactions_with_forced_lookups_lose_no_lower_rows(tmp_path: Path) -> None:
-    table = create_table(
+    table = create_write_only_table(
         tmp_path, **{"changelog-producer": FULL, "force-lookup": "true", "merge-engine": "aggregation",
                      "fields.s.aggregate-function": "sum", "num-sorted-run.compaction-trigger": "9"}
     )  # fmt: skip
@@ -374,7 +375,7 @@ def test_full_compactions_with_forced_lookups_lose_no_lower_rows(tmp_path: Path)
 def test_lookups_of_a_table_many_times_the_budget_stay_small(tmp_path: Path) -> None:
     # The open block of a file is in memory too. It is small here, so that the bound is visible.
     options = {"changelog-producer": "lookup", "merge-engine": "aggregation", "file.block-size": "1 mb"}
-    table = create_table(tmp_path, **options, **{"fields.s.aggregate-function": "sum"})
+    table = create_write_only_table(tmp_path, **options, **{"fields.s.aggregate-function": "sum"})
 
     def make_rows(keys: range) -> pa.Table:
         numbers, text = pa.array(keys, pa.int32()), [f"{k:040d}" for k in keys]
@@ -397,7 +398,7 @@ def test_lookups_of_a_table_many_times_the_budget_stay_small(tmp_path: Path) -> 
 
 
 def test_a_delete_that_an_engine_does_not_accept_is_refused_at_lookup(tmp_path: Path) -> None:
-    table = create_table(tmp_path, **{"merge-engine": "first-row"})
+    table = create_write_only_table(tmp_path, **{"merge-engine": "first-row"})
     with pytest.raises(InvalidRequest, match="first-row"):
         write_rows(table, [{"k": 1, "op": "-D"}])
         table.compact()

@@ -18,6 +18,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.tables import create_table
 
 import paimon
 from paimon.domain.errors import CommitConflict, InvalidRequest, StorageError
@@ -50,14 +51,8 @@ OPTIONS: list[dict[str, str]] = [
 ]
 
 
-def create_table(home: Path | str, ddl: str = DDL, **more: Any) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("db", exist_ok=True)
-    return catalog.create_table("db.t", ddl, **more)
-
-
 def create_keyed_table(home: Path | str, **options: str) -> paimon.Table:
-    return create_table(home, primary_keys=["k", "p"], partition_keys=["p"],
+    return create_table(home, DDL, primary_keys=["k", "p"], partition_keys=["p"],
                    options={"bucket": "1", "write-only": "true", **options})  # fmt: skip
 
 
@@ -101,7 +96,7 @@ def test_rows_before_are_rows_after_and_levels_do_not_overlap(
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
         table = create_keyed_table(home, **{"write-only": "true", **options})
-        plain = create_table(f"{home}/plain", primary_keys=["k", "p"], partition_keys=["p"],
+        plain = create_table(f"{home}/plain", DDL, primary_keys=["k", "p"], partition_keys=["p"],
                         options={"bucket": "1", "write-only": "true", **options})  # fmt: skip
         for step in [*steps, True]:
             if isinstance(step, list):
@@ -271,7 +266,7 @@ def test_files_are_rolled_at_the_target_size(tmp_path: Path) -> None:
 def test_small_files_of_append_tables_are_put_together(
     tmp_path: Path, options: dict[str, str], partition_keys: list[str]
 ) -> None:
-    table = create_table(tmp_path, partition_keys=partition_keys, options=options)
+    table = create_table(tmp_path, DDL, partition_keys=partition_keys, options=options)
     for round_ in range(4):
         table.write([{"k": k, "p": "ab"[k % 2], "s": round_, "v": None} for k in range(8)])
     before, files = table.scan().to_arrow().to_pylist(), len(live(table))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.tables import create_table
 
 import paimon
 from paimon.domain.errors import Unsupported
@@ -16,10 +17,8 @@ from paimon.operations.metadata.manifests import read_data_manifests, read_live_
 COLUMNS = "k INT NOT NULL, v STRING"
 
 
-def create_table(home: Path, options: dict[str, str], **more: Any) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("d", exist_ok=True)
-    return catalog.create_table("d.t", COLUMNS, options=options, **more)
+def create_table_with_options(home: Path, options: dict[str, str], **more: Any) -> paimon.Table:
+    return create_table(home, COLUMNS, options=options, **more)
 
 
 def read_files(table: paimon.Table) -> list[ManifestEntry]:
@@ -40,7 +39,9 @@ def write_rows(table: paimon.Table, *steps: int) -> None:
 @pytest.mark.parametrize(("threshold", "levels"), [("1 gb", [0, 0, 5]), ("1 b", [5])])
 def test_new_data_of_a_size_starts_a_full_compaction(tmp_path: Path, threshold: str, levels: list[int]) -> None:
     options = {"bucket": "1", "compaction.incremental-size-threshold": threshold}
-    table = create_table(tmp_path, options | {"compaction.max-size-amplification-percent": "10000"}, primary_keys=["k"])
+    table = create_table_with_options(
+        tmp_path, options | {"compaction.max-size-amplification-percent": "10000"}, primary_keys=["k"]
+    )
     write_rows(table, 1)
     table.compact(full=True)
     write_rows(table, 2, 3)
@@ -54,7 +55,7 @@ def test_new_data_of_a_size_starts_a_full_compaction(tmp_path: Path, threshold: 
 def test_files_that_could_stay_are_rewritten_if_configured(
     tmp_path: Path, keys: list[str], layout: dict[str, str]
 ) -> None:
-    table = create_table(tmp_path, {**layout, "write-only": "true"}, primary_keys=keys)
+    table = create_table_with_options(tmp_path, {**layout, "write-only": "true"}, primary_keys=keys)
     write_rows(table, 1, 2, 3)
     table = table.with_options({"write-only": "false"})
     table.compact(full=True)
@@ -69,7 +70,7 @@ def test_files_that_could_stay_are_rewritten_if_configured(
 
 @pytest.mark.parametrize("options", [{}, {"bucket": "1", "bucket-key": "k"}])
 def test_fewer_small_files_than_configured_are_left(tmp_path: Path, options: dict[str, str]) -> None:
-    table = create_table(tmp_path, {**options, "write-only": "true"})
+    table = create_table_with_options(tmp_path, {**options, "write-only": "true"})
     write_rows(table, 1, 2, 3)
     before = file_names(table)
     for least, count in (("4", 3), ("3", 1)):
@@ -81,7 +82,9 @@ def test_fewer_small_files_than_configured_are_left(tmp_path: Path, options: dic
 
 @pytest.mark.parametrize(("ratio", "is_rewritten"), [("0.5", False), ("0.2", True)])
 def test_a_large_file_is_rewritten_at_a_share_of_deleted_rows(tmp_path: Path, ratio: str, is_rewritten: bool) -> None:
-    table = create_table(tmp_path, {"deletion-vectors.enabled": "true", "compaction.delete-ratio-threshold": ratio})
+    table = create_table_with_options(
+        tmp_path, {"deletion-vectors.enabled": "true", "compaction.delete-ratio-threshold": ratio}
+    )
     table.write([{"k": k, "v": f"text {k}"} for k in range(1_000)])
     table.delete("k < 300")
     before = file_names(table)
@@ -93,7 +96,7 @@ def test_a_large_file_is_rewritten_at_a_share_of_deleted_rows(tmp_path: Path, ra
 
 @pytest.mark.parametrize("limit", ["100000", "2"])
 def test_the_limit_of_files_does_not_change_the_rows(tmp_path: Path, limit: str) -> None:
-    table = create_table(tmp_path, {"compaction.file-num-limit": limit})
+    table = create_table_with_options(tmp_path, {"compaction.file-num-limit": limit})
     write_rows(table, *range(6))
     table.compact()
     assert len(file_names(table)) == 1
@@ -101,7 +104,7 @@ def test_the_limit_of_files_does_not_change_the_rows(tmp_path: Path, limit: str)
 
 @pytest.mark.parametrize("options", [{}, {"clustering.columns": "v"}])
 def test_columns_to_cluster_by_change_no_order(tmp_path: Path, options: dict[str, str]) -> None:
-    table = create_table(tmp_path, options)
+    table = create_table_with_options(tmp_path, options)
     table.write([{"k": k, "v": v} for k, v in enumerate("cab")])
     write_rows(table, 3)
     table.compact(full=True)
@@ -111,7 +114,7 @@ def test_columns_to_cluster_by_change_no_order(tmp_path: Path, options: dict[str
 def test_a_keyed_table_that_java_clusters_is_read_and_never_compacted(tmp_path: Path) -> None:
     """Java sorts the files by other columns than the key; a compaction by this library would sort them by the key."""
     options = {"bucket": "1", "deletion-vectors.enabled": "true", "clustering.columns": "v", "owner": "x"}
-    table = create_table(tmp_path, options, primary_keys=["k"])
+    table = create_table_with_options(tmp_path, options, primary_keys=["k"])
     write_rows(table, 1)
     schema = Path(table.location, "schema", "schema-0")
     schema.write_text(schema.read_text().replace('"owner" : "x"', '"pk-clustering-override" : "true"'))

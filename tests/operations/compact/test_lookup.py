@@ -12,6 +12,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.tables import create_table
 
 import paimon
 from paimon.domain.deletion.vector import DeletionVector
@@ -30,13 +31,9 @@ KEYS = st.lists(KEY, unique=True, max_size=25).map(sorted)
 Key = tuple[str, int]
 
 
-def create_table(home: str, file_format: str) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("db")
+def create_table_of_format(home: str, file_format: str) -> paimon.Table:
     options = {"bucket": "1", "file.format": file_format, "write-only": "true"}
-    return catalog.create_table(
-        "db.t", "a STRING NOT NULL, b INT NOT NULL, v STRING", primary_keys=["a", "b"], options=options
-    )
+    return create_table(home, "a STRING NOT NULL, b INT NOT NULL, v STRING", primary_keys=["a", "b"], options=options)
 
 
 def directory(table: paimon.Table) -> str:
@@ -82,7 +79,7 @@ def test_a_lookup_equals_a_full_search(
     deleted: set[int] | None, with_positions: bool, file_format: str,
 ) -> None:  # fmt: skip
     with tempfile.TemporaryDirectory() as home:
-        table = create_table(home, file_format)
+        table = create_table_of_format(home, file_format)
         files = [f for level, keys in levels.items() for f in level_files(table, keys, level, cuts)]
         vector = None if deleted is None else DeletionVector.of(sorted(deleted))
         expected: dict[Key, tuple[str, str, int]] = {}
@@ -112,7 +109,7 @@ def test_a_lookup_equals_a_full_search(
 
 
 def test_files_that_cannot_hold_a_key_are_not_opened(tmp_path: Path) -> None:
-    table = create_table(str(tmp_path), "parquet")
+    table = create_table_of_format(str(tmp_path), "parquet")
     keys = [("a", k) for k in range(100)]
     files = level_files(table, keys, 5, 10)
     for file in (*files[:3], *files[4:6], *files[7:]):
@@ -124,7 +121,7 @@ def test_files_that_cannot_hold_a_key_are_not_opened(tmp_path: Path) -> None:
 
 
 def test_lookup_memory_does_not_depend_on_the_file_size(tmp_path: Path) -> None:
-    table = create_table(str(tmp_path), "parquet")
+    table = create_table_of_format(str(tmp_path), "parquet")
     rows = 300_000
     layout = evolve(FileLayout.of(table.definition, 5, FileSource.COMPACT), block_bytes=1 << 20)
     rolling = RollingFiles(table.engine, layout, directory(table))
@@ -147,7 +144,7 @@ def test_lookup_memory_does_not_depend_on_the_file_size(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch_rows", [1, 3, 1_000])
 def test_many_keys_of_many_windows(tmp_path: Path, batch_rows: int) -> None:
-    table = create_table(str(tmp_path), "parquet")
+    table = create_table_of_format(str(tmp_path), "parquet")
     files = level_files(table, [("k", n) for n in range(0, 400, 2)], 3, 70)
     lookup = Lookup(open_upper_levels(table, files, files[-1].max_key, batch_rows=batch_rows))
     got: list[int] = []

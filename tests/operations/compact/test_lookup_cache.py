@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from support.tables import create_table
 
 import paimon
 from paimon.adapters.observers import CountingObserver
@@ -32,12 +33,10 @@ CASES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def create_table(home: Path, options: dict[str, str]) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("db")
+def create_counted_table(home: Path, options: dict[str, str]) -> paimon.Table:
     ddl = "a STRING NOT NULL, b DOUBLE NOT NULL, n INT, v STRING"
     given = {**SMALL, "primary-key.allow-floating": "true", **options}
-    table = catalog.create_table("db.t", ddl, primary_keys=["a", "b"], options=given)
+    table = create_table(home, ddl, primary_keys=["a", "b"], options=given)
     engine = evolve(table.engine, observer=CountingObserver(), temp=LocalTempStore(str(home)))
     return type(table)(TableContext(engine, table.definition))
 
@@ -78,11 +77,11 @@ def outcome(table: paimon.Table) -> tuple[Any, ...]:
 def test_results_are_the_same_without_a_lookup_cache(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_copies = create_table(tmp_path / "with", CASES[case])
+    with_copies = create_counted_table(tmp_path / "with", CASES[case])
     write_stream(with_copies, 7)
     assert copies_made(with_copies) > 1
     monkeypatch.setattr(local_copies.BucketLookupFiles, "find_blocks", lambda *_: None)
-    without = create_table(tmp_path / "without", CASES[case])
+    without = create_counted_table(tmp_path / "without", CASES[case])
     write_stream(without, 7)
     assert copies_made(without) == 0
     assert outcome(with_copies) == outcome(without)
@@ -94,7 +93,7 @@ class ManualWriter:
 
     def __init__(self, home: Path, options: dict[str, str]) -> None:
         self.home = home
-        self.table = create_table(home, CASES["lookup"] | options)
+        self.table = create_counted_table(home, CASES["lookup"] | options)
         self.writer = TableWriter(self.table.context, "u")
         self.step = 0
 
@@ -140,7 +139,7 @@ def test_lookup_files_stay_within_the_disk_limit(tmp_path: Path, limit: int) -> 
 @pytest.mark.parametrize(("limit", "blocks"), [("256 mb", 1), ("16 kb", 3)])
 def test_less_memory_makes_smaller_blocks_of_lookup_files(tmp_path: Path, limit: str, blocks: int) -> None:
     options = {"bucket": "1", "target-file-size": "64 mb", "lookup.cache-max-memory-size": limit}
-    table = create_table(tmp_path, CASES["lookup"] | options)
+    table = create_counted_table(tmp_path, CASES["lookup"] | options)
     count = 140_000  # rows are read from a file in batches of 65,536
     many = pa.table({
         "a": ["x"] * count, "b": pa.array(range(count), pa.float64()), "n": pa.array([1] * count, pa.int32()),

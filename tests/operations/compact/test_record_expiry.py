@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.tables import create_table
 
 import paimon
 from paimon.domain.errors import InvalidRequest
@@ -16,11 +17,8 @@ DAY = 86_400
 EXPIRY = {"record-level.time-field": "t", "record-level.expire-time": "1 d", "bucket": "1", "write-only": "true"}
 
 
-def create_table(home: Path, kind: str = "INT", **options: str) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("db")
-    ddl = f"k INT NOT NULL, v INT, t {kind}"
-    return catalog.create_table("db.t", ddl, primary_keys=["k"], options={**EXPIRY, **options})
+def create_expiring_table(home: Path, kind: str = "INT", **options: str) -> paimon.Table:
+    return create_table(home, f"k INT NOT NULL, v INT, t {kind}", primary_keys=["k"], options={**EXPIRY, **options})
 
 
 def rows(table: paimon.Table) -> list[tuple[Any, ...]]:
@@ -31,7 +29,7 @@ def rows(table: paimon.Table) -> list[tuple[Any, ...]]:
     ("kind", "scale"), [("INT", 1), ("BIGINT", 1), ("BIGINT", 1000), ("TIMESTAMP(3)", None), ("TIMESTAMP_LTZ(6)", None)]
 )
 def test_compaction_drops_expired_rows(tmp_path: Path, kind: str, scale: int | None) -> None:
-    table = create_table(tmp_path, kind)
+    table = create_expiring_table(tmp_path, kind)
 
     def at(age: int) -> Any:
         seconds = NOW - age
@@ -47,7 +45,7 @@ def test_compaction_drops_expired_rows(tmp_path: Path, kind: str, scale: int | N
 def test_an_expired_row_is_still_marked_when_a_newer_row_replaces_it(tmp_path: Path) -> None:
     options = {"deletion-vectors.enabled": "true", "merge-engine": "partial-update", "record-level.expire-time": "99 d",
                "num-sorted-run.compaction-trigger": "9"}  # fmt: skip
-    table = create_table(tmp_path, **options)
+    table = create_expiring_table(tmp_path, **options)
     table.write([{"k": k, "v": k, "t": NOW - 2 * DAY} for k in range(2_000)])
     table.compact(full=True)
     table = table.with_options({"record-level.expire-time": "1 d"})
@@ -58,7 +56,7 @@ def test_an_expired_row_is_still_marked_when_a_newer_row_replaces_it(tmp_path: P
 
 
 def test_expired_rows_are_not_merged(tmp_path: Path) -> None:
-    table = create_table(tmp_path, **{"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"})
+    table = create_expiring_table(tmp_path, **{"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"})
     for v, age in ((100, 2 * DAY), (10, 0), (1, 0)):
         table.write([{"k": 1, "v": v, "t": NOW - age}])
     assert rows(table) == [(1, 111)]
@@ -67,7 +65,7 @@ def test_expired_rows_are_not_merged(tmp_path: Path) -> None:
 
 
 def test_files_of_the_top_level_are_rewritten_where_their_oldest_record_expired(tmp_path: Path) -> None:
-    table = create_table(tmp_path, **{"record-level.expire-time": "9999 d"})
+    table = create_expiring_table(tmp_path, **{"record-level.expire-time": "9999 d"})
     table.write([{"k": 1, "v": 1, "t": NOW - 2 * DAY}, {"k": 2, "v": 2, "t": NOW}])
     table.compact(full=True)
     assert table.compact(full=True).snapshot_ids == ()
@@ -78,7 +76,7 @@ def test_files_of_the_top_level_are_rewritten_where_their_oldest_record_expired(
 
 
 def test_no_file_remains_if_all_rows_are_expired(tmp_path: Path) -> None:
-    table = create_table(tmp_path)
+    table = create_expiring_table(tmp_path)
     table.write([{"k": k, "v": 1, "t": 0} for k in range(3)])
     table.compact(full=True)
     assert rows(table) == []
@@ -86,7 +84,7 @@ def test_no_file_remains_if_all_rows_are_expired(tmp_path: Path) -> None:
 
 
 def test_a_lookup_does_not_find_expired_rows(tmp_path: Path) -> None:
-    table = create_table(tmp_path, **{"record-level.expire-time": "9999 d", "changelog-producer": "lookup"})
+    table = create_expiring_table(tmp_path, **{"record-level.expire-time": "9999 d", "changelog-producer": "lookup"})
     table.write([{"k": 1, "v": 1, "t": NOW - 2 * DAY}, {"k": 2, "v": 1, "t": NOW}])
     table.compact(full=True)
     table.write([{"k": k, "v": 2, "t": NOW} for k in (1, 2)])

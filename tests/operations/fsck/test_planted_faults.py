@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from support.tables import create_table
 
 import paimon
 from paimon.cli.main import main
@@ -30,14 +31,11 @@ Entries = list[ManifestEntry]
 OPTIONS = {"bucket": "2", "num-sorted-run.compaction-trigger": "100", "num-levels": "6"}
 
 
-def create_table(root: Path, options: dict[str, str] | None = None, *, keyed: bool = True) -> paimon.Table:
-    catalog = paimon.connect(root)
-    catalog.create_database("d")
+def create_table_of_two_runs(root: Path, options: dict[str, str] | None = None, *, keyed: bool = True) -> paimon.Table:
     keys = ["id"] if keyed else []
     bucketed = {} if keyed else {"bucket-key": "id"}
-    table = catalog.create_table(
-        "d.t", "id INT NOT NULL, s STRING", primary_keys=keys, options={**OPTIONS, **bucketed, **(options or {})}
-    )
+    given = {**OPTIONS, **bucketed, **(options or {})}
+    table = create_table(root, "id INT NOT NULL, s STRING", "d.t", primary_keys=keys, options=given)
     table.write({"id": list(range(40)), "s": [f"a{i}" for i in range(40)]})
     table.compact(full=True)
     table.write({"id": list(range(0, 40, 3)), "s": ["b"] * 14})
@@ -46,7 +44,7 @@ def create_table(root: Path, options: dict[str, str] | None = None, *, keyed: bo
 
 @pytest.fixture
 def table(tmp_path: Path) -> paimon.Table:
-    return create_table(tmp_path)
+    return create_table_of_two_runs(tmp_path)
 
 
 def rewrite_manifests(
@@ -215,7 +213,9 @@ def vectors(table: paimon.Table, change: Callable[[DeletionVectorRange], Sequenc
 
 @pytest.fixture
 def marked(tmp_path: Path) -> paimon.Table:
-    table = create_table(tmp_path, {"deletion-vectors.enabled": "true", "num-sorted-run.compaction-trigger": "5"})
+    table = create_table_of_two_runs(
+        tmp_path, {"deletion-vectors.enabled": "true", "num-sorted-run.compaction-trigger": "5"}
+    )
     assert check_table(table).faults == ()
     assert table.snapshots()[-1].index_manifest is not None
     return table
@@ -257,7 +257,7 @@ def test_a_cut_index_file(marked: paimon.Table) -> None:
 
 
 def test_a_changelog_that_is_missing(tmp_path: Path) -> None:
-    table = create_table(tmp_path, {"changelog-producer": "input", "changelog.num-retained.min": "50"})
+    table = create_table_of_two_runs(tmp_path, {"changelog-producer": "input", "changelog.num-retained.min": "50"})
     table.write({"id": [1], "s": ["x"]})
     table.maintain.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
     assert check_table(table).faults == ()

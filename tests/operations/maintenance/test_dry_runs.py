@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.tables import create_table
 
 import paimon
 
@@ -21,10 +22,8 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def create_table(folder: Path, commits: int = 6, **layout: Any) -> paimon.Table:
-    catalog = paimon.connect(folder)
-    catalog.create_database("d")
-    table = catalog.create_table("d.t", "k INT NOT NULL, day STRING NOT NULL, v INT", **layout)
+def create_table_with_commits(folder: Path, commits: int = 6, **layout: Any) -> paimon.Table:
+    table = create_table(folder, "k INT NOT NULL, day STRING NOT NULL, v INT", "d.t", **layout)
     for number in range(commits):
         table.write({"k": [*range(number, number + 3)], "day": ["a", "b", "a"], "v": [number] * 3})
     return table
@@ -38,7 +37,7 @@ def list_files(folder: Path) -> dict[Path, int]:
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_compact(tmp_path: Path, layout: str, full: bool, where: str | None) -> None:
-    table = create_table(tmp_path, **LAYOUTS[layout])
+    table = create_table_with_commits(tmp_path, **LAYOUTS[layout])
     if where is not None and not table.partition_keys:
         with pytest.raises(paimon.InvalidRequest, match="day"):
             table.compact(full, where, dry_run=True)
@@ -55,7 +54,7 @@ def test_compact(tmp_path: Path, layout: str, full: bool, where: str | None) -> 
 
 
 def test_compact_postponed_rows(tmp_path: Path) -> None:
-    table = create_table(tmp_path, **KEYED, options={"bucket": "-2"})
+    table = create_table_with_commits(tmp_path, **KEYED, options={"bucket": "-2"})
     before = list_files(tmp_path)
     found = table.compact(where="day = 'a'", dry_run=True)
     assert list_files(tmp_path) == before
@@ -68,7 +67,7 @@ def test_compact_postponed_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", [None, "day = 'a'"])
 def test_rescale(tmp_path: Path, where: str | None) -> None:
-    table = create_table(tmp_path, **LAYOUTS["fixed"])
+    table = create_table_with_commits(tmp_path, **LAYOUTS["fixed"])
     before = list_files(tmp_path)
     found = table.rescale(5, where, dry_run=True)
     assert list_files(tmp_path) == before
@@ -83,7 +82,7 @@ def test_rescale(tmp_path: Path, where: str | None) -> None:
 
 
 def test_expire_snapshots(tmp_path: Path) -> None:
-    table = create_table(tmp_path, commits=9)
+    table = create_table_with_commits(tmp_path, commits=9)
     table.consumers.reset("reader", 6)
     before = list_files(tmp_path)
     found = table.maintain.expire_snapshots(retain_max=2, dry_run=True)
@@ -97,7 +96,7 @@ def test_expire_snapshots(tmp_path: Path) -> None:
 
 
 def test_tables_without_rows(tmp_path: Path) -> None:
-    table = create_table(tmp_path, commits=0, **LAYOUTS["fixed"])
+    table = create_table_with_commits(tmp_path, commits=0, **LAYOUTS["fixed"])
     assert table.compact(True, dry_run=True).buckets == 0
     assert table.rescale(4, dry_run=True).partitions == 0
     assert table.maintain.expire_snapshots(dry_run=True).snapshots == 0

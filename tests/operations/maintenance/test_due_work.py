@@ -14,7 +14,7 @@ WRITE_ONLY = {"bucket": "1", "write-only": "true", "num-sorted-run.compaction-tr
 RETAINED = {"snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3"}
 
 
-def create_table(catalog: paimon.Catalog, name: str, commits: int, **options: str) -> paimon.Table:
+def create_table_with_commits(catalog: paimon.Catalog, name: str, commits: int, **options: str) -> paimon.Table:
     table = catalog.create_table(
         name, "k INT NOT NULL, v INT", primary_keys=["k"], options={**WRITE_ONLY, **RETAINED, **options}
     )
@@ -36,7 +36,7 @@ def catalog(tmp_path: Path) -> paimon.Catalog:
 
 
 def test_a_dry_run_counts_what_a_run_does(catalog: paimon.Catalog) -> None:
-    table = create_table(catalog, "d.t", 6)
+    table = create_table_with_commits(catalog, "d.t", 6)
     table.tags.create("old", time_retained=1)
     rows = table.scan().to_arrow().sort_by("k")
     latest = table.snapshots()[-1].id
@@ -53,7 +53,7 @@ def test_a_dry_run_counts_what_a_run_does(catalog: paimon.Catalog) -> None:
 
 
 def test_what_no_option_asks_for_is_not_done(catalog: paimon.Catalog) -> None:
-    table = create_table(catalog, "d.t", 2)
+    table = create_table_with_commits(catalog, "d.t", 2)
     assert table.maintain.run_due().num_rows == 0
     assert read_report(table.maintain.run_due(full=True)) == {("d.t", "compact"): 1}
 
@@ -93,7 +93,7 @@ def test_partitions_consumers_and_changelogs_expire(catalog: paimon.Catalog) -> 
 
 
 def test_an_error_of_one_action_does_not_stop_the_rest(catalog: paimon.Catalog) -> None:
-    create_table(catalog, "d.t", 6)
+    create_table_with_commits(catalog, "d.t", 6)
     broken = catalog.table("d.t", {"snapshot.num-retained.min": "9"})
     report = broken.maintain.run_due().to_pylist()
     assert [(row["action"], row["error"] is None) for row in report] == [("compact", True), ("expire_snapshots", False)]
@@ -101,10 +101,10 @@ def test_an_error_of_one_action_does_not_stop_the_rest(catalog: paimon.Catalog) 
 
 
 def test_all_tables_of_a_database_are_maintained(catalog: paimon.Catalog, tmp_path: Path) -> None:
-    create_table(catalog, "d.a", 4)
-    create_table(catalog, "d.b", 4)
+    create_table_with_commits(catalog, "d.a", 4)
+    create_table_with_commits(catalog, "d.b", 4)
     catalog.create_database("other")
-    create_table(catalog, "other.c", 4)
+    create_table_with_commits(catalog, "other.c", 4)
     schema = tmp_path / "d.db" / "a" / "schema" / "schema-0"
     content = schema.read_bytes()
     schema.write_bytes(b"{}")
@@ -119,7 +119,7 @@ def test_all_tables_of_a_database_are_maintained(catalog: paimon.Catalog, tmp_pa
 
 
 def test_orphan_files_are_removed_on_request(catalog: paimon.Catalog, tmp_path: Path) -> None:
-    table = create_table(catalog, "d.t", 1)
+    table = create_table_with_commits(catalog, "d.t", 1)
     orphan = tmp_path / "d.db" / "t" / "bucket-0" / "data-0.parquet"
     orphan.write_bytes(b"x")
     os.utime(orphan, (0, 0))

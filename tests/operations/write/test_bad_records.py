@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.tables import create_table
 
 import paimon
 from paimon.domain.errors import InvalidRequest, PaimonError
@@ -28,11 +29,9 @@ ENGINES: dict[str, dict[str, str]] = {
 }
 
 
-def create_table(home: Path | str, ddl: str, keys: tuple[str, ...] = ("k",), **options: str) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("d", exist_ok=True)
+def create_write_only_table(home: Path | str, ddl: str, keys: tuple[str, ...] = ("k",), **options: str) -> paimon.Table:
     given = {"bucket": "1", "write-only": "true", **{k.replace("__", "."): v for k, v in options.items()}}
-    return catalog.create_table("d.t", ddl, primary_keys=list(keys), options=given)
+    return create_table(home, ddl, "d.t", primary_keys=list(keys), options=given)
 
 
 def files(table: paimon.Table) -> set[str]:
@@ -74,7 +73,7 @@ BEYOND: dict[str, tuple[Any, Any, Any, Any]] = {
 @pytest.mark.parametrize("kind", BEYOND)
 def test_sums_that_leave_their_type_are_javas(tmp_path: Path, kind: str, file_format: str, engine: str) -> None:
     """Integers wrap, decimals keep 64 bits where the file does, and a null starts anew; nothing is ever refused."""
-    table = create_table(tmp_path, f"k INT NOT NULL, s INT, v {kind}", **{
+    table = create_write_only_table(tmp_path, f"k INT NOT NULL, s INT, v {kind}", **{
         "merge-engine": engine, "fields__v__aggregate-function": "sum", "file__format": file_format,
         **({"fields.s.sequence-group": "v"} if engine == "partial-update" else {}),
     })  # fmt: skip
@@ -103,7 +102,7 @@ def test_sums_that_leave_their_type_are_javas(tmp_path: Path, kind: str, file_fo
 def test_products_that_leave_their_type_are_javas(
     tmp_path: Path, kind: str, values: tuple[Any, Any], expected: Any
 ) -> None:
-    table = create_table(
+    table = create_write_only_table(
         tmp_path,
         f"k INT NOT NULL, v {kind}",
         **{"merge-engine": "aggregation", "fields__v__aggregate-function": "product"},
@@ -120,7 +119,7 @@ def test_products_that_leave_their_type_are_javas(
 @pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
 def test_an_overflow_never_blocks_a_bucket(tmp_path: Path, engine: str, changelog: dict[str, str]) -> None:
     """A sum over two commits, each in the range of its type; the writer's own compaction meets it."""
-    table = create_table(tmp_path, "k INT NOT NULL, s INT, v INT", **changelog, **{
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v INT", **changelog, **{
         "merge-engine": engine, "fields__v__aggregate-function": "sum", "write-only": "false",
         "num-sorted-run.compaction-trigger": "1", "compaction.size-ratio": "1000",
         **({"fields.s.sequence-group": "v"} if engine == "partial-update" else {}),
@@ -133,7 +132,7 @@ def test_an_overflow_never_blocks_a_bucket(tmp_path: Path, engine: str, changelo
 def test_a_query_sees_the_digits_that_a_scan_sees(tmp_path: Path) -> None:
     """The engine stores a DECIMAL of few digits in 16 or 32 bits, which such a sum does not fit."""
     options = {"merge-engine": "aggregation", "fields__v__aggregate-function": "sum"}
-    table = create_table(tmp_path, "k INT NOT NULL, v DECIMAL(4, 2)", **options)
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, v DECIMAL(4, 2)", **options)
     for _ in range(12):
         table.write([{"k": 1, "v": Decimal("99.99")}, {"k": 2, "v": Decimal("-99.99")}])
     catalog = paimon.connect(tmp_path)
@@ -167,7 +166,7 @@ def test_values_that_no_merge_takes_are_refused_alone(
     tmp_path: Path, kind: str, function: str, bad: Any, more: dict[str, str], bucket: str
 ) -> None:
     options = {"merge-engine": "aggregation", "fields.v.aggregate-function": function, "bucket": bucket, **more}
-    table = create_table(tmp_path, f"k INT NOT NULL, v {kind}", **options)
+    table = create_write_only_table(tmp_path, f"k INT NOT NULL, v {kind}", **options)
     with pytest.raises(InvalidRequest, match="'v'"):
         table.write([{"k": 1, "v": bad}])
     assert table.snapshot() is None
@@ -175,7 +174,7 @@ def test_values_that_no_merge_takes_are_refused_alone(
 
 def test_the_retract_of_a_zero_is_refused_alone(tmp_path: Path) -> None:
     options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "product"}
-    table = create_table(tmp_path, "k INT NOT NULL, v INT", **options)
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, v INT", **options)
     rows = [{"k": 1, "v": 6, "op": "+I"}, {"k": 1, "v": 2, "op": "-D"}, {"k": 1, "v": 0, "op": "-D"}]
     check_refused(table, rows, "retract a 0", "ignore-retract")
 
@@ -183,7 +182,7 @@ def test_the_retract_of_a_zero_is_refused_alone(tmp_path: Path) -> None:
 def test_texts_of_limited_length_are_not_joined(tmp_path: Path) -> None:
     """Java creates such a table, and refuses to write to it."""
     options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "listagg"}
-    table = create_table(tmp_path, "k INT NOT NULL, v STRING", **options)
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, v STRING", **options)
     schema = Path(table.location) / "schema" / "schema-0"
     schema.write_text(schema.read_text().replace('"STRING"', '"VARCHAR(5)"'))
     with pytest.raises(InvalidRequest, match="listagg"):
@@ -193,8 +192,10 @@ def test_texts_of_limited_length_are_not_joined(tmp_path: Path) -> None:
 def test_functions_that_java_lacks_are_refused_and_kept(tmp_path: Path) -> None:
     named = {"merge-engine": "aggregation", "fields.v.aggregate-function": "count"}
     with pytest.raises(InvalidRequest, match="Java"):
-        create_table(tmp_path, "k INT NOT NULL, v INT", **named)
-    table = create_table(tmp_path, "k INT NOT NULL, v INT", **{**named, "fields.v.aggregate-function": "sum"})
+        create_write_only_table(tmp_path, "k INT NOT NULL, v INT", **named)
+    table = create_write_only_table(
+        tmp_path, "k INT NOT NULL, v INT", **{**named, "fields.v.aggregate-function": "sum"}
+    )
     with pytest.raises(InvalidRequest, match="Java"):
         table.alter("SET ('fields.v.aggregate-function' = 'count')")
     schema = Path(table.location) / "schema" / "schema-0"
@@ -206,7 +207,7 @@ def test_functions_that_java_lacks_are_refused_and_kept(tmp_path: Path) -> None:
 
 
 def test_floats_never_leave_their_type(tmp_path: Path) -> None:
-    table = create_table(
+    table = create_write_only_table(
         tmp_path,
         "k INT NOT NULL, v DOUBLE",
         **{
@@ -233,7 +234,7 @@ def test_floats_never_leave_their_type(tmp_path: Path) -> None:
 def test_retracts_are_refused_where_no_option_accepts_them(
     tmp_path: Path, options: dict[str, str], named: str, kind: str
 ) -> None:
-    table = create_table(tmp_path, "k INT NOT NULL, v INT", **options)
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, v INT", **options)
     rows = [{"k": 1, "v": 1, "op": "+I"}, {"k": 1, "v": 1, "op": kind}]
     if options["merge-engine"] == "first-row":  # level 0 is not read
         with pytest.raises(InvalidRequest, match=named):
@@ -244,7 +245,7 @@ def test_retracts_are_refused_where_no_option_accepts_them(
 
 
 def test_a_row_without_a_needed_value_is_refused(tmp_path: Path) -> None:
-    table = create_table(tmp_path, "k INT NOT NULL, v INT NOT NULL", **{"merge-engine": "partial-update"})
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, v INT NOT NULL", **{"merge-engine": "partial-update"})
     with pytest.raises(InvalidRequest, match="'v'"):
         table.write([{"k": 1, "v": None}])
     assert table.snapshot() is None
@@ -252,7 +253,7 @@ def test_a_row_without_a_needed_value_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["by sequence", "groups"])
 def test_a_null_sequence_loses(tmp_path: Path, engine: str) -> None:
-    table = create_table(tmp_path, "k INT NOT NULL, s INT, v INT, t STRING", **ENGINES[engine])
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v INT, t STRING", **ENGINES[engine])
     table.write([{"k": 1, "s": 1, "v": 1, "t": "first"}, {"k": 2, "s": None, "v": 5, "t": "singleton"}])
     table.write([{"k": 1, "s": None, "v": 9, "t": "late"}, {"k": 2, "s": None, "v": 6, "t": "again"}])
     singleton = {"by sequence": (None, 6, "again"), "groups": (None, None, None)}[engine]
@@ -271,7 +272,7 @@ EDGES = [math.nan, -0.0, 0.0, math.inf, -math.inf, 1.5]
 def test_floats_are_keys(tmp_path: Path, kind: str, data_format: str) -> None:
     """-0.0 and 0.0 are two keys, all NaN are one."""
     floating = {"primary-key.allow-floating": "true"}
-    table = create_table(tmp_path, f"k {kind} NOT NULL, v INT", file__format=data_format, **floating)
+    table = create_write_only_table(tmp_path, f"k {kind} NOT NULL, v INT", file__format=data_format, **floating)
     for step in range(3):
         table.write([{"k": k, "v": 10 * step + i} for i, k in enumerate(EDGES)])
     table.write([{"k": 1.5, "v": None, "op": "-D"}, {"k": math.nan, "v": 99, "op": "+U"}], kind_column="op")
@@ -285,7 +286,7 @@ def test_floats_are_keys(tmp_path: Path, kind: str, data_format: str) -> None:
 
 def test_floats_are_orders(tmp_path: Path) -> None:
     """Infinities are ordered, zeros are equal, and no earlier value wins over a NaN."""
-    table = create_table(tmp_path, "k INT NOT NULL, s DOUBLE, v STRING", sequence__field="s")
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, s DOUBLE, v STRING", sequence__field="s")
     for k, (first, second) in enumerate([(-math.inf, math.inf), (math.inf, 1.0), (0.0, -0.0), (1.0, math.nan)]):
         table.write([{"k": k, "s": first, "v": "first"}])
         table.write([{"k": k, "s": second, "v": "second"}])
@@ -298,7 +299,7 @@ def test_floats_are_orders(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["INT", "STRING"])
 def test_floats_order_the_rows_of_one_flush(tmp_path: Path, key: str, buffer: str) -> None:
     """As sort keys, the values have the order of keys. After a text, NaN equals the previous value."""
-    table = create_table(
+    table = create_write_only_table(
         tmp_path,
         f"k {key} NOT NULL, s DOUBLE, v STRING",
         **{
@@ -338,7 +339,7 @@ def batches(rows: list[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
 @pytest.mark.parametrize("buffer", ["256 mb", "1 kb"])
 def test_ten_thousand_versions_of_one_key_split_over_batches(tmp_path: Path, engine: str, buffer: str) -> None:
     """Through one flush (spilled if the buffer is small), through four runs, and through a compaction."""
-    table = create_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
                     **{"write-buffer-size": buffer, "read__batch-size": "16"})  # fmt: skip
     versions = [(7, i, (i * 7919) % 10_007, f"t{i}" if i % 3 else None) for i in range(10_000)]
     others = [(k, 0, k, "x") for k in (6, 8)]
@@ -354,7 +355,7 @@ def test_ten_thousand_versions_of_one_key_split_over_batches(tmp_path: Path, eng
 
 
 def test_empty_batches_write_no_files(tmp_path: Path) -> None:
-    table = create_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING")
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING")
     table.write(pa.RecordBatchReader.from_batches(SCHEMA, [next(batches([(1, 1, 1, "")], 1))] * 3))
     assert table.scan().count() == 0
     assert not list(Path(table.location).rglob("data-*"))
@@ -362,7 +363,7 @@ def test_empty_batches_write_no_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update", "aggregation"])
 def test_one_value_of_fifty_megabytes(tmp_path: Path, engine: str) -> None:
-    table = create_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
+    table = create_write_only_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **ENGINES[engine],
                     **{"write-buffer-size": "1 mb", "target-file-size": "1 mb"})  # fmt: skip
     large = "x" * 50_000_000
     started = time.process_time()
@@ -378,7 +379,9 @@ def test_one_value_of_fifty_megabytes(tmp_path: Path, engine: str) -> None:
 
 
 def test_a_broken_stream_leaves_no_files(tmp_path: Path) -> None:
-    table = create_table(tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **{"write-buffer-size": "1 kb"})
+    table = create_write_only_table(
+        tmp_path, "k INT NOT NULL, s INT, v BIGINT, t STRING", **{"write-buffer-size": "1 kb"}
+    )
 
     def read_then_fail() -> Iterator[pa.RecordBatch]:
         yield from batches([(i, i, i, "x" * 100) for i in range(1_000)], 100)

@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyorc
 import pytest
+from support.tables import create_table
 
 import paimon
 from paimon.domain.deletion.vector_codec import MAGIC_32, MAGIC_64
 
 
-def create_table(home: Path, options: dict[str, str], columns: str = "k INT NOT NULL, v STRING", **more: Any) -> Any:
-    catalog = paimon.connect(home)
-    catalog.create_database("d", exist_ok=True)
-    return catalog.create_table("d.t", columns, options=options, **more)
+def create_table_with_options(
+    home: Path, options: dict[str, str], columns: str = "k INT NOT NULL, v STRING", **more: Any
+) -> Any:
+    return create_table(home, columns, options=options, **more)
 
 
 def file_names(table: paimon.Table, pattern: str) -> list[str]:
@@ -37,7 +38,7 @@ def index_files(table: paimon.Table) -> list[str]:
 def test_an_option_names_the_directory_of_null_partitions(
     tmp_path: Path, options: dict[str, str], directory: str
 ) -> None:
-    table = create_table(tmp_path, options, "k INT, p STRING", partition_keys=["p"])
+    table = create_table_with_options(tmp_path, options, "k INT, p STRING", partition_keys=["p"])
     table.write([{"k": 1, "p": None}, {"k": 2, "p": "a"}])
     assert file_names(table, "p=*") == sorted(["p=a", directory])
     assert table.scan(where="p IS NULL").to_arrow().to_pylist() == [{"k": 1, "p": None}]
@@ -55,7 +56,7 @@ def test_a_higher_level_of_zstd_makes_smaller_files(tmp_path: Path, format_name:
     sizes = []
     for level in ("1", "19"):
         options = {"file.format": format_name, "file.compression.zstd-level": level}
-        table = create_table(tmp_path / level, options)
+        table = create_table_with_options(tmp_path / level, options)
         table.write(rows)
         assert table.scan().to_arrow().to_pydict() == rows.to_pydict()
         (name,) = file_names(table, "bucket-0/data-*")
@@ -67,7 +68,7 @@ def test_orc_files_have_two_levels_of_zstd(tmp_path: Path) -> None:
     sizes = []
     for level in ("1", "2", "19"):
         options = {"file.format": "orc", "file.compression.zstd-level": level}
-        table = create_table(tmp_path / level, options)
+        table = create_table_with_options(tmp_path / level, options)
         table.write([{"k": n, "v": f"user-{n * 7919 % 1009}@example.org"} for n in range(20_000)])
         assert table.scan().count() == 20_000
         (name,) = file_names(table, "bucket-0/data-*")
@@ -80,7 +81,7 @@ def test_orc_files_have_two_levels_of_zstd(tmp_path: Path) -> None:
     [("false", "zstd", ".parquet"), ("true", "zstd", ".zst.parquet"), ("true", "gzip", ".gz.parquet")],
 )
 def test_an_option_puts_the_codec_into_file_names(tmp_path: Path, value: str, codec: str, ending: str) -> None:
-    table = create_table(tmp_path, {"file.suffix.include.compression": value, "file.compression": codec})
+    table = create_table_with_options(tmp_path, {"file.suffix.include.compression": value, "file.compression": codec})
     table.write([{"k": 1, "v": "a"}])
     (name,) = file_names(table, "bucket-0/data-*")
     assert name[name.index(".") :] == ending
@@ -90,7 +91,7 @@ def test_an_option_puts_the_codec_into_file_names(tmp_path: Path, value: str, co
 @pytest.mark.parametrize(("value", "directory"), [("false", "index"), ("true", "bucket-0")])
 def test_an_option_moves_index_files_to_the_data_files(tmp_path: Path, value: str, directory: str) -> None:
     options = {"bucket": "1", "bucket-key": "k", "deletion-vectors.enabled": "true"}
-    table = create_table(tmp_path, options | {"index-file-in-data-file-dir": value})
+    table = create_table_with_options(tmp_path, options | {"index-file-in-data-file-dir": value})
     table.write([{"k": k, "v": "a"} for k in range(4)])
     table.delete("k = 2")
     (name,) = index_files(table)
@@ -107,7 +108,9 @@ def test_an_option_moves_index_files_to_the_data_files(tmp_path: Path, value: st
 def test_an_option_chooses_the_width_of_deletion_vectors(
     tmp_path: Path, value: str, present: bytes, absent: bytes
 ) -> None:
-    table = create_table(tmp_path, {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": value})
+    table = create_table_with_options(
+        tmp_path, {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": value}
+    )
     table.write([{"k": k, "v": "a"} for k in range(4)])
     table.delete("k = 2")
     (name,) = file_names(table, "index/index-*")
@@ -127,7 +130,7 @@ def test_orc_files_hold_the_instant_in_every_time_zone(
         with monkeypatch.context() as zone:
             zone.setenv("TZ", "Asia/Tokyo")
             time.tzset()
-            table = create_table(tmp_path, options, "t TIMESTAMP_LTZ(3)")
+            table = create_table_with_options(tmp_path, options, "t TIMESTAMP_LTZ(3)")
             table.write([{"t": moment}])
             assert table.scan().to_arrow()["t"].to_pylist() == [moment]
     finally:
@@ -141,7 +144,7 @@ def test_orc_files_hold_the_instant_in_every_time_zone(
 def count_flushed_files(home: Path, **options: str) -> int:
     """Write 40 batches with a small buffer, and return the number of files of the one commit."""
     given = {"bucket": "1", "write-only": "true", "write-buffer-size": "8 kb", **options}
-    table = create_table(home, given, primary_keys=["k"])
+    table = create_table_with_options(home, given, primary_keys=["k"])
     builder = table.new_batch_write_builder()
     with builder.new_write() as writer:
         for step in range(40):

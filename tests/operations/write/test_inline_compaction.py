@@ -17,6 +17,7 @@ import pytest
 from attrs import evolve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.tables import create_table
 
 import paimon
 from paimon.builders import TableWrite
@@ -34,14 +35,10 @@ FORCED = {"compaction.force-up-level-0": "true"}
 """Options under which every flush is compacted."""
 
 
-def create_table(home: Path | str, name: str = "t", **more: Any) -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("db", exist_ok=True)
-    return catalog.create_table(f"db.{name}", DDL, **more)
-
-
 def create_keyed_table(home: Path | str, name: str = "t", **options: str) -> paimon.Table:
-    return create_table(home, name, primary_keys=["k", "p"], partition_keys=["p"], options={"bucket": "1", **options})
+    return create_table(
+        home, DDL, f"db.{name}", primary_keys=["k", "p"], partition_keys=["p"], options={"bucket": "1", **options}
+    )
 
 
 def arrow(table: paimon.Table, rows: Iterable[dict[str, Any]]) -> pa.Table:
@@ -313,7 +310,9 @@ def test_processes_that_write_and_compact_one_table_count_right(tmp_path: Path) 
 
 
 def create_append_table(home: Path, **options: str) -> paimon.Table:
-    return create_table(home, options={"bucket": "1", "bucket-key": "k", "compaction.min.file-num": "3", **options})
+    return create_table(
+        home, DDL, options={"bucket": "1", "bucket-key": "k", "compaction.min.file-num": "3", **options}
+    )
 
 
 def test_neighbours_of_append_buckets_are_put_together_in_their_order(tmp_path: Path) -> None:
@@ -341,7 +340,7 @@ def test_an_append_stream_continues_its_numbers_and_considers_each_file_once(tmp
 
 
 def test_append_tables_without_buckets_are_not_compacted_inline(tmp_path: Path) -> None:
-    table = create_table(tmp_path, options={"bucket": "-1", "compaction.min.file-num": "2"})
+    table = create_table(tmp_path, DDL, options={"bucket": "-1", "compaction.min.file-num": "2"})
     for k in range(4):
         table.write([{"k": k, "p": "a"}])
     assert kinds(table) == ["APPEND"] * 4

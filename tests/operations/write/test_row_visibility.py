@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from attrs import define, evolve
+from support.tables import create_table
 
 import paimon
 from paimon.domain.commit.message_codec import decode, encode
@@ -54,11 +55,9 @@ class Interrupted:
         return self.other.publish(paths, snapshot, base)
 
 
-def create_table(home: Path, options: Mapping[str, str], name: str = "t") -> paimon.Table:
-    catalog = paimon.connect(home)
-    catalog.create_database("db", exist_ok=True)
+def create_retrying_table(home: Path, options: Mapping[str, str], name: str = "t") -> paimon.Table:
     options = {"bucket": "1", "commit.min-retry-wait": "1 ms", "commit.max-retry-wait": "2 ms", **options}
-    return catalog.create_table(f"db.{name}", "k INT NOT NULL, v INT", primary_keys=["k"], options=options)
+    return create_table(home, "k INT NOT NULL, v INT", f"db.{name}", primary_keys=["k"], options=options)
 
 
 def open_again(table: paimon.Table) -> paimon.Table:
@@ -118,7 +117,7 @@ OTHERS: dict[str, Callable[[paimon.Table], Act]] = {
 def test_an_acknowledged_row_is_readable_despite_concurrent_commits(
     tmp_path: Path, options: dict[str, str], other: str
 ) -> None:
-    table = create_table(tmp_path, options)
+    table = create_retrying_table(tmp_path, options)
     table.write(write_one(0, 0))
     mine = interrupt_commits(table, OTHERS[other](table))
     mine.write(write_one(1, 10))
@@ -130,7 +129,7 @@ def test_an_acknowledged_row_is_readable_despite_concurrent_commits(
 @pytest.mark.parametrize("options", HIDING, ids=IDS)
 @pytest.mark.parametrize("verb", ["stream", "encoded", "overwrite"])
 def test_every_committer_makes_its_rows_readable(tmp_path: Path, options: dict[str, str], verb: str) -> None:
-    table = create_table(tmp_path, options)
+    table = create_retrying_table(tmp_path, options)
     table.write(write_one(0, 0))
     mine = interrupt_commits(table, commits_what_was_prepared(table))
     if verb == "overwrite":
@@ -146,7 +145,7 @@ def test_every_committer_makes_its_rows_readable(tmp_path: Path, options: dict[s
 
 
 def test_strict_mode_refuses_no_compaction_that_was_planned_after_the_others(tmp_path: Path) -> None:
-    table = create_table(tmp_path, VECTORS)
+    table = create_retrying_table(tmp_path, VECTORS)
     table.write(write_one(0, 0))
     strict = interrupt_commits(table, commits_what_was_prepared(table)).with_options(
         {"commit.strict-mode.last-safe-snapshot": 2}
@@ -157,7 +156,7 @@ def test_strict_mode_refuses_no_compaction_that_was_planned_after_the_others(tmp
 
 @pytest.mark.parametrize("verb", ["update", "delete"])
 def test_a_changed_row_is_seen_changed_at_once(tmp_path: Path, verb: str) -> None:
-    table = create_table(tmp_path, VECTORS)
+    table = create_retrying_table(tmp_path, VECTORS)
     table.write([{"k": 0, "v": 0}, {"k": 1, "v": 1}])
     mine = interrupt_commits(table, commits_what_was_prepared(table))
     if verb == "update":
@@ -169,7 +168,7 @@ def test_a_changed_row_is_seen_changed_at_once(tmp_path: Path, verb: str) -> Non
 
 
 def test_only_conflicting_buckets_are_compacted_again(tmp_path: Path) -> None:
-    table = create_table(tmp_path, {**VECTORS, "bucket": "2"})
+    table = create_retrying_table(tmp_path, {**VECTORS, "bucket": "2"})
     table.write([{"k": k, "v": 0} for k in range(8)])
     mine = interrupt_commits(table, commits_what_was_prepared(table))
     counted: list[tuple[str, int]] = []
@@ -191,7 +190,7 @@ def test_only_conflicting_buckets_are_compacted_again(tmp_path: Path) -> None:
 
 
 def test_a_message_that_was_prepared_before_the_last_was_committed_is_readable_too(tmp_path: Path) -> None:
-    table = create_table(tmp_path, VECTORS)
+    table = create_retrying_table(tmp_path, VECTORS)
     builder = table.new_stream_write_builder("me")
     with builder.new_write() as writer:
         prepared = []
@@ -209,7 +208,7 @@ def test_a_message_that_was_prepared_before_the_last_was_committed_is_readable_t
 
 
 def test_rows_of_a_writer_that_was_opened_before_a_column_was_added_are_readable(tmp_path: Path) -> None:
-    table = create_table(tmp_path, {**VECTORS, "compaction.size-ratio": "900"})
+    table = create_retrying_table(tmp_path, {**VECTORS, "compaction.size-ratio": "900"})
     table.write(write_one(0, 0))
     newer = table.alter(AddColumn("added", IntType()))
     newer.write([{"k": 5, "v": 5, "added": 5}])
@@ -224,7 +223,7 @@ def test_rows_of_a_writer_that_was_opened_before_a_column_was_added_are_readable
 def test_a_repeated_commit_makes_rows_readable_after_a_death_before_compaction(
     tmp_path: Path, options: dict[str, str], again: str
 ) -> None:
-    table = create_table(tmp_path, options)
+    table = create_retrying_table(tmp_path, options)
     table.write(write_one(0, 0))
 
     def die() -> None:
@@ -265,7 +264,7 @@ def make_failing_action(error: PaimonError) -> Act:
 
 @pytest.mark.parametrize("error", [StorageError("s", "gone"), CorruptTable("s", "expired")], ids=["storage", "expired"])
 def test_a_failed_compaction_is_retried(tmp_path: Path, error: PaimonError) -> None:
-    table = create_table(tmp_path, {**VECTORS, "commit.max-retries": "3"})
+    table = create_retrying_table(tmp_path, {**VECTORS, "commit.max-retries": "3"})
     table.write(write_one(0, 0))
     done = interrupt_commits(table, make_failing_action(error), times=3).write(write_one(1, 10))
     assert rows(table)[1] == 10
@@ -274,7 +273,7 @@ def test_a_failed_compaction_is_retried(tmp_path: Path, error: PaimonError) -> N
 
 @pytest.mark.parametrize("retries", ["0", "2"])
 def test_the_error_after_all_retries_reports_that_the_rows_are_committed(tmp_path: Path, retries: str) -> None:
-    table = create_table(tmp_path, {**VECTORS, "commit.max-retries": retries})
+    table = create_retrying_table(tmp_path, {**VECTORS, "commit.max-retries": retries})
     table.write(write_one(0, 0))
     mine = interrupt_commits(table, make_failing_action(CorruptTable("manifest", "torn")), times=99)
     with pytest.raises(CommitNotVisible, match="is committed, but reads do not return its rows yet") as hidden:
@@ -288,7 +287,7 @@ def test_the_error_after_all_retries_reports_that_the_rows_are_committed(tmp_pat
 
 
 def test_rows_that_others_compact_are_no_failure_without_retries(tmp_path: Path) -> None:
-    table = create_table(tmp_path, {**VECTORS, "commit.max-retries": "0"})
+    table = create_retrying_table(tmp_path, {**VECTORS, "commit.max-retries": "0"})
     table.write(write_one(0, 0))
     done = interrupt_commits(table, OTHERS["upserts twice"](table)).write(write_one(1, 10))
     assert done.lost_compaction is not None
@@ -297,7 +296,7 @@ def test_rows_that_others_compact_are_no_failure_without_retries(tmp_path: Path)
 
 @pytest.mark.parametrize("lands", [True, False])
 def test_a_compaction_in_doubt_leaves_readable_rows(tmp_path: Path, lands: bool) -> None:
-    table = create_table(tmp_path, VECTORS)
+    table = create_retrying_table(tmp_path, VECTORS)
     table.write(write_one(0, 0))
     mine = open_again(table)
 
@@ -328,7 +327,7 @@ LATER = [{"lookup-compact": "gentle"}, {"lookup-wait": "false"}, {"write-only": 
 
 @pytest.mark.parametrize("option", LATER, ids=["gentle", "no wait", "write-only"])
 def test_options_that_allow_hidden_rows_are_respected(tmp_path: Path, option: dict[str, str]) -> None:
-    table = create_table(tmp_path, {**VECTORS, **option, "commit.max-retries": "0"})
+    table = create_retrying_table(tmp_path, {**VECTORS, **option, "commit.max-retries": "0"})
     interrupt_commits(table, make_failing_action(StorageError("s", "gone")), times=99).write(write_one(1, 10))
     assert levels(table) == [0]
 
@@ -336,7 +335,7 @@ def test_options_that_allow_hidden_rows_are_respected(tmp_path: Path, option: di
 @pytest.mark.parametrize("lost", [1, 3, 10])
 def test_deletes_are_compacted_away_while_others_append_all_the_time(tmp_path: Path, lost: int) -> None:
     """Each of their files may need a delete that the compaction left out, so it is discarded until the last retry."""
-    table = create_table(tmp_path, VECTORS)
+    table = create_retrying_table(tmp_path, VECTORS)
     table.write([{"k": 0, "v": 0}, {"k": 1, "v": 1}])
     others = []
     for k in range(10, 10 + lost):
