@@ -79,7 +79,7 @@ def find_engine_files(
     """
     schema = context.schema
     names = set(schema.names)
-    plain = read.limit is None and not (read.row_kinds or read.keep_retracts or read.binlog)
+    plain = read.limit is None and not (read.row_kinds or read.unmerged or read.binlog)
     if not plain or not names.issuperset(read.columns):
         return EngineFiles((), tuple(splits))
     schemas = _load_file_schemas(context, splits)

@@ -42,8 +42,8 @@ class ReadPlan:
         The largest number of rows to return of one split.
     row_kinds : bool
         Return retracts, too, and offer the column `rowkind` (``+I``, ``-U``, ``+U``, ``-D``).
-    keep_retracts : bool
-        Return retracts, too, as plain rows, because the rows are not merged.
+    unmerged : bool
+        The rows are changes that are not merged. Without `row_kinds` only those that add a row are returned.
     binlog : bool
         With `row_kinds`: return each column as a list, with both values of an update that is not merged.
     row_ids : bool
@@ -54,7 +54,7 @@ class ReadPlan:
     predicate: Predicate | None = None
     limit: int | None = None
     row_kinds: bool = False
-    keep_retracts: bool = False
+    unmerged: bool = False
     binlog: bool = False
     row_ids: bool = False
 

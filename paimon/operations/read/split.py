@@ -103,7 +103,6 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
             raise Unsupported("sequence numbers of a difference of two states", hint="leave out '_SEQUENCE_NUMBER'")
         yield from _read_difference(bucket, split, read)
         return
-    keep_retracts = read.row_kinds or read.keep_retracts
     keys = context.schema.trimmed_primary_keys if read.binlog else ()
     names = {*read.columns, *read.predicate_columns, *keys} - _SYSTEM_NAMES
     system = [f for f in (ROW_ID, SEQUENCE_NUMBER) if f.name in {*read.columns, *read.predicate_columns}]
@@ -147,7 +146,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
     if merged:
         spec = MergeSpec.of(context.schema, context.options)
         columns = wanted or spec.key_fields[:1]  # a batch without columns has no number of rows
-        merging = MergeRead(spec, columns, skip, read_file, _get_window_bytes(context.engine), keep_retracts)
+        merging = MergeRead(spec, columns, skip, read_file, _get_window_bytes(context.engine), read.row_kinds)
         yield from merging.rows(split.files)
         return
     if context.options.data_evolution_enabled and not split.raw_convertible:
@@ -155,7 +154,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
         return
     for file in split.files:
         if context.schema.primary_keys:
-            yield from read_live_rows(read_file, file, wanted or (LEVEL,), skip, keep_retracts)
+            yield from read_live_rows(read_file, file, wanted or (LEVEL,), skip, read.row_kinds)
         else:
             yield from read_file(file, wanted or (LEVEL,), skip)
 
@@ -163,7 +162,7 @@ def _read_rows(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterator[pa.
 def _to_binlog(table: TableDefinition, read: ReadPlan, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return the rows as a binlog shows them; rows of a merged split are not joined to updates."""
     defaults = get_read_defaults(table)
-    keys = table.schema.trimmed_primary_keys if read.keep_retracts else None
+    keys = table.schema.trimmed_primary_keys if read.unmerged else None
     return pack_changes((apply_read_defaults(batch, defaults) for batch in rows), keys)
 
 
@@ -171,8 +170,7 @@ def _read_difference(bucket: Bucket, split: DataSplit, read: ReadPlan) -> Iterat
     context = bucket.context
     keys = None if read.predicate is None else restrict_to_columns(read.predicate, context.schema.primary_keys)
     spec, window_bytes = MergeSpec.of(context.schema, context.options), _get_window_bytes(context.engine)
-    shows_kinds = read.row_kinds or read.keep_retracts
-    yield from DifferenceRead(spec, partial(_read_version, bucket, keys), window_bytes, shows_kinds).rows(split)
+    yield from DifferenceRead(spec, partial(_read_version, bucket, keys), window_bytes, read.row_kinds).rows(split)
 
 
 def _read_version(

@@ -192,9 +192,46 @@ def test_an_option_includes_overwrites(orders: paimon.Table) -> None:
 def test_incremental_deltas_return_every_record(orders: paimon.Table) -> None:
     between = {"incremental-between": "1,3"}
     assert read_audit_log(orders, between) == [("+I", 3, 3), ("+U", 2, 20), ("-D", 1, None)]
-    assert orders.with_options(between).scan().count() == 3
+    assert orders.with_options(between).scan().count() == 2
     assert read_values(orders, {"incremental-between": "2,2"}) == []
     assert read_values(orders, {"incremental-between": "2,3"}) == [(3, 3)]
+
+
+@pytest.mark.parametrize("mode", ["auto", "delta", "changelog", "diff"])
+@pytest.mark.parametrize("producer", ["none", "input", "lookup", "full-compaction"])
+def test_no_retract_is_a_row_of_an_incremental_read(tmp_path: Path, producer: str, mode: str) -> None:
+    table = new_table(tmp_path, ONE_BUCKET | {"changelog-producer": producer})
+    write_changes(table, (1, 1, "+I"), (2, 2, "+I"))
+    first = table.snapshots()[-1].id
+    table.delete("k = 2")
+    table.update({"v": "9"}, "k = 1")
+    last = table.snapshots()[-1].id
+    options = {"incremental-between": f"{first},{last}", "incremental-between-scan-mode": mode}
+    expected = [] if (producer, mode) == ("none", "changelog") else [{"k": 1, "v": 9}]
+    between = table.with_options(options)
+    scan, builder = between.scan(), between.new_read_builder()
+    splits = builder.new_scan().plan().splits()
+    assert scan.to_arrow().to_pylist() == builder.new_read().to_arrow(splits).to_pylist() == expected
+    assert scan.count() == len(expected)
+    assert between.scan(where="v = 2").count() == between.scan(where="v = 1").count() == 0
+    catalog = paimon.connect(tmp_path / "lake")
+    hint = f"/*+ OPTIONS('incremental-between' = '{first},{last}', 'incremental-between-scan-mode' = '{mode}') */"
+    assert catalog.sql(f"SELECT * FROM shop.orders {hint}").to_arrow().to_pylist() == expected
+    assert catalog.sql(f"SELECT count(*) AS n FROM shop.orders {hint}").to_arrow().to_pylist() == [{"n": len(expected)}]
+    if mode == "auto":
+        query = f"SELECT * FROM paimon_incremental_query('shop.orders', '{first}', '{last}')"
+        assert catalog.sql(query).to_arrow().to_pylist() == expected
+    kinds = {row["rowkind"] for row in between.system_table("audit_log").scan().to_arrow().to_pylist()}
+    assert ("-D" in kinds) == bool(expected)
+
+
+@pytest.mark.parametrize("mode", ["delta", "changelog", "diff"])
+def test_postponed_rows_are_in_no_range(tmp_path: Path, mode: str) -> None:
+    table = new_table(tmp_path, {"bucket": "-2"})
+    write_changes(table, (1, 1, "+I"))
+    options = {"incremental-between": "0,1", "incremental-between-scan-mode": mode}
+    assert read_values(table, options) == read_audit_log(table, options) == []  # type: ignore[comparison-overlap]
+    assert to_tuples(table.changes()) == [(1, "+I", 1, 1)]
 
 
 def test_the_difference_of_two_states(orders: paimon.Table) -> None:
@@ -237,7 +274,7 @@ def test_between_times(orders: paimon.Table) -> None:
         (9, 9)
     ]
     assert read_values(orders, {"incremental-between-timestamp": f"0,{first.time_millis - 1}"}) == []
-    assert orders.with_options({"incremental-between-timestamp": f"0,{last.time_millis}"}).scan().count() == 6
+    assert orders.with_options({"incremental-between-timestamp": f"0,{last.time_millis}"}).scan().count() == 5
 
 
 def test_between_tags_and_to_an_automatic_tag(orders: paimon.Table) -> None:

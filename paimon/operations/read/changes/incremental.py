@@ -166,7 +166,8 @@ def plan_incremental_read(context: TableContext, read: Between, predicate: Predi
         # Batch reads skip level 0 of a range as they do of a state; only stream scans return it.
         lowest = 1 if ReadRules.of(context.table, ScanKind.ALL).hides_level_0 and not read.shows_level_0 else 0
         splits = plan_followed_splits(context, read.snapshots, predicate, read.rules, lowest)
-        return Plan(last, context.schema.id, splits)
+        # Batch reads see postponed rows after the compaction that moves them to their buckets.
+        return Plan(last, context.schema.id, tuple(split for split in splits if split.bucket >= 0))
     # Only by key and partition: if one version of a row matches, the other is needed for the comparison.
     keyed = bool(context.schema.primary_keys)
     stable = context.schema.primary_keys if keyed else context.schema.names
