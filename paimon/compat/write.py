@@ -23,6 +23,7 @@ from paimon.compat.commit_message import (
 from paimon.compat.refused import PeerClass, refuse
 from paimon.compat.rows import RowKind, named_values
 from paimon.compat.update import BatchTableUpdate, PendingChange, StreamTableUpdate, TableUpdate, run_pending_changes
+from paimon.domain.columns.plain import plain_type
 
 if TYPE_CHECKING:
     import paimon
@@ -482,7 +483,8 @@ class StreamTableCommit(TableCommit):
 
 
 def _is_writable(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether pypaimon writes values of a type to a column: only texts and binary values may differ in form."""
+    """Return whether pypaimon writes values of a type to a column: only the forms and encodings may differ."""
+    given = plain_type(given)
     if given == wanted or to_plain_texts(given) == to_plain_texts(wanted):
         return True
     return all(pa.types.is_binary(one) or pa.types.is_fixed_size_binary(one) for one in (given, wanted))

@@ -8,26 +8,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from paimon.domain.columns.plain import plain_type
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.data_types import DataType
 
 _NUMBERS = (*dt.INTEGER_TYPES, dt.FloatType, dt.DoubleType, dt.DecimalType)
 
 
-def bare_type(arrow: pa.DataType) -> pa.DataType:
-    """Return the type of the values below dictionaries, extensions and run ends."""
-    while True:
-        if isinstance(arrow, pa.BaseExtensionType):
-            arrow = arrow.storage_type
-        elif pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
-            arrow = arrow.value_type
-        else:
-            return arrow
-
-
 def can_accept(data_type: DataType, arrow: pa.DataType) -> bool:
     """Return whether data of this Arrow type may be written into a column of this type."""
-    arrow = bare_type(arrow)
+    arrow = plain_type(arrow)
     if pa.types.is_null(arrow):
         return True
     if isinstance(data_type, (*_NUMBERS, dt.BooleanType)):
@@ -99,7 +89,7 @@ def _accepts_nested(data_type: DataType, arrow: pa.DataType) -> bool:
             return pa.types.is_struct(arrow) and _accepts_row(fields, arrow)
         case dt.VariantType():
             inner = {field.name: field.type for field in arrow} if pa.types.is_struct(arrow) else {}
-            return set(inner) == {"value", "metadata"} and all(_is_binary(bare_type(t)) for t in inner.values())
+            return set(inner) == {"value", "metadata"} and all(_is_binary(plain_type(t)) for t in inner.values())
     return False
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paimon.domain.columns import nested
-from paimon.domain.columns.accept import bare_type
+from paimon.domain.columns.plain import decode_array
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.types import data_types as dt
 from paimon.domain.types.arrow import arrow_type
@@ -42,9 +42,8 @@ def convert_array(array: pa.Array, data_type: DataType, name: str) -> pa.Array:
     InvalidRequest
         A value does not fit.
     """
-    plain = _decode_array(array)
     try:
-        made = _convert_array(plain, data_type, name)
+        made = _convert_array(decode_array(array), data_type, name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
         raise _misfit_error(name, data_type, error) from error
     _check(made, data_type, name)
@@ -57,18 +56,6 @@ def _misfit_error(name: str, data_type: DataType, reason: Exception) -> InvalidR
         subject=name,
         hint="change the data, or the column's type",
     )
-
-
-def _decode_array(array: pa.Array) -> pa.Array:
-    """Return the values themselves, without dictionaries, extensions and run ends."""
-    while bare_type(array.type) != array.type:
-        if isinstance(array.type, pa.BaseExtensionType):
-            array = array.storage
-        elif pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        else:
-            array = pc.run_end_decode(array)
-    return array
 
 
 def _convert_array(array: pa.Array, data_type: DataType, name: str) -> pa.Array:

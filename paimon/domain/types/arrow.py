@@ -185,6 +185,8 @@ def _data_type(arrow: pa.DataType, name: str) -> DataType:
         return dt.BinaryType(arrow.byte_width)
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return _data_type(arrow.value_type, name)
+    if isinstance(arrow, pa.Bool8Type):
+        return dt.BooleanType()
     if isinstance(arrow, pa.BaseExtensionType):
         return _data_type(arrow.storage_type, name)
     nested = _nested_data_type(arrow, name)

@@ -1,7 +1,7 @@
 """Convert tabular data of any supported kind to a stream of Arrow tables.
 
-Invariant: Arrow data keeps its types, and Python values get the types of the table's columns.
-`paimon.domain.columns.conform` checks whether names and types fit.
+Invariant: Arrow data keeps its types without their encodings (`paimon.domain.columns.plain`), and Python values get the
+types of the table's columns. `paimon.domain.columns.conform` checks whether names and types fit.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paimon.domain.columns.plain import to_plain_table
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array
@@ -34,7 +35,7 @@ _TRUNCATING_TYPES = (*INTEGER_TYPES, DateType, TimeType, *TIMESTAMP_TYPES)
 
 
 def to_arrow_tables(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...] = ()) -> Iterator[pa.Table]:
-    """Yield the data as Arrow tables.
+    """Yield the data as Arrow tables whose columns have plain types.
 
     Parameters
     ----------
@@ -46,9 +47,9 @@ def to_arrow_tables(data: Any, fields: tuple[DataField, ...], extra: tuple[str, 
     extra : tuple of str
         Names of further text columns (row kinds).
 
-    Yields
-    ------
-    Table
+    Returns
+    -------
+    iterator of Table
         In the order of the data; row dicts of an iterable come last, as one table.
 
     Raises
@@ -56,6 +57,10 @@ def to_arrow_tables(data: Any, fields: tuple[DataField, ...], extra: tuple[str, 
     InvalidRequest
         The data is not tabular, or its columns have different lengths or mixed types.
     """
+    return map(to_plain_table, _convert_data(data, fields, extra))
+
+
+def _convert_data(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ...]) -> Iterator[pa.Table]:
     if isinstance(data, pa.Table):
         yield data
     elif isinstance(data, pa.RecordBatch):
@@ -118,7 +123,7 @@ def _convert_items(data: Iterable[Any], fields: tuple[DataField, ...], extra: tu
         if isinstance(item, Mapping) and not any(isinstance(v, pa.Array | pa.ChunkedArray) for v in item.values()):
             rows.append(item)
         else:
-            yield from to_arrow_tables(item, fields, extra)
+            yield from _convert_data(item, fields, extra)
     if rows:
         names = list(dict.fromkeys(name for row in rows for name in row))
         yield _convert_columns({name: [row.get(name) for row in rows] for name in names}, fields, extra)
@@ -140,6 +145,8 @@ def _convert_column(name: str, values: Any, data_type: DataType | None) -> pa.Ar
         return values
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidRequest(f"Column {name!r} is a single {type(values).__name__}, not a list", subject=name)
+    if _is_pandas(values) and str(getattr(values, "dtype", "")) == "category":
+        return pa.array(values)
     values = values if isinstance(values, Sized) else list(values)
     if data_type is None:
         return _infer_array(name, values)

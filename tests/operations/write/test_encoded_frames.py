@@ -1,0 +1,138 @@
+"""Frames with encoded columns (Polars' Enum and Categorical, pandas' categories) at each door that takes a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import paimon
+
+ENUM = pl.DataFrame({"i": [1, 2, 3], "c": ["b", None, "a"]}, schema={"i": pl.Int32, "c": pl.Enum(["a", "b", "q"])})
+VIEWS = pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.int8()), pa.array(["a", "b"], pa.string_view()))
+ARROW = pa.table({"i": pa.array([1, 2, 3], pa.int32()), "c": VIEWS})
+ROWS = [{"i": 1, "c": "b"}, {"i": 2, "c": None}, {"i": 3, "c": "a"}]
+INPUTS: dict[str, Callable[[], Any]] = {
+    "enum": lambda: ENUM,
+    "categorical": lambda: ENUM.with_columns(pl.col("c").cast(pl.String).cast(pl.Categorical)),
+    "pandas": lambda: pd.DataFrame({"i": pd.Categorical([1, 2, 3]), "c": pd.Categorical(["b", None, "a"])}),
+    "arrow": lambda: ARROW,
+    "batch": lambda: ARROW.to_batches()[0],
+    "reader": lambda: ARROW.to_reader(),
+    "iterator": lambda: iter([ENUM]),
+    "list": lambda: [ENUM],
+    "columns of polars": lambda: {"i": ENUM["i"], "c": ENUM["c"]},
+    "columns of pandas": lambda: {"i": [1, 2, 3], "c": pd.Categorical(["b", None, "a"])},
+    "columns of arrow": lambda: {"i": [1, 2, 3], "c": VIEWS},
+    "run ends": lambda: pa.table(
+        {"i": ARROW["i"], "c": pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), VIEWS)}
+    ),
+}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> paimon.Catalog:
+    made = paimon.connect(tmp_path)
+    made.create_database("d")
+    return made
+
+
+def make_table(catalog: paimon.Catalog, keyed: bool = True) -> paimon.Table:
+    keys = ["i"] if keyed else []
+    return catalog.create_table(
+        "d.t", "i INT NOT NULL, c STRING", primary_keys=keys, options={"bucket": 1} if keyed else {}
+    )
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["i"])
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("name", INPUTS)
+def test_every_input_is_written(catalog: paimon.Catalog, name: str, keyed: bool) -> None:
+    table = make_table(catalog, keyed)
+    table.write(INPUTS[name]())
+    assert rows(table) == ROWS
+
+
+@pytest.mark.parametrize("name", ["enum", "categorical", "arrow"])
+def test_overwrites_builders_and_merges(catalog: paimon.Catalog, name: str) -> None:
+    table, data = make_table(catalog), INPUTS[name]()
+    table.write([{"i": 9, "c": "z"}])
+    table.overwrite(data)
+    assert rows(table) == ROWS
+    builder = table.new_batch_write_builder()
+    with builder.new_write() as writer:
+        writer.write(data)
+        builder.new_commit().commit(writer.prepare_commit())
+    assert rows(table) == ROWS
+    table.write([{"i": 1, "c": "old"}])
+    merge = table.merge(data, on="i").when_matched_update_all().when_not_matched_insert_all()
+    assert merge.execute().updated == 3
+    assert rows(table) == ROWS
+
+
+def test_kinds_new_columns_and_partitions(catalog: paimon.Catalog) -> None:
+    table = make_table(catalog)
+    kinds = pl.Series("k", ["+I", "+I", "-D"], dtype=pl.Enum(["+I", "-D"]))
+    table.write(ENUM.with_columns(kinds), kind_column="k")
+    assert rows(table) == ROWS[:2]
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None], pa.int8()))
+    new = ARROW.append_column("e", VIEWS).append_column("h", pa.array([1.5, None, 0.5], pa.float16()))
+    table.write(new.append_column("b", flags), merge_schema=True)
+    newest = catalog.table("d.t")
+    assert str(newest.arrow_schema.types) == str([pa.int32(), pa.string(), pa.string(), pa.float32(), pa.bool_()])
+    assert rows(newest)[0] == {"i": 1, "c": "b", "e": "b", "h": 1.5, "b": True}
+    by_category = catalog.create_table("d.p", "i INT, c STRING", partition_keys=["c"])
+    by_category.write(ENUM)
+    assert rows(by_category) == ROWS
+
+
+def test_change_events(catalog: paimon.Catalog) -> None:
+    table = make_table(catalog)
+    operations = pl.Series("op", ["I", "I", "I"], dtype=pl.Enum(["I", "D"]))
+    paimon.cdc(ENUM.with_columns(operations), table, "columns")
+    assert rows(table) == ROWS
+    text = ['{"before": {"i": 1, "c": "b"}, "after": null, "op": "d"}']
+    paimon.cdc(pl.DataFrame({"value": text}, schema={"value": pl.Categorical}), table, "debezium-json")
+    assert rows(table) == ROWS[1:]
+
+
+def test_sql_and_schemas_of_frames(catalog: paimon.Catalog) -> None:
+    table = make_table(catalog)
+    catalog.sql("INSERT INTO d.t SELECT * FROM frame", frame=ENUM)
+    assert rows(table) == ROWS
+    assert catalog.sql("SELECT i FROM frame WHERE c = 'a'", frame=ENUM).to_arrow()["i"].to_pylist() == [3]
+    merge = "MERGE INTO d.t USING frame ON t.i = frame.i WHEN MATCHED THEN UPDATE SET c = frame.c"
+    catalog.sql(merge, frame=ENUM.with_columns(pl.lit("b").cast(pl.Enum(["b"])).alias("c")))
+    assert {row["c"] for row in rows(table)} == {"b"}
+    made = catalog.create_table("d.s", ARROW.append_column("b", pa.ExtensionArray.from_storage(
+        pa.bool8(), pa.array([1, 0, None], pa.int8()))).schema)  # fmt: skip
+    made.write(ARROW.append_column("b", pa.array([True, False, None])))
+    assert made.arrow_schema.types == [pa.int32(), pa.string(), pa.bool_()]
+
+
+def test_rows_that_are_updated_by_their_ids_or_keys(catalog: paimon.Catalog) -> None:
+    options = {"row-tracking.enabled": True, "data-evolution.enabled": True}
+    table = catalog.create_table("d.e", "i INT, c STRING", options=options)
+    table.write(ENUM)
+    builder = table.new_batch_write_builder()
+    by_id = pl.DataFrame({"_ROW_ID": [0, 2], "c": ["q", None]}, schema={"_ROW_ID": pl.Int64, "c": pl.Categorical})
+    builder.new_commit().commit(builder.new_update().update_by_row_id(by_id))
+    assert [row["c"] for row in rows(table)] == ["q", None, None]
+    builder = table.new_batch_write_builder()
+    builder.new_commit().commit(builder.new_update().upsert_by_keys(ENUM, ["i"]))
+    assert rows(table) == ROWS
+
+
+def test_nested_values(catalog: paimon.Catalog) -> None:
+    table = catalog.create_table("d.n", "c ARRAY<ROW<x STRING>>")
+    data = {"c": [[{"x": "a"}, {"x": None}], []]}
+    table.write(pl.DataFrame(data, schema={"c": pl.List(pl.Struct({"x": pl.Enum(["a"])}))}))
+    assert table.scan().to_arrow()["c"].to_pylist() == data["c"]
