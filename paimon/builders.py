@@ -16,10 +16,12 @@ from typing import Any, Self
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
+from paimon.domain.columns.conform import check_fit
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.row.binary_row import serialize
+from paimon.domain.schema.missing_columns import ColumnCheck, set_missing_columns
 from paimon.domain.schema.rules.row_level import restrict_columns
 from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -32,7 +34,7 @@ from paimon.operations.commit.request import check_long
 from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written, repeat_commit
-from paimon.operations.write.source import to_arrow_tables
+from paimon.operations.write.source import read_checked_rows
 from paimon.operations.write.writer import TableWriter
 from paimon.read_builder import BuilderDisplay
 from paimon.references import run_after_commit
@@ -78,6 +80,7 @@ class TableWrite(BuilderDisplay):
             streaming=streaming,
         )
         self._writer = self._open(context)
+        self._has_torn_call = False
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return self._table.table_name, {"streaming": self._streaming}
@@ -110,25 +113,50 @@ class TableWrite(BuilderDisplay):
         self._writer = self._open(self._context.with_table(partial_table))
         return self
 
-    def write(self, data: Any, kind_column: str | None = None) -> None:
-        """Write rows in any form that `Table.write` takes; `kind_column` names the column that holds row kinds."""
+    def write(self, data: Any, kind_column: str | None = None, *, missing_columns: str | None = None) -> None:
+        """Write rows in any form that `Table.write` takes.
+
+        Parameters
+        ----------
+        data : object
+            Rows as in `Table.write`.
+        kind_column : str, optional
+            The column that holds row kinds.
+        missing_columns : str, optional
+            ``"null"`` or ``"error"``, as in `Table.write`.
+
+        Raises
+        ------
+        InvalidRequest
+            The rows do not fit the table; none of them was accepted. Where an iterator had given others before, this
+            writer has to be aborted.
+        """
         if kind_column is not None:
             check_text(kind_column, "kind_column")
-        extra = (kind_column,) if kind_column else ()
-        for table in to_arrow_tables(data, self._table.schema.fields, extra):
-            self._writer.write(table, kind_column)
+        check = ColumnCheck.of(set_missing_columns(self._table, missing_columns), kind_column)
+        accepted = False
+        try:
+            for rows in read_checked_rows(data, self._table.schema.fields, kind_column, check, self._check_types):
+                self._writer.write(rows, kind_column)
+                accepted = True
+        except InvalidRequest:
+            self._has_torn_call = self._has_torn_call or accepted
+            raise
 
-    def write_arrow(self, table: pa.Table | pa.RecordBatch) -> None:
-        """Write an Arrow table or batch."""
-        self.write(table)
+    def _check_types(self, given: pa.Schema) -> None:
+        check_fit(given, self._table.schema.fields, f"table {self._table.table_name}")
 
-    def write_arrow_batch(self, batch: pa.RecordBatch) -> None:
-        """Write one record batch."""
-        self.write(batch)
+    def write_arrow(self, table: pa.Table | pa.RecordBatch, *, missing_columns: str | None = None) -> None:
+        """Write an Arrow table or batch; see `write`."""
+        self.write(table, missing_columns=missing_columns)
 
-    def write_pandas(self, frame: Any) -> None:
-        """Write a pandas DataFrame."""
-        self.write(frame)
+    def write_arrow_batch(self, batch: pa.RecordBatch, *, missing_columns: str | None = None) -> None:
+        """Write one record batch; see `write`."""
+        self.write(batch, missing_columns=missing_columns)
+
+    def write_pandas(self, frame: Any, *, missing_columns: str | None = None) -> None:
+        """Write a pandas DataFrame; see `write`."""
+        self.write(frame, missing_columns=missing_columns)
 
     def compact(self, partition: Mapping[str, object], bucket: int = 0, full: bool = False) -> None:
         """Compact one bucket at the next `prepare_commit`.
@@ -165,7 +193,17 @@ class TableWrite(BuilderDisplay):
         -------
         list of CommitMessage
             The files that were added and replaced.
+
+        Raises
+        ------
+        InvalidRequest
+            A call of `write` was refused after it had accepted rows.
         """
+        if self._has_torn_call:
+            raise InvalidRequest(
+                f"The writer of table {self._table.table_name!r} has accepted a part of rows that were then refused.",
+                hint="call abort(), and write all rows of this commit again",
+            )
         if identifier is None and not self._streaming:
             identifier = BATCH_COMMIT_IDENTIFIER
         messages = self._writer.prepare_commit(identifier)
@@ -178,6 +216,7 @@ class TableWrite(BuilderDisplay):
 
     def abort(self) -> None:
         """Delete the files that were written since the last `prepare_commit`."""
+        self._has_torn_call = False
         self._writer.abort()
 
     def close(self) -> None:

@@ -23,6 +23,8 @@ from paimon.domain.cdc.survey_events import SourceColumns, merge_surveys, survey
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import AlreadyExists, InvalidRequest
 from paimon.domain.schema.changes import AddColumn
+from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns
+from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
@@ -111,7 +113,8 @@ def cdc(  # noqa: PLR0913  (a public signature)
     Raises
     ------
     InvalidRequest
-        An event cannot be read and there is no dead-letter table, or an argument does not fit. No rows were committed.
+        An event cannot be read and there is no dead-letter table, or an argument does not fit. Or no row of the format
+        ``columns`` has a column of the table, see `write.missing-columns`. No rows were committed.
     CommitConflict, CommitUncertain, CommitOverwritten
         As `Table.write` raises them. Tables that were written before have the events.
     """
@@ -181,10 +184,13 @@ class CaptureTargets:
         The tables, each once.
     numbers : mapping of str to int, optional
         By source table the position of its table; None if all events go to one table.
+    opened : tuple of TableSchema
+        The schemas of the tables when they were opened.
     """
 
     tables: tuple[Table, ...]
     numbers: Mapping[str, int] | None = field(default=None)
+    opened: tuple[TableSchema, ...] = ()
 
     @classmethod
     def of(cls, table: Targets, event_format: EventFormat, surveyed: SourceColumns) -> CaptureTargets:
@@ -237,7 +243,12 @@ class CaptureTargets:
         for table in newest:
             check_rows_writable(table.definition)
             event_format.check_columns(table.name, table.table_schema)
-        return cls(newest, numbers)
+        return cls(newest, numbers, tuple(table.table_schema for table in tables))
+
+    def make_column_checks(self) -> list[ColumnCheck]:
+        """Return for each table a check of the columns that its rows need."""
+        needed = (find_needed_columns(t.definition, o) for t, o in zip(self.tables, self.opened, strict=True))
+        return [ColumnCheck.of(t.definition, KIND_COLUMN, n) for t, n in zip(self.tables, needed, strict=True)]
 
     @property
     def routes(self) -> Routes:
@@ -258,7 +269,7 @@ class CaptureTargets:
             for table, columns in zip(self.tables, wanted, strict=True):
                 _check_case(table, columns)
         added = (_add_columns(t, columns) for t, columns in zip(self.tables, wanted, strict=True))
-        return CaptureTargets(tuple(added), self.numbers)
+        return CaptureTargets(tuple(added), self.numbers, self.opened)
 
 
 def _describe_target(table: Table) -> TargetTable:
@@ -359,12 +370,17 @@ class _WriteEvents:
 
     def __call__(self, events: Iterator[pa.Table]) -> CdcResult:
         counts, routes = EventCounts(), self.targets.routes
+        checks = self.targets.make_column_checks()
         with ExitStack() as stack:
             writers: dict[int, TableWrite] = {}
             for part in events:
                 converted = convert_events(part, self.event_format, routes, counts.events)
                 counts += converted.counts
                 self._write(converted, writers, stack)
+                for number in converted.rows if self.event_format.has_column_names else ():
+                    checks[number] = checks[number].add_rows(converted.rows[number], part.column_names)
+            for check in checks:
+                check.check_given()
             messages = {number: writer.prepare_commit() for number, writer in writers.items()}
         letters = self._commit(self.dead_letters, messages.get(SKIPPED)) if self.dead_letters is not None else None
         results = {t.name: self._commit(t, messages.get(n)) for n, t in enumerate(self.targets.tables)}

@@ -169,7 +169,7 @@ class Table(RowLevelTable):
         """Return the program API for streams: plan new snapshots in this process, read their changes in others."""
         return StreamReadBuilder(self.context)
 
-    def write(
+    def write(  # noqa: PLR0913  (a public signature)
         self,
         data: Any,
         *,
@@ -179,6 +179,7 @@ class Table(RowLevelTable):
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
         merge_schema: bool = False,
+        missing_columns: str | None = None,
     ) -> WriteResult:
         """Write rows in one commit: appended, or upserted by primary key.
 
@@ -201,6 +202,10 @@ class Table(RowLevelTable):
         merge_schema : bool
             Add the columns that only `data` have (streams: those of their first batch). They are added once all rows
             are written to files, so a refused write adds none. This handle keeps its columns.
+        missing_columns : str
+            ``"error"`` refuses rows for a `deduplicate` table if none of them has a nullable column of this handle that
+            has no default: an upsert would replace its stored values by null. ``"null"`` allows it. Deletes need the
+            key alone. By default the option `write.missing-columns` decides, which is ``"error"``.
 
         Returns
         -------
@@ -218,7 +223,7 @@ class Table(RowLevelTable):
         """
         user = commit_user_of(self.context, commit_user, identifier)
         commit = partial(commit_messages, properties=properties, identifier=identifier, watermark=watermark)
-        return write_and_commit(self.context, data, kind_column, user, merge_schema, commit)
+        return write_and_commit(self.context, data, kind_column, user, merge_schema, commit, missing_columns)
 
     def overwrite(
         self,
@@ -227,6 +232,7 @@ class Table(RowLevelTable):
         *,
         commit_user: str | None = None,
         properties: Mapping[str, str] | None = None,
+        missing_columns: str | None = None,
     ) -> WriteResult:
         """Replace rows in one commit.
 
@@ -237,7 +243,7 @@ class Table(RowLevelTable):
         partition : mapping
             The partitions to replace (``{"day": "2026-01-01"}``; ``{}`` the whole table). By default those that `data`
             contains, or the whole table where it has no partitions or `dynamic-partition-overwrite` is false.
-        commit_user, properties : str, mapping
+        commit_user, properties, missing_columns : str, mapping, str
             As in `write`.
 
         Returns
@@ -247,7 +253,7 @@ class Table(RowLevelTable):
         """
         builder = self.new_batch_write_builder(commit_user).overwrite(partition)
         with builder.new_write() as writer:
-            writer.write(data)
+            writer.write(data, missing_columns=missing_columns)
             messages = writer.prepare_commit()
         return commit_messages(builder.new_commit(), messages, properties)
 

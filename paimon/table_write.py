@@ -28,6 +28,7 @@ from paimon.domain.errors import (
     Unsupported,
 )
 from paimon.domain.predicate.expression import Predicate
+from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns, set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.text_checks import check_mapping
 from paimon.operations.commit.abort import is_still_needed
@@ -35,7 +36,7 @@ from paimon.operations.commit.callbacks import check_callbacks
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
 from paimon.operations.metadata.table_identity import explain_missing_table
 from paimon.operations.table_context import TableContext
-from paimon.operations.write.source import can_be_read_again, to_arrow_tables
+from paimon.operations.write.source import can_be_read_again, read_checked_rows
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
 
@@ -86,7 +87,10 @@ def _write_files_with_new_columns(
 ) -> tuple[TableContext, list[CommitMessage]]:
     for _ in range(_SCHEMA_ATTEMPTS):
         newest = load_at_newest_schema(context)
-        stream = to_arrow_tables(data, newest.schema.fields, (kind_column,) if kind_column else ())
+        needed = find_needed_columns(newest.table, context.schema)
+        check = ColumnCheck.of(newest.table, kind_column, needed)
+        stream = read_checked_rows(data, newest.schema.fields, kind_column, check)
+        newest = newest.with_table(set_missing_columns(newest.table, "null"))  # the stream checks the columns
         first = next(stream, None)
         if first is None:
             return newest, []
@@ -116,6 +120,7 @@ def write_and_commit(
     commit_user: str,
     merge_schema: bool,
     commit: Callable[[TableCommit, list[CommitMessage]], WriteResult],
+    missing_columns: str | None = None,
 ) -> WriteResult:
     """Write rows to files and commit them; again if another writer changed the hash index that assigned them.
 
@@ -133,6 +138,8 @@ def write_and_commit(
         Write files of a schema with the columns that only `data` has, and publish this schema after the last row.
     commit : callable
         Publishes the messages.
+    missing_columns : str, optional
+        As in `Table.write`.
 
     Returns
     -------
@@ -145,6 +152,7 @@ def write_and_commit(
         Other writers changed the schema or the hash index each time, or once where `data` can be read only once.
         Nothing was committed.
     """
+    context = context.with_table(set_missing_columns(context.table, missing_columns))
     write_files = _write_files_with_new_columns if merge_schema else _write_files
 
     def write_once() -> WriteResult:

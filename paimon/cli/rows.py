@@ -82,6 +82,11 @@ def add_commands(commands: Commands) -> None:
         action="store_true",
         help="replace the written partitions, or the whole table if it has no partitions",
     )
+    write.add_argument(
+        "--missing-columns",
+        choices=("error", "null"),
+        help="whether rows without a nullable column of the table are refused (default: the table's option)",
+    )
     add_option(write, "table option for this command only; can be repeated")
     add_output(write, has_format=True)
     write.set_defaults(run=_write)
@@ -157,7 +162,12 @@ def _write(arguments: argparse.Namespace) -> None:
         raise InvalidRequest("Standard input can be read only once.", subject=STANDARD_INPUT, hint="pass - once")
     pieces = chain.from_iterable([read_file(file, arguments.format, table.arrow_schema) for file in files])
     data = show_row_count(pieces, "writing")
-    result = table.overwrite(data) if arguments.overwrite else table.write(data, kind_column=arguments.kind_column)
+    missing = arguments.missing_columns
+    result = (
+        table.overwrite(data, missing_columns=missing)
+        if arguments.overwrite
+        else table.write(data, kind_column=arguments.kind_column, missing_columns=missing)
+    )
     lost = describe_lost_compaction(result)
     record = {"snapshots": list(result.snapshot_ids), "rows": result.rows, "files": result.files, **lost}
     if arguments.output == "json":

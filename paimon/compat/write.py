@@ -172,7 +172,7 @@ class TableWrite(PeerClass):
             data = data.select(self._schema().names)  # pypaimon leaves the other columns out, too
         self._check_columns(data.schema)
         self._write_rows()
-        self._inner.write(data)
+        self._inner.write(data, missing_columns="null")  # `with_write_type` says which columns there are
 
     def write_arrow_batch(self, data: pa.RecordBatch, bucket: int | None = None) -> None:
         """Write one record batch; see `write_arrow`."""
@@ -302,10 +302,10 @@ class TableWrite(PeerClass):
         kinds = [row.pop(_KIND) for row in rows]
         table = pa.Table.from_pylist(rows, schema=self._schema())
         if all(kind is RowKind.INSERT for kind in kinds):
-            self._inner.write(table)
+            self._inner.write(table, missing_columns="null")
             return
         texts = pa.array([kind.to_string() for kind in kinds])
-        self._inner.write(table.append_column(_KIND, texts), kind_column=_KIND)
+        self._inner.write(table.append_column(_KIND, texts), kind_column=_KIND, missing_columns="null")
 
 
 class BatchTableWrite(TableWrite):

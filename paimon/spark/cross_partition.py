@@ -29,6 +29,7 @@ from paimon.domain.commit.message import KeyIndexBase
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.scan.splits import DataSplit
+from paimon.domain.schema.missing_columns import ColumnCheck
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.buckets.key_bootstrap import KeysOfBucket, plan_key_splits, read_key_places
 from paimon.operations.buckets.key_index import KeyIndex
@@ -227,6 +228,8 @@ class _AssignRows:
     def _place(self, index: KeyIndex, assigner: int, received: Iterable[ReceivedRows]) -> Iterator[pa.RecordBatch]:
         routing = CrossPartitionRouting(self.context, index)
         for position, rows in enumerate(_join_batches(item.rows for item in received)):
+            check = ColumnCheck.of(self.context.table, self.kind_column)
+            check.add_rows(rows).check_given()
             prepared = prepare_rows(self.context.table, rows, self.kind_column)
             routed, addresses, codes = routing.route(prepared)
             if routed.num_rows:

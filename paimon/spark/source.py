@@ -107,7 +107,7 @@ class PaimonDataSource(DataSource):
         options.check_use("a batch write", (*STREAM_WRITE_OPTIONS, *STREAM_READ_OPTIONS))
         table = self._open_target(options, "paimon.spark.write(df, table)")
         writer = PaimonWriter(table, options, overwrite)
-        check_columns(writer.builder, schema, options.kind_column)
+        writer.builder = check_columns(writer.builder, schema, options.kind_column)
         return writer
 
     def _open_target(self, options: SourceOptions, way: str) -> Table:
@@ -136,7 +136,7 @@ class PaimonDataSource(DataSource):
         options.check_use("writeStream", (*COMMIT_OPTIONS, *STREAM_READ_OPTIONS))
         table = self._open_target(options, "paimon.spark.write_stream(df, table, checkpoint=…)")
         writer = PaimonStreamWriter(table, options, overwrite)
-        check_columns(writer.builder, schema, options.kind_column)
+        writer.builder = check_columns(writer.builder, schema, options.kind_column)
         return writer
 
 

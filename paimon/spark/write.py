@@ -18,6 +18,7 @@ from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
+from paimon.domain.schema.missing_columns import set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.callbacks import check_callbacks
 from paimon.operations.commit.read_snapshot import check_unexpired
@@ -58,6 +59,7 @@ def write(  # noqa: PLR0913  (a public signature)
     options: Mapping[str, str] | None = None,
     partition: Mapping[str, object] | None = None,
     merge_schema: bool = False,
+    missing_columns: str | None = None,
 ) -> WriteResult:
     """Write a data frame to a table in one commit.
 
@@ -89,6 +91,8 @@ def write(  # noqa: PLR0913  (a public signature)
     merge_schema : bool
         Add the columns that only `frame` has, as nullable ones. They are added once all rows are written to files, so a
         refused write adds none.
+    missing_columns : str, optional
+        ``"error"`` or ``"null"``, as in `Table.write`.
 
     Returns
     -------
@@ -105,6 +109,7 @@ def write(  # noqa: PLR0913  (a public signature)
     """
     _check_arguments(mode, tasks)
     opened = open_target(table, options, register(frame.sparkSession))
+    opened = Table(opened.context.with_table(set_missing_columns(opened.definition, missing_columns)))
     name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
     call = _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier)
     return retry_assignment(call.write_with_new_columns if merge_schema else call.write)
@@ -161,7 +166,7 @@ class _WriteCall:
         return builder
 
     def _prepare(self, builder: BatchWriteBuilder, rows: DataFrame) -> list[CommitMessage]:
-        check_columns(builder, rows.schema, self.kind_column, self.partition)
+        builder = check_columns(builder, rows.schema, self.kind_column, self.partition, self.table.table_schema)
         assign = assign_in_session(rows.sparkSession, builder, self.partition)
         return write_in_tasks(rows, builder, self.kind_column, self.tasks, self._identifier, read=assign)
 

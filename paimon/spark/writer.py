@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+from attrs import evolve
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -20,6 +21,8 @@ from paimon.domain.assignment.store_assignment import StoreAssignment
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.commit.message_codec import decode, encode
 from paimon.domain.partition.partition_spec import parse_partition_spec
+from paimon.domain.schema.missing_columns import find_needed_columns, missing_error, set_missing_columns
+from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.references import missing_user_error
@@ -79,8 +82,9 @@ def check_columns(
     schema: StructType,
     kind_column: str | None,
     partition: Mapping[str, object] | None = None,
-) -> None:
-    """Refuse columns that do not fit the table, by a write of no rows.
+    opened: TableSchema | None = None,
+) -> BatchWriteBuilder:
+    """Refuse columns that do not fit the table, by a write of no rows, and return the builder for the tasks.
 
     Parameters
     ----------
@@ -92,10 +96,29 @@ def check_columns(
         Column with row kinds.
     partition : mapping of str to object, optional
         The static partition of the rows.
+    opened : TableSchema, optional
+        The schema when the caller opened the table: columns that are newer may be missing.
+
+    Returns
+    -------
+    BatchWriteBuilder
+        It checks for missing columns only where row kinds decide whether a row needs them.
+
+    Raises
+    ------
+    InvalidRequest
+        The columns do not fit, or one is missing whose stored values would become null.
     """
     with builder.new_write() as writer:
         rows = pa.Table.from_batches([], to_batch_schema(schema))
-        writer.write(_assign(builder, _ANY_ZONE, partition).assign_rows(rows), kind_column)
+        rows = _assign(builder, _ANY_ZONE, partition).assign_rows(rows)
+        writer.write(rows, kind_column)
+    table = builder.context.table
+    missing = [name for name in find_needed_columns(table, opened) if name not in rows.column_names]
+    if missing and not (kind_column or table.options.rowkind_field):
+        raise missing_error(table, missing)
+    allowing = builder.context.with_table(set_missing_columns(table, "null"))
+    return builder if missing else evolve(builder, context=allowing)
 
 
 def assign_in_session(

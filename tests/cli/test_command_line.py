@@ -203,18 +203,20 @@ def test_files_of_every_format_are_written(shell: Shell, ending: str) -> None:
 def test_several_files_make_one_commit(shell: Shell, orders: str) -> None:
     Path("a.csv").write_text("id,day\n1,\n4,wed\n")
     Path("b.data").write_text('id,day\n5,""\n')
-    assert shell("write", orders, "a.csv", "b.data", "--format", "csv").startswith("snapshot 2: 3 rows in ")
+    command = ("write", orders, "a.csv", "b.data", "--format", "csv")
+    assert "has the columns 'amount', 'at'" in shell(*command, code=1)
+    assert shell(*command, "--missing-columns", "null").startswith("snapshot 2: 3 rows in ")
     days = {row["id"]: row["day"] for row in shell.json("cat", orders, "--columns", "id,day")}
     assert days == {1: None, 2: None, 3: "tue, or ∅", 4: "wed", 5: ""}
     assert len(shell.json("snapshots", orders)) == 2
 
 
 def test_row_kinds_overwrites_and_empty_writes(shell: Shell, orders: str) -> None:
-    Path("changes.jsonl").write_text('{"op":"-D","id":1}\n{"op":"+I","id":9,"amount":"0.10"}\n')
+    Path("changes.jsonl").write_text('{"op":"-D","id":1}\n{"op":"+I","id":9,"amount":"0.10","day":null,"at":null}\n')
     assert shell.json("write", orders, "changes.jsonl", "--kind-column", "op")[0]["rows"] == 2
     assert {row["id"] for row in shell.json("cat", orders)} == {2, 3, 9}
     Path("all.csv").write_text("id\n7\n")
-    shell("write", orders, "all.csv", "--overwrite")
+    shell("write", orders, "all.csv", "--overwrite", "--missing-columns", "null")
     assert [row["id"] for row in shell.json("cat", orders)] == [7]
     Path("none.csv").write_text("id\n")
     assert "no snapshot was created" in shell("write", orders, "none.csv")
@@ -325,7 +327,7 @@ def test_markup_in_values_is_printed_as_it_is(shell: Shell) -> None:
 
 
 def test_time_travel_branches_and_plans(shell: Shell, orders: str) -> None:
-    paimon.open_table(orders).write([{"id": 4}])  # type: ignore[union-attr]
+    paimon.open_table(orders).write([{"id": 4}], missing_columns="null")  # type: ignore[union-attr]
     Path(orders, "tag").mkdir()
     Path(orders, "tag", "tag-one").write_bytes(Path(orders, "snapshot", "snapshot-1").read_bytes())
     for travel in (["--snapshot", "1"], ["--tag", "one"], ["--option", "scan.snapshot-id=1"]):
@@ -350,7 +352,8 @@ def test_system_tables_are_read_like_tables(shell: Shell, orders: str) -> None:
 
 def test_show_draws_files_by_bucket_and_level(shell: Shell, orders: str) -> None:
     for number in range(9):
-        paimon.open_table(orders, {"write-only": True}).write([{"id": 1, "amount": number}])  # type: ignore[union-attr]
+        options = {"write-only": True, "write.missing-columns": "null"}
+        paimon.open_table(orders, options).write([{"id": 1, "amount": number}])  # type: ignore[union-attr]
     drawn = shell("show", orders)
     for part in ("BIGINT NOT NULL", "all [orders]", "bucket", "snapshot 10", "L0 ▪", "▪×10"):
         assert part in drawn
@@ -419,12 +422,12 @@ def test_progress_is_printed_on_a_terminal(orders: str, shell: Shell, monkeypatc
     Path("more.csv").write_text("id\n8\n9\n")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert main(["write", orders, "more.csv"]) == 0
+    assert main(["write", orders, "more.csv", "--missing-columns", "null"]) == 0
     assert "writing 2 rows" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K"), "the line is wiped"
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)
-    assert main(["write", orders, "more.csv"]) == 0
+    assert main(["write", orders, "more.csv", "--missing-columns", "null"]) == 0
     assert pipe.getvalue() == ""
 
 

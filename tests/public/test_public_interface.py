@@ -22,6 +22,7 @@ from paimon import col
 from paimon.domain.errors import AlreadyExists, InvalidRequest, NotFound
 
 DDL = "id BIGINT NOT NULL, day STRING NOT NULL, amount DOUBLE, place ROW<city STRING, at ROW<x INT>>"
+EMPTY = {"amount": None, "place": None}
 ROWS = [
     {"id": 1, "day": "mon", "amount": 1.5, "place": {"city": "Rome", "at": {"x": 7}}},
     {"id": 2, "day": "mon", "amount": None, "place": {"city": None, "at": None}},
@@ -229,7 +230,7 @@ def test_row_kinds_are_read_from_a_column(orders: paimon.Table) -> None:
     changes = [
         {"op": "-D", "id": 1, "day": "mon"},
         {"op": "+U", "id": 2, "day": "mon", "amount": 9.0},
-        {"op": "+I", "id": 4, "day": "wed", "amount": 4.0},
+        {"op": "+I", "id": 4, "day": "wed", "amount": 4.0, "place": None},
     ]
     orders.write(changes, kind_column="op")
     assert {r["id"]: r["amount"] for r in orders.scan().to_arrow().to_pylist()} == {2: 9.0, 3: -3.0, 4: 4.0}
@@ -263,22 +264,22 @@ def test_no_commit_is_passed_over_in_silence(orders: paimon.Table) -> None:
 
 def test_overwrite_replaces_what_it_names(orders: paimon.Table) -> None:
     orders.write(ROWS)
-    orders.overwrite([{"id": 7, "day": "mon"}])
+    orders.overwrite([{"id": 7, "day": "mon", **EMPTY}])
     assert ids(orders.scan()) == [3, 7]
-    orders.overwrite([{"id": 8, "day": "tue"}], {"day": "tue"})
+    orders.overwrite([{"id": 8, "day": "tue", **EMPTY}], {"day": "tue"})
     assert ids(orders.scan()) == [7, 8]
     orders.overwrite([], {"day": "tue"})
     assert ids(orders.scan()) == [7]
-    orders.overwrite([{"id": 9, "day": "wed"}], {})
+    orders.overwrite([{"id": 9, "day": "wed", **EMPTY}], {})
     assert ids(orders.scan()) == [9]
     files = set(Path(orders.location).rglob("data-*"))
     with pytest.raises(InvalidRequest):
-        orders.overwrite([{"id": 1, "day": "mon"}], {"day": "tue"})
+        orders.overwrite([{"id": 1, "day": "mon", **EMPTY}], {"day": "tue"})
     with pytest.raises(InvalidRequest, match="days"):
-        orders.overwrite([{"id": 1, "day": "mon"}], {"days": "tue"})
+        orders.overwrite([{"id": 1, "day": "mon", **EMPTY}], {"days": "tue"})
     assert set(Path(orders.location).rglob("data-*")) == files, "refused commits leave nothing"
     static = orders.with_options({"dynamic-partition-overwrite": False})
-    static.overwrite([{"id": 10, "day": "mon"}])
+    static.overwrite([{"id": 10, "day": "mon", **EMPTY}])
     assert ids(orders.scan()) == [10]
 
 
@@ -464,7 +465,7 @@ def test_tables_and_scans_survive_pickling(orders: paimon.Table) -> None:
     copy = pickle.loads(pickle.dumps(orders))
     assert copy.name == orders.name
     assert by_id(copy.scan().to_arrow()) == ROWS
-    copy.write([{"id": 4, "day": "wed"}])
+    copy.write([{"id": 4, "day": "wed", **EMPTY}])
     assert ids(orders.scan()) == [1, 2, 3, 4]
 
 
@@ -524,7 +525,7 @@ def test_batch_overwrite_through_the_program_api(orders: paimon.Table) -> None:
     orders.write(ROWS)
     builder = orders.new_batch_write_builder().overwrite({"day": "mon"})
     with builder.new_write() as write:
-        write.write_pandas(pd.DataFrame({"id": [5], "day": ["mon"]}))
+        write.write_pandas(pd.DataFrame({"id": [5], "day": ["mon"]}), missing_columns="null")
         builder.new_commit().commit(write.prepare_commit())
     assert ids(orders.scan()) == [3, 5]
 

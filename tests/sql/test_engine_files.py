@@ -83,7 +83,9 @@ def test_queries_return_the_same_rows_as_through_arrow(
     made = catalog.create_table("default.t", columns, **table)
     for rows, change in writes:
         names = made.schema.names
-        made.write([{name: value for name, value in row.items() if name in names} for row in rows])
+        made.write(
+            [{name: value for name, value in row.items() if name in names} for row in rows], missing_columns="null"
+        )
         change(made)
         made = catalog.table("default.t")
     session = catalog.sql_session()

@@ -257,6 +257,9 @@ _TESTS_BY_FILE = {
     "operations/write/test_write_buffer.py": {
         "write-buffer-size": "test_files_are_the_same_however_small_the_parts_that_were_spilled",
     },
+    "operations/write/test_missing_columns.py": {
+        "write.missing-columns": "test_the_option_of_the_table_allows_null",
+    },
     "operations/write/test_file_options.py": {
         "partition.default-name": "test_an_option_names_the_directory_of_null_partitions",
         "file.compression.zstd-level": "test_a_higher_level_of_zstd_makes_smaller_files",

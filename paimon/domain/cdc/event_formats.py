@@ -41,6 +41,11 @@ class EventFormat:
     operation_column: str = "op"
     metadata: Mapping[str, str] = field(factory=dict, converter=_to_dict)
 
+    @property
+    def has_column_names(self) -> bool:
+        """Whether events have the columns of a frame; the other formats have whole rows, in which null is left out."""
+        return self.name == COLUMNS_FORMAT
+
     def check(self) -> None:
         """Check the name of the format.
 

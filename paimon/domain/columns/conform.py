@@ -43,12 +43,17 @@ def conform_to_fields(table: pa.Table, fields: Sequence[DataField], what: str) -
     InvalidRequest
         For unknown, missing and repeated columns, wrong types, nulls under NOT NULL, values that do not fit.
     """
-    _check_names(table.schema.names, what)
-    if not _fits(table.schema, fields):
-        raise _mismatch(table.schema, fields, what)
+    check_fit(table.schema, fields, what)
     given = dict(zip(table.schema.names, table.columns, strict=True))
     columns = [_column(given.get(field.name), table.num_rows, field) for field in fields]
     return pa.Table.from_arrays(columns, schema=arrow_schema(fields))
+
+
+def check_fit(schema: pa.Schema, fields: Sequence[DataField], what: str) -> None:
+    """Refuse unknown and repeated columns, missing ones that need a value, and wrong types."""
+    _check_names(schema.names, what)
+    if not _fits(schema, fields):
+        raise _mismatch(schema, fields, what)
 
 
 def _check_names(names: Sequence[str], what: str) -> None:

@@ -130,6 +130,7 @@ class TableOptions:
     cross_partition_index_ttl_millis = optional_setting("cross-partition-upsert.index-ttl", parse_duration_millis)
     cross_partition_bootstrap_parallelism = required_setting("cross-partition-upsert.bootstrap-parallelism", parse_int)
     write_only = required_setting("write-only", parse_bool)
+    missing_columns = required_setting("write.missing-columns", as_word)
     write_buffer_bytes = required_setting("write-buffer-size", parse_memory)
     write_buffer_spillable = required_setting("write-buffer-spillable", parse_bool)
     compaction_trigger = required_setting("num-sorted-run.compaction-trigger", parse_int)

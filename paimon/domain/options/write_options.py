@@ -180,6 +180,12 @@ MERGE = (
 
 WRITE = (
     Option("write-only", Kind.BOOL, "false", "neither compact nor expire", aliases=("write.compaction-skip",)),
+    choice_option(
+        "write.missing-columns",
+        "error null",
+        "error",
+        "what a deduplicate table does if no row of a write has a nullable column (not in Java)",
+    ),
     Option("write-buffer-size", Kind.MEMORY, "256 mb", "memory of the write buffer"),
     Option("write-buffer-spillable", Kind.BOOL, "true", "let the write buffer spill"),
     Option("write-buffer-spill.max-disk-size", Kind.MEMORY, None, "largest size of spilled rows on disk"),

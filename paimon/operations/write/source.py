@@ -16,6 +16,7 @@ from paimon.domain.columns.plain import to_plain_table
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.row.literals import parse_literal
 from paimon.domain.row.values import to_array
+from paimon.domain.schema.missing_columns import ColumnCheck
 from paimon.domain.text_checks import check_text
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import (
@@ -82,6 +83,39 @@ def _convert_data(data: Any, fields: tuple[DataField, ...], extra: tuple[str, ..
             f"Data of type {type(data).__name__!r} cannot be converted to rows",
             hint="pass an Arrow table, a data frame, a list of dicts, or an object with __arrow_c_stream__",
         )
+
+
+def read_checked_rows(
+    data: Any,
+    fields: tuple[DataField, ...],
+    kind_column: str | None,
+    check: ColumnCheck,
+    check_types: Callable[[pa.Schema], None] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the data as Arrow tables, and refuse rows that lack columns, if possible before the first table.
+
+    `check_types` raises the errors of a table that does not fit for another reason.
+    """
+    is_list, has_one_schema = isinstance(data, list | tuple), _has_one_schema(data)
+    held: list[pa.Table] = []
+    for table in to_arrow_tables(data, fields, (kind_column,) if kind_column else ()):
+        check = check.add_rows(table)
+        held.append(table)
+        if check.is_refused and has_one_schema:
+            break
+        ready = 0 if check.is_refused and is_list else len(held) - check.is_refused
+        yield from held[:ready]
+        del held[:ready]
+    if check.is_refused and check_types is not None:
+        for table in held:
+            check_types(pa.schema([field for field in table.schema if field.name != kind_column]))
+    check.check_given()
+
+
+def _has_one_schema(data: Any) -> bool:
+    """Return whether all tables of some data have the same columns."""
+    is_table = isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping) or _is_pandas(data)
+    return is_table or hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def can_be_read_again(data: Any) -> bool:

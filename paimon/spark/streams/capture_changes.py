@@ -11,19 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from paimon.change_capture import CaptureTargets, CdcResult, Targets, rejection_error
-from paimon.domain.cdc.convert_events import EventCounts, convert_events, split_events
+from paimon.domain.cdc.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
 from paimon.domain.cdc.event_formats import SKIPPED, EventFormat, Routes
 from paimon.domain.cdc.rows_columnar import KIND_COLUMN
 from paimon.domain.cdc.survey_events import SourceColumns, merge_surveys, survey_events
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.json_text import dump_json
+from paimon.domain.schema.missing_columns import ColumnCheck
+from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.type_text import format_type, parse_type
 from paimon.engines import translate_spark_error
@@ -118,7 +120,8 @@ def cdc(  # noqa: PLR0913  (a public signature)
     check_tasks(tasks)
     capture = _Capture(table, event_format, dead_letters, merge_schema, tasks)
     if not callable(table):
-        capture.open_targets(spark, {})  # so that the caller sees the error
+        targets = capture.open_targets(spark, {})  # so that the caller sees the error
+        capture = evolve(capture, opened=targets.opened)
     if not frame.isStreaming:
         _refuse_arguments({"checkpoint": checkpoint, "trigger": trigger, "query_name": query_name}, "a batch")
         return capture.write(frame, _CallCommits(spark, commit_user, commit_identifier))
@@ -257,6 +260,8 @@ class _Capture:
         Whether to add columns.
     tasks : int, optional
         Number of writing tasks.
+    opened : tuple of TableSchema
+        The schemas of the tables at the call, unless the argument is callable.
     """
 
     table: SparkTargets
@@ -264,6 +269,7 @@ class _Capture:
     dead_letters: Table | str | None
     merge_schema: bool
     tasks: int | None
+    opened: tuple[TableSchema, ...] = ()
 
     def write(self, frame: DataFrame, commits: _CallCommits | _StreamCommits) -> CdcResult:
         """Write a batch of events.
@@ -291,7 +297,8 @@ class _Capture:
         every = [commit for _, commit in tables] + ([] if letters_commit is None else [letters_commit])
         if every and all(commit.is_committed for commit in every):
             return CdcResult({t.name: c.publish(t, []) for t, c in tables}, 0, 0, 0)
-        converted = frame.mapInArrow(_ConvertEvents(self.event_format, targets.routes), _ROWS_SCHEMA).persist()
+        convert = _ConvertEvents(self.event_format, targets.routes, targets.make_column_checks())
+        converted = frame.mapInArrow(convert, _ROWS_SCHEMA).persist()
         try:
             counts, present = _count_events(converted)
             if counts.rejected and letters is None:
@@ -313,6 +320,7 @@ class _Capture:
             sources = commits.add_sources(set(surveyed), self._find_function(spark, self.table))
             named = {name: surveyed.get(name, {}) for name in sources}
         targets = self.open_targets(spark, named)
+        targets = evolve(targets, opened=self.opened or targets.opened)
         letters = None if self.dead_letters is None else open_target(self.dead_letters, None, spark)
         if self.merge_schema:
             targets = targets.add_columns(surveyed, has_case_insensitive_names(spark))
@@ -392,6 +400,7 @@ class _ConvertEvents:
 
     event_format: EventFormat
     routes: Routes
+    checks: list[ColumnCheck]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         position = 0
@@ -399,11 +408,18 @@ class _ConvertEvents:
             for part in split_events(pa.Table.from_batches([batch])):
                 converted = convert_events(part, self.event_format, self.routes, position)
                 position += part.num_rows
+                if self.event_format.has_column_names:
+                    self._check_columns(part, converted)
                 made = {**converted.rows, **({SKIPPED: converted.rejected} if converted.rejected.num_rows else {})}
                 rows = [{"target": target, "rows": encode_rows(table).to_pybytes()} for target, table in made.items()]
                 counts = converted.counts
                 total = {"events": counts.events, "rejected": counts.rejected, "ignored": counts.ignored}
                 yield pa.RecordBatch.from_pylist([*rows, {"target": _COUNTS, "rows": b"", **total}], _ARROW_SCHEMA)
+
+    def _check_columns(self, part: pa.Table, converted: ConvertedEvents) -> None:
+        """Refuse rows without columns; all parts of a frame have the same ones."""
+        for number, rows in converted.rows.items():
+            self.checks[number].add_rows(rows, part.column_names).check_given()
 
 
 def _read_converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.errors import InvalidRequest, did_you_mean
+from paimon.domain.schema.missing_columns import MISSING_COLUMNS
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.text_checks import check_mapping
 from paimon.operations.evolve import load_at_newest_schema
@@ -93,14 +94,17 @@ def write_stream(  # noqa: PLR0913  (a public signature)
     _check_arguments(frame, trigger, output_mode, tasks)
     location = checkpoint or _find_default_checkpoint(frame, query_name)
     commit = _CommitBatch(table, options, location, output_mode == "complete", kind_column, tasks)
-    _check_target(frame, commit, output_mode)
+    commit = _check_target(frame, commit, output_mode)
     writer = frame.writeStream.outputMode(output_mode).option(CHECKPOINT_OPTION, location).foreachBatch(commit)
     named = writer if query_name is None else writer.queryName(query_name)
     return (named if trigger is None else named.trigger(**trigger)).start()
 
 
-def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> None:
-    """Refuse a table that cannot take the rows, or that is not the table of the checkpoint."""
+def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> _CommitBatch:
+    """Refuse a table that cannot take the rows, or that is not the table of the checkpoint.
+
+    Where the frame has all columns now, batches may lack those that the table gets later.
+    """
     opened = open_target(commit.table, commit.options, register(frame.sparkSession))
     check_rows_writable(opened.definition)
     if output_mode == "update" and not opened.primary_keys:
@@ -110,8 +114,10 @@ def _check_target(frame: DataFrame, commit: _CommitBatch, output_mode: str) -> N
             hint="use 'complete', or a table with a primary key",
         )
     schema = fit_frame(frame, opened.definition.schema.fields, commit.kind_column).schema
-    check_columns(make_builder(opened, "append", None, None), schema, commit.kind_column)
+    builder = check_columns(make_builder(opened, "append", None, None), schema, commit.kind_column)
     Checkpoint.of(commit.checkpoint, opened).find_first_batch(opened)
+    missing = {MISSING_COLUMNS: builder.context.options.missing_columns}
+    return evolve(commit, options={**(commit.options or {}), **missing})
 
 
 def _check_arguments(frame: DataFrame, trigger: Mapping[str, Any] | None, output_mode: str, tasks: int | None) -> None:

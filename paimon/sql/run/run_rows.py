@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import find_column
+from paimon.domain.schema.missing_columns import MISSING_COLUMNS
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.type_text import quote_identifier, quote_text
@@ -54,7 +55,8 @@ def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
     InvalidRequest
         The query has another number of columns, or a column does not exist; nothing was written.
     """
-    table = run.session.open_table(statement.name)
+    # A column that the statement leaves out has its default or is null, as SQL defines it.
+    table = run.session.open_table(statement.name).with_options({MISSING_COLUMNS: "null"})
     rows = _CastRows.plan(run, table, statement)
     # Without a static partition, the partitions of the rows are replaced, or the table as its options say.
     replaced = (statement.partition or None) if statement.overwrite else None

@@ -14,6 +14,7 @@ from attrs import field, frozen
 
 from paimon.domain.identifier import Identifier
 from paimon.domain.paths import TablePaths
+from paimon.domain.schema.missing_columns import MISSING_COLUMNS
 from paimon.domain.snapshot.snapshot_json import snapshot_from_json
 from paimon.domain.types.ddl import parse_columns
 from paimon.operations.evolve import TableDeclaration, create_table
@@ -278,10 +279,10 @@ class Simulation:
 
 
 def _declare_table(plan: Plan) -> TableDeclaration:
+    options = {MISSING_COLUMNS: "null", **plan.options}  # writers do not know the columns that other actors add
     if plan.table_kind is not TableKind.CROSS_PARTITION:
-        return TableDeclaration(parse_columns(COLUMNS), ("id",), options=dict(plan.options))
-    columns = parse_columns(f"{PARTITION_COLUMN}, {COLUMNS}")
-    return TableDeclaration(columns, ("id",), ("p",), dict(plan.options))
+        return TableDeclaration(parse_columns(COLUMNS), ("id",), options=options)
+    return TableDeclaration(parse_columns(f"{PARTITION_COLUMN}, {COLUMNS}"), ("id",), ("p",), options)
 
 
 def _open_simulated_table(engine: Engine) -> Table:

@@ -73,7 +73,7 @@ def rows(table: Path, **arguments: Any) -> pa.Table:
 def write(table: Path, data: Any) -> None:
     opened = paimon.open_table(table)
     assert isinstance(opened, paimon.Table)
-    opened.write(data)
+    opened.write(data, missing_columns="null")
 
 
 def refused_alike(capsys: pytest.CaptureFixture[str], table: Path, named: str, error: type[PaimonError]) -> PaimonError:
@@ -355,7 +355,7 @@ def test_another_bucket_count_is_refused(table: Path) -> None:
     opened = paimon.open_table(table, {"bucket": 3})
     assert isinstance(opened, paimon.Table)
     with pytest.raises(PaimonError, match="bucket") as caught:
-        opened.write([{"k": 1}])
+        opened.write([{"k": 1}], missing_columns="null")
     assert caught.value.hint is not None
     assert len(files(table, "snapshot")) == 2
     assert rows(table).num_rows == 50

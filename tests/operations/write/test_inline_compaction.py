@@ -257,13 +257,13 @@ def test_writers_with_an_older_schema_lose_no_column(tmp_path: Path) -> None:
     table = create_keyed_table(tmp_path, **{**FORCED, "compaction.size-ratio": "900"})
     write_rows(table, [{"k": 1}])
     new = table.alter(AddColumn("added", IntType()))
-    new.write([{"k": 2, "p": "a", "added": 7}])
+    new.write([{"k": 2, "p": "a", "added": 7}], missing_columns="null")
     with pytest.raises(InvalidRequest, match="newer schema"):
         table.with_options({"compaction.force-rewrite-all-files": True}).compact(full=True)
     with pytest.warns(RuntimeWarning, match="newer schema than this writer"):
         write_rows(table, [{"k": 3}])
     assert sorted(levels(new)) == [0, 5]
-    write_rows(new, [{"k": 4}])
+    write_rows(new.with_options({"write.missing-columns": "null"}), [{"k": 4}])
     assert levels(new) == [5]
     assert {row["k"]: row["added"] for row in new.scan().to_arrow().to_pylist()} == {1: None, 2: 7, 3: None, 4: None}
 
@@ -271,7 +271,7 @@ def test_writers_with_an_older_schema_lose_no_column(tmp_path: Path) -> None:
 def test_overwrites_compact_only_their_own_files(tmp_path: Path) -> None:
     table = create_keyed_table(tmp_path, **FORCED)
     write_rows(table, [{"k": 1}, {"k": 2}])
-    table.overwrite([{"k": 3, "p": "a"}])
+    table.overwrite([{"k": 3, "p": "a"}], missing_columns="null")
     assert levels(table) == [5] and len(rows_of(table)) == 1
     assert kinds(table)[-2:] == ["OVERWRITE", "COMPACT"]
 

@@ -186,7 +186,7 @@ class Racing:
 )
 def test_a_concurrent_schema_change_of_another_writer(keyed: Table, race: tuple[Any, ...]) -> None:
     other = newest(keyed)
-    keyed.write(Racing(lambda: other.alter(*race)), merge_schema=True)
+    keyed.write(Racing(lambda: other.alter(*race)), merge_schema=True, missing_columns="null")
     assert newest(keyed).scan(columns=["id", "extra"]).to_arrow().to_pylist() == [{"id": 1, "extra": "x"}]
     assert newest(keyed).table_schema.names == other.alter(*race[:0]).table_schema.names
     assert len(files_of(keyed)) == 1
@@ -194,7 +194,7 @@ def test_a_concurrent_schema_change_of_another_writer(keyed: Table, race: tuple[
 
 def test_the_same_column_added_concurrently_by_another_writer(keyed: Table) -> None:
     other = newest(keyed)
-    keyed.write(Racing(lambda: other.alter(AddColumn("extra", "STRING"))), merge_schema=True)
+    keyed.write(Racing(lambda: other.alter(AddColumn("extra", "STRING"))), merge_schema=True, missing_columns="null")
     assert newest(keyed).table_schema.id == 1
     assert newest(keyed).scan(columns=["id", "extra"]).to_arrow().to_pylist() == [{"id": 1, "extra": "x"}]
 
@@ -202,7 +202,8 @@ def test_the_same_column_added_concurrently_by_another_writer(keyed: Table) -> N
 def test_a_source_that_cannot_be_read_twice_fails_completely(keyed: Table) -> None:
     other = newest(keyed)
     with pytest.raises(CommitConflict, match="schema"):
-        keyed.write(iter(Racing(lambda: other.alter(AddColumn("theirs", "INT")))), merge_schema=True)
+        rows = iter(Racing(lambda: other.alter(AddColumn("theirs", "INT"))))
+        keyed.write(rows, merge_schema=True, missing_columns="null")
     assert newest(keyed).table_schema.names == (*keyed.table_schema.names, "theirs")
     assert files_of(keyed) == []
 
