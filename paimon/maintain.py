@@ -79,8 +79,13 @@ class Maintain:
         CorruptTable, StorageError
             A reference that stays cannot be read; no data file was deleted.
         """
-        retention = self._override_retention(
-            Retention.of_snapshots(self._context.options), retain_min, retain_max, older_than, max_deletes
+        retention = override_retention(
+            self._context,
+            Retention.of_snapshots(self._context.options),
+            retain_min,
+            retain_max,
+            older_than,
+            max_deletes,
         )
         if dry_run:
             return on_same_table(find_expirable_snapshots)(self._context, retention)
@@ -120,8 +125,13 @@ class Maintain:
         CorruptTable, StorageError
             A reference that stays cannot be read; no data file was deleted.
         """
-        retention = self._override_retention(
-            Retention.of_changelogs(self._context.options), retain_min, retain_max, older_than, max_deletes
+        retention = override_retention(
+            self._context,
+            Retention.of_changelogs(self._context.options),
+            retain_min,
+            retain_max,
+            older_than,
+            max_deletes,
         )
         return on_same_table(expire_changelogs)(self._context, retention, delete_all)
 
@@ -278,23 +288,23 @@ class Maintain:
                 hint="give an earlier time, or allow_young=True if no process writes",
             )
 
-    def _override_retention(
-        self,
-        default: Retention,
-        retain_min: int | None,
-        retain_max: int | None,
-        older_than: object,
-        max_deletes: int | None,
-    ) -> Retention:
-        given: dict[str, Any] = {"num_min": retain_min, "num_max": retain_max, "limit": max_deletes}
-        if older_than is not None:
-            given["time_millis"] = self._context.engine.clock.now_millis() - before_millis(
-                self._context.engine, older_than
-            )
-        given = {name: value for name, value in given.items() if value is not None}
-        if retain_max is not None and retain_min is None:
-            given["num_min"] = min(default.num_min, retain_max)
-        return evolve(default, **given)
-
     def __repr__(self) -> str:
         return f"Maintain({self._context.table.table_name!r})"
+
+
+def override_retention(
+    context: TableContext,
+    default: Retention,
+    retain_min: int | None,
+    retain_max: int | None,
+    older_than: object,
+    max_deletes: int | None = None,
+) -> Retention:
+    """Return the retention of a table's options with the arguments of `Maintain.expire_snapshots` in their place."""
+    given: dict[str, Any] = {"num_min": retain_min, "num_max": retain_max, "limit": max_deletes}
+    if older_than is not None:
+        given["time_millis"] = context.engine.clock.now_millis() - before_millis(context.engine, older_than)
+    given = {name: value for name, value in given.items() if value is not None}
+    if retain_max is not None and retain_min is None:
+        given["num_min"] = min(default.num_min, retain_max)
+    return evolve(default, **given)

@@ -14,7 +14,7 @@ from typing import Any
 from paimon.cli import changes, history, peer_verbs, rows, table_names, tables
 from paimon.cli.arguments import Commands, add_command, add_output, add_warehouse, open_catalog
 from paimon.cli.maintenance import rollback
-from paimon.cli.maintenance.verbs import add_command_group, add_confirmation, confirm
+from paimon.cli.maintenance.verbs import add_command_group, add_confirmation, confirm_loss
 from paimon.cli.output import print_records
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.markup import format_count
@@ -183,8 +183,10 @@ def _parse_properties(text: str | None) -> dict[str, str] | None:
 
 def _drop(arguments: argparse.Namespace) -> None:
     catalog = open_catalog(arguments, _warehouse(arguments))
-    if arguments.cascade and arguments.database in catalog.databases():
-        count = format_count(len(catalog.tables(arguments.database)), "table")
-        confirm(f"Delete database {arguments.database} with {count}?", has_agreed=arguments.yes)
+    if arguments.database in catalog.databases():
+        tables = len(catalog.tables(arguments.database))
+        if arguments.cascade or not tables:
+            question = f"Delete database {arguments.database} with {format_count(tables, 'table')}?"
+            confirm_loss(question, has_agreed=arguments.yes)
     catalog.drop_database(arguments.database, cascade=arguments.cascade, missing_ok=arguments.ignore_if_not_exists)
     print_records([{"database": arguments.database, "dropped": True}], arguments.output)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from paimon.cli.alter import Change
 from paimon.cli.arguments import Commands, add_command, add_output, add_table, open_data_table, parse_options
+from paimon.cli.maintenance.verbs import add_confirmation, confirm_loss
 from paimon.cli.output import print_records
 from paimon.domain.errors import InvalidRequest, NotFound
 from paimon.domain.schema.changes import RemoveOption, SetComment, SetOption
@@ -52,7 +53,7 @@ def add_commands(commands: Commands) -> None:
         commands,
         "drop-partition",
         "delete the rows of partitions (paimon delete --where)",
-        "paimon table drop-partition lake/d.db/orders -p day=2026-01-01",
+        "paimon table drop-partition lake/d.db/orders -p day=2026-01-01 --yes",
     )
     add_table(drop)
     drop.add_argument(
@@ -63,6 +64,7 @@ def add_commands(commands: Commands) -> None:
         metavar="A=1,B=2",
         help="values of partition columns; can be repeated",
     )
+    add_confirmation(drop)
     add_output(drop)
     drop.set_defaults(run=_drop_partitions)
     _add_alter(commands)
@@ -99,7 +101,10 @@ def _explain(arguments: argparse.Namespace) -> None:
 
 def _drop_partitions(arguments: argparse.Namespace) -> None:
     partitions = [parse_options(text.split(",")) for text in arguments.partition]
-    ids = open_data_table(arguments).drop_partitions(*partitions)
+    table = open_data_table(arguments)
+    named = "; ".join(arguments.partition)
+    confirm_loss(f"Delete all rows of {table.name} with {named}?", has_agreed=arguments.yes)
+    ids = table.drop_partitions(*partitions)
     print_records([{"partitions": ", ".join(arguments.partition), "snapshots": list(ids)}], arguments.output)
 
 

@@ -1,12 +1,13 @@
-"""The commands `drop`, `rename` and `partitions`: tables by their names in a catalog.
+"""The commands `drop`, `truncate`, `rename` and `partitions`.
 
-Invariant: `drop` asks for nothing and deletes at once, so it takes the name of one table only.
+Invariant: `drop` and `truncate` ask before they delete, and take the name of one table only.
 """
 
 from __future__ import annotations
 
 import argparse
 
+from paimon.catalog import Catalog
 from paimon.cli.arguments import (
     Commands,
     add_command,
@@ -16,16 +17,27 @@ from paimon.cli.arguments import (
     open_catalog,
     open_data_table,
 )
+from paimon.cli.maintenance.verbs import add_confirmation, confirm_loss
 from paimon.cli.output import print_records
 from paimon.domain.errors import NotFound
 
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module to the parser."""
-    drop = add_command(commands, "drop", "delete a table with all its files", "paimon drop lake/default.db/orders")
+    drop = add_command(
+        commands, "drop", "delete a table with all its files", "paimon drop lake/default.db/orders --yes"
+    )
     add_table(drop)
     drop.add_argument("--if-exists", action="store_true", help="succeed if there is no such table")
+    add_confirmation(drop)
     drop.set_defaults(run=_drop)
+    truncate = add_command(
+        commands, "truncate", "delete all rows of a table", "paimon truncate lake/default.db/orders --yes"
+    )
+    add_table(truncate)
+    add_confirmation(truncate)
+    add_output(truncate)
+    truncate.set_defaults(run=_truncate)
     rename = add_command(
         commands, "rename", "give a table another name", "paimon rename lake/default.db/orders default.sales"
     )
@@ -43,6 +55,8 @@ def add_commands(commands: Commands) -> None:
 def _drop(arguments: argparse.Namespace) -> None:
     warehouse, name = locate_table(arguments)
     catalog = open_catalog(arguments, warehouse)
+    if name.partition(".")[2] in _list_tables(catalog, name):
+        confirm_loss(f"Delete table {name} with all its files?", has_agreed=arguments.yes)
     try:
         catalog.drop_table(name)
     except NotFound:
@@ -51,6 +65,21 @@ def _drop(arguments: argparse.Namespace) -> None:
         print(f"there is no table {name}")
     else:
         print(f"{name} is dropped")
+
+
+def _list_tables(catalog: Catalog, name: str) -> list[str]:
+    """Return the tables of the database of a table; none if there is no such database."""
+    try:
+        return catalog.tables(name.partition(".")[0])
+    except NotFound:
+        return []
+
+
+def _truncate(arguments: argparse.Namespace) -> None:
+    table = open_data_table(arguments)
+    confirm_loss(f"Delete all rows of {table.name}?", has_agreed=arguments.yes)
+    done = table.overwrite(table.arrow_schema.empty_table(), {})
+    print_records([{"table": table.name, "snapshots": list(done.snapshot_ids)}], arguments.output)
 
 
 def _rename(arguments: argparse.Namespace) -> None:

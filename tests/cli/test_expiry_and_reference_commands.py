@@ -136,10 +136,10 @@ def test_maintain(orders: paimon.Table, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_rollback(run: Run, orders: paimon.Table) -> None:
     run("tag create", "three")
-    (done,) = run("rollback", "--snapshot", "2")
+    (done,) = run("rollback", "--snapshot", "2", "--yes")
     assert (done["snapshot"], done["snapshots_forgotten"], done["tags_forgotten"]) == (2, 1, "three")
     assert orders.scan().count() == 1
-    assert "Snapshot '7' does not exist" in run("rollback", "--snapshot", "7", code=1)
+    assert "Snapshot '7' does not exist" in run("rollback", "--snapshot", "7", "--yes", code=1)
     with pytest.raises(SystemExit):
         main(["rollback", orders.location])
 

@@ -40,7 +40,7 @@ def test_a_table_is_created_filled_read_and_dropped(
     assert "shop.orders" in run(capsys, "table", "get", table)
     run(capsys, "table", "rename", table, "sales")
     assert run(capsys, "db", "list-tables", "shop", "-w", lake, "-o", "json") == '{"table": "sales"}\n'
-    run(capsys, "table", "drop", f"{lake}/shop.db/sales")
+    run(capsys, "table", "drop", f"{lake}/shop.db/sales", "--yes")
     assert run(capsys, "db", "list-tables", "shop", "-w", lake, "-o", "json") == ""
 
 
@@ -52,7 +52,7 @@ def test_databases_are_created_listed_and_dropped(lake: str, capsys: pytest.Capt
     assert run(capsys, "db", "get", "shop", "-w", lake, "-o", "json") == '{"database": "shop", "tables": 0}\n'
     run(capsys, "table", "create", "shop.t", "--columns", "id INT", "-w", lake)
     assert "is not empty" in run(capsys, "db", "drop", "shop", "-w", lake, code=1)
-    run(capsys, "db", "drop", "shop", "--cascade", "-w", lake)
+    run(capsys, "db", "drop", "shop", "--cascade", "--yes", "-w", lake)
     assert "does not exist" in run(capsys, "db", "drop", "shop", "-w", lake, code=1)
     run(capsys, "db", "drop", "shop", "-i", "-w", lake)
     assert run(capsys, "db", "list", "-w", lake, "-o", "json") == ""
@@ -123,7 +123,7 @@ def test_verbs_of_pypaimon_do_what_other_commands_do(
     assert "needs a file" in run(capsys, "table", "import", table, code=1)
     assert run(capsys, "table", "read", table, "-s", "id", "-l", "1", "-f", "json") == '{"id": 1}\n'
     assert "reads 1 file" in run(capsys, "table", "explain", table, "--where", "id > 1")
-    run(capsys, "table", "drop-partition", table, "-p", "day=mon")
+    run(capsys, "table", "drop-partition", table, "-p", "day=mon", "--yes")
     assert run(capsys, "table", "read", table, "-f", "json", "--select", "id") == '{"id": 2}\n{"id": 3}\n'
     run(capsys, *in_table, "set-option", "-k", "num-levels", "-v", "5")
     run(capsys, *in_table, "remove-option", "--key", "num-levels")
@@ -140,7 +140,7 @@ def test_verbs_of_pypaimon_do_what_other_commands_do(
     missing = ("table", "alter", f"{lake}/shop.db/nope")
     assert "does not exist" in run(capsys, *missing, "drop-column", "-n", "x", code=1)
     run(capsys, *missing, "-i", "drop-column", "-n", "x")
-    run(capsys, "table", "drop", table)
+    run(capsys, "table", "drop", table, "--yes")
     run(capsys, "table", "drop", table, "-i")
 
 

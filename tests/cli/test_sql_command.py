@@ -267,7 +267,7 @@ def test_tables_are_dropped_renamed_and_listed(lake: str, capsys: pytest.Capture
     ]
     assert "default.p is now default.q" in run(capsys, "rename", f"{lake}/default.db/p", "q")
     assert catalog.tables("default") == ["q", "t"]
-    run(capsys, "drop", f"{lake}/default.db/q")
+    run(capsys, "drop", f"{lake}/default.db/q", "--yes")
     assert catalog.tables("default") == ["t"]
     assert main(["drop", f"{lake}/default.db/q"]) == 1
     assert run(capsys, "drop", f"{lake}/default.db/q", "--if-exists") == "there is no table default.q\n"

@@ -1,6 +1,7 @@
 """The command `paimon orphans`: list or delete orphan files.
 
-Invariant: files are deleted only with --delete, and files younger than a day only with --allow-young as well.
+Invariant: files are deleted only with --delete, and files younger than a day only with --allow-young as well. Then the
+command asks on a terminal.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from paimon.cli.arguments import Commands, open_data_table
-from paimon.cli.maintenance.verbs import AGE_HELP, add_table_command, parse_moment
+from paimon.cli.maintenance.verbs import AGE_HELP, add_confirmation, add_table_command, confirm, parse_moment
 from paimon.cli.output import console, print_rows
 from paimon.domain.markup import format_count
 
@@ -31,10 +32,18 @@ def add_commands(commands: Commands) -> None:
         action="store_true",
         help="also delete files younger than a day, which running writers may be about to commit",
     )
+    add_confirmation(parser)
 
 
 def _orphans(arguments: argparse.Namespace) -> None:
-    found = open_data_table(arguments).maintain.remove_orphans(
+    table = open_data_table(arguments)
+    if arguments.delete and arguments.allow_young:
+        confirm(
+            f"Files of {table.name} that are younger than a day may belong to writers that have not committed yet. "
+            "Delete them?",
+            has_agreed=arguments.yes,
+        )
+    found = table.maintain.remove_orphans(
         parse_moment(arguments.older_than), dry_run=not arguments.delete, allow_young=arguments.allow_young
     )
     print_rows(found.to_reader(), arguments.output)

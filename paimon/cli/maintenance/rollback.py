@@ -1,6 +1,7 @@
 """The command `paimon rollback`: make an earlier snapshot the latest.
 
-Invariant: exactly one target is given, and the command prints what was deleted. On a terminal it asks first.
+Invariant: exactly one target is given, and the command prints what was deleted. It asks first; without a terminal, it
+needs --yes.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from paimon.cli.arguments import Commands, open_data_table
-from paimon.cli.maintenance.verbs import add_confirmation, add_table_command, confirm
+from paimon.cli.maintenance.verbs import add_confirmation, add_table_command, confirm_loss
 from paimon.cli.output import print_records
 
 
@@ -35,7 +36,7 @@ def _rollback(arguments: argparse.Namespace) -> None:
         target = (
             f"snapshot {arguments.snapshot}" if arguments.snapshot is not None else arguments.tag or arguments.timestamp
         )
-        confirm(
+        confirm_loss(
             f"{table.name} is at snapshot {latest.id}. Roll back to {target}? Later snapshots, changelogs and tags are "
             "deleted, and this cannot be undone.",
             has_agreed=arguments.yes,

@@ -71,8 +71,8 @@ def add_table_command(commands: Commands, name: str, help_text: str, example: st
 
 
 def add_confirmation(parser: argparse.ArgumentParser) -> None:
-    """Add `--yes`, the argument that `confirm` takes as the agreement of the user."""
-    parser.add_argument("--yes", action="store_true", help="do not ask for a confirmation on a terminal")
+    """Add `--yes`, with which neither `confirm` nor `confirm_loss` asks."""
+    parser.add_argument("--yes", action="store_true", help="do not ask for a confirmation")
 
 
 def confirm(question: str, has_agreed: bool) -> None:
@@ -90,11 +90,24 @@ def confirm(question: str, has_agreed: bool) -> None:
     InvalidRequest
         The user did not agree.
     """
-    if has_agreed or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if has_agreed or not _is_terminal():
         return
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise InvalidRequest("Nothing was changed.", hint="type y, or pass --yes")
+
+
+def confirm_loss(question: str, has_agreed: bool) -> None:
+    """Ask the user on a terminal before data is lost, as `confirm` does; without a terminal, require ``--yes``."""
+    if not has_agreed and not _is_terminal():
+        raise InvalidRequest(
+            "The command deletes data, and there is no terminal to ask on.", subject="yes", hint="pass --yes"
+        )
+    confirm(question, has_agreed)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def parse_moment(text: str | None) -> timedelta | str | None:

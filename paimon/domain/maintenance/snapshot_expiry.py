@@ -64,6 +64,11 @@ class Retention:
             limit,
         )
 
+    def is_shorter_than(self, other: Retention) -> bool:
+        """Return whether something may expire that other limits would keep."""
+        own = (self.num_min, self.num_max, self.time_millis)
+        return any(a < b for a, b in zip(own, (other.num_min, other.num_max, other.time_millis), strict=True))
+
     def check(self) -> None:
         """Refuse limits that contradict each other.
 
