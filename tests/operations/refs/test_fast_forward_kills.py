@@ -71,7 +71,7 @@ def create_branches(own: int, other: int, *, expired: bool = False) -> MemoryFil
     if other > 1:
         side = side.add_column("w", "INT")
     for number in range(other):
-        side.write({"id": [20 + number, 2], "v": [2, number]})
+        side.write({"id": [20 + number, 2], "v": [2, number]}, missing_columns="null")
         side.tags.create(f"side-{number}")
     return files
 
@@ -123,7 +123,7 @@ def test_a_commit_during_a_fast_forward_is_not_replaced() -> None:
 
     def commit(operation: str, path: str) -> None:
         if operation == "put_if_absent" and path.endswith("/snapshot-3"):
-            table.write({"id": [99], "v": [9]})
+            table.write({"id": [99], "v": [9]}, missing_columns="null")
 
     with pytest.raises(paimon.CommitConflict, match="published snapshot 3"):
         open_table(engine_on(FaultyFiles(files, commit))).branches.fast_forward("side")
