@@ -112,8 +112,9 @@ class Changes(Results):
     def to_arrow(self) -> pa.Table:
         """Return all changes as one Arrow table; the executor of the engine reads splits in parallel."""
         schema = self.arrow_schema
-        task = partial(_read_whole, self._context, self.read_plan, schema)
-        parts = self._context.engine.executor.map(task, self.splits())
+        splits = self.splits()
+        task = partial(_read_whole, self._context.for_tasks(len(splits)), self.read_plan, schema)
+        parts = self._context.engine.executor.map(task, splits)
         return pa.Table.from_batches([batch for part in parts for batch in part], schema=schema)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:

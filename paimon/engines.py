@@ -319,7 +319,7 @@ def engine_for(
         recipe=(engine_for, (location, remove_secrets(storage), remove_secrets(options), tuple(allowed_roots))),
         process=SystemProcessEffects(),
         expressions=DuckdbEvaluator(),
-        queries=QueriesOnDemand(_memory(options).bytes, _threads(options)),
+        queries=QueriesOnDemand(_memory(options).bytes // 2, _threads(options)),
     )
 
 
@@ -422,7 +422,8 @@ def _trust_catalog_lock(location: str, storage: Mapping[str, object]) -> Mapping
 
 
 def _memory(options: Mapping[str, str]) -> MemoryBudget:
-    return MemoryBudget(parse_memory(options[_MEMORY], _MEMORY)) if _MEMORY in options else MemoryBudget()
+    size = parse_memory(options[_MEMORY], _MEMORY) if _MEMORY in options else MemoryBudget().bytes
+    return MemoryBudget(size, _threads(options))
 
 
 def _executor(options: Mapping[str, str]) -> Executor:

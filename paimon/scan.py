@@ -216,7 +216,7 @@ class Scan(NotebookDisplay, Results):
         if self._limit is not None:
             return super().to_arrow()
         splits = self.plan().splits
-        task = partial(_read_whole, self.context, self.read_plan)
+        task = partial(_read_whole, self.context.for_tasks(len(splits)), self.read_plan)
         batches: list[pa.RecordBatch] = []
         for done, read in enumerate(self._context.engine.executor.map(task, splits), 1):
             self._context.engine.observer.progress("read splits", done, len(splits))
@@ -228,8 +228,9 @@ class Scan(NotebookDisplay, Results):
         if self._limit is not None:
             return super().count()
         read = evolve(self.read_plan, columns=())
-        task = partial(_count_rows, self.context, read)
-        return sum(self._context.engine.executor.map(task, self.plan().splits))
+        splits = self.plan().splits
+        task = partial(_count_rows, self.context.for_tasks(len(splits)), read)
+        return sum(self._context.engine.executor.map(task, splits))
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         left = self._limit

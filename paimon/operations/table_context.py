@@ -61,6 +61,10 @@ class TableContext:
         """Return a context of the same table with other ports."""
         return evolve(self, engine=engine)
 
+    def for_tasks(self, tasks: int) -> TableContext:
+        """Return the context for each of several tasks of the executor, which share the memory budget."""
+        return evolve(self, engine=evolve(self.engine, memory=self.engine.memory.share(tasks)))
+
     def with_table(self, table: TableDefinition) -> TableContext:
         """Return a context of the same engine for another definition, for instance of a branch."""
         return evolve(self, table=table)

@@ -34,9 +34,16 @@ class MemoryBudget:
     ----------
     bytes : int
         The limit in bytes. Operations spill rows to disk when it is used up.
+    tasks : int
+        How many tasks the executor runs in this process at the same time. They share the limit.
     """
 
     bytes: int = 512 * 1024 * 1024
+    tasks: int = 1
+
+    def share(self, tasks: int) -> MemoryBudget:
+        """Return the budget of each of several tasks that run at the same time, as far as the executor allows."""
+        return MemoryBudget(self.bytes // max(1, min(self.tasks, tasks)), self.tasks)
 
 
 @frozen(eq=False)

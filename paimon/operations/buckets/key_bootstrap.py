@@ -82,12 +82,12 @@ def read_key_places(context: TableContext, splits: Iterable[DataSplit]) -> Itera
         Some keys of a bucket; a bucket may be yielded several times.
     """
     read = ReadPlan(context.schema.primary_keys)
-    task = partial(_read_split_keys, context, read)
     for group in _group_splits(context, splits):
         if len(group) == 1:
             for batch in read_split(context, group[0], read):
                 yield KeysOfBucket(group[0].partition, group[0].bucket, batch)
             continue
+        task = partial(_read_split_keys, context.for_tasks(len(group)), read)
         for split, batches in zip(group, context.engine.executor.map(task, group), strict=True):
             for batch in batches:
                 yield KeysOfBucket(split.partition, split.bucket, batch)

@@ -107,7 +107,7 @@ def _compact_buckets(
     tasks = plan_buckets(context, snapshot, full, predicate)
     messages: list[CommitMessage] = []
     with abort_on_failure(context, messages, commit_user, snapshot):
-        for message in context.engine.executor.map(partial(compact_bucket, context), tasks):
+        for message in context.engine.executor.map(partial(compact_bucket, context.for_tasks(len(tasks))), tasks):
             messages.append(message)
             context.engine.observer.progress("compacting buckets", len(messages), len(tasks))
     return messages

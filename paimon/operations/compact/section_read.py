@@ -102,7 +102,7 @@ class SectionRead:
         SectionRead
             Its budget covers a window, the batches read ahead, and the merged rows.
         """
-        return cls(bucket, spec, vectors, min(bucket.context.engine.memory.bytes // 3, WINDOW_BYTES), spec.lookup)
+        return cls(bucket, spec, vectors, min(bucket.context.engine.memory.bytes // 10, WINDOW_BYTES), spec.lookup)
 
     @classmethod
     def for_changelog(
@@ -130,7 +130,7 @@ class SectionRead:
             bucket,
             spec,
             vectors,
-            min(bucket.context.engine.memory.bytes // 6, WINDOW_BYTES),
+            min(bucket.context.engine.memory.bytes // 20, WINDOW_BYTES),
             True,
             tuple(concurrent_runs),
         )

@@ -186,7 +186,7 @@ def _read_version(
 
 
 def _get_window_bytes(engine: Engine) -> int:
-    return min(engine.memory.bytes // 3, WINDOW_BYTES)
+    return min(engine.memory.bytes // 6, WINDOW_BYTES)
 
 
 def _append_row_kinds(batch: pa.RecordBatch) -> pa.RecordBatch:

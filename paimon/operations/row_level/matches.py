@@ -156,7 +156,7 @@ def find_rows(context: TableContext, snapshot: Snapshot, predicate: Predicate) -
         Only buckets with matching rows.
     """
     splits = plan_scan(context, ScanRequest(snapshot, predicate)).splits
-    task = partial(find_in_split, context, predicate)
+    task = partial(find_in_split, context.for_tasks(len(splits)), predicate)
     found: dict[BucketKey, BucketMatches] = {}
     for split, files in zip(splits, context.engine.executor.map(task, splits), strict=True):
         if files:

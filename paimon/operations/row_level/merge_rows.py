@@ -211,7 +211,7 @@ class _Job:
     def _rewrite_files(self, snapshot: Snapshot) -> None:
         """Write all remaining rows of the files with a changed row. Such a file is read once."""
         splits = plan_scan(self.context, ScanRequest(snapshot, self.condition)).splits
-        task = partial(find_changed_files, self.context, self.matching)
+        task = partial(find_changed_files, self.context.for_tasks(len(splits)), self.matching)
         for split, found in zip(splits, self.context.engine.executor.map(task, splits), strict=True):
             self.matched[found.matched] = True
             for file, before in found.files:
@@ -240,7 +240,7 @@ class _Job:
     def _find_buckets(self, snapshot: Snapshot) -> Sequence[_BucketChanges]:
         """Search all splits, concurrently, and group the changed files by bucket."""
         splits = plan_scan(self.context, ScanRequest(snapshot, self.condition)).splits
-        task = partial(find_changes_in_split, self.context, self.matching)
+        task = partial(find_changes_in_split, self.context.for_tasks(len(splits)), self.matching)
         found: dict[BucketKey, _BucketChanges] = {}
         for split, done in zip(splits, self.context.engine.executor.map(task, splits), strict=True):
             self.matched[done.matched] = True

@@ -123,7 +123,7 @@ class InlineCompaction:
         todo = self._skip_newer_schemas({address: w for address, w in planned.items() if not w.is_empty})
         if self._copies is not None and todo:
             self._copies.begin([(w.partition, w.bucket) for w in todo.values()], self._live_names)
-        compacting = partial(compact_bucket, self._context, copies=self._copies)
+        compacting = partial(compact_bucket, self._context.for_tasks(len(todo)), copies=self._copies)
         done = self._context.engine.executor.map(compacting, todo.values())
         try:
             for address, message in zip(todo, done, strict=True):

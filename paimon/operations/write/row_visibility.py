@@ -205,7 +205,8 @@ class RowVisibilityPlanner:
     def _compact(self, tasks: Sequence[_Task]) -> list[CommitMessage]:
         made: list[CommitMessage] = []
         with undo_on_failure(lambda: self._context.files.delete(list_prepared_paths(self._context.table, made))):
-            for message in self._context.engine.executor.map(_compact_one, tasks):
+            shared = [(context.for_tasks(len(tasks)), work) for context, work in tasks]
+            for message in self._context.engine.executor.map(_compact_one, shared):
                 made.append(message)
         self._compacted += made
         self._context.engine.observer.count("commit.compaction_planned_again", len(made))
