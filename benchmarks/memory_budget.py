@@ -55,9 +55,9 @@ VERBS: dict[str, Callable[[paimon.Table, int], object]] = {
     ),
     "scan": lambda table, _: sum(batch.num_rows for batch in table.scan().to_batches()),
     "compact": lambda table, _: table.compact(full=True),
-    "compact with lookup": lambda table, _: table.alter("SET ('changelog-producer' = 'lookup')").compact(),
-    "compact with full-compaction": lambda table, _: table.alter(
-        "SET ('changelog-producer' = 'full-compaction')"
+    "compact with lookup": lambda table, _: table.with_options({"changelog-producer": "lookup"}).compact(),
+    "compact with full-compaction": lambda table, _: table.with_options(
+        {"changelog-producer": "full-compaction"}
     ).compact(full=True),
     "rescale": lambda table, _: table.rescale(8),
     "update": lambda table, _: table.update({"a": 1}, where="b < 0.5"),
@@ -117,7 +117,7 @@ def create_table(folder: Path, budget: int, rows: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verbs", nargs="*", choices=[[], *VERBS], help="verbs to measure (default: all)")
+    parser.add_argument("verbs", nargs="*", help=f"of {', '.join(VERBS)} (default: all)")
     parser.add_argument("--budget", type=int, default=128, help="memory budget in MiB")
     parser.add_argument("--times", type=float, default=10, help="size of the rows as a multiple of the budget")
     parser.add_argument("--folder", type=Path, help="directory for the tables (default: a temporary directory)")
@@ -136,7 +136,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             command = [sys.executable, __file__, verb, f"--run={copy}", f"--budget={given.budget}"]
             growth = int(subprocess.check_output([*command, f"--times={given.times}"])) / MIB
             ratio = growth / (given.budget + FREE_MIB)
-            print(f"| {verb} | {given.budget} | {rows * ROW_BYTES / MIB:,.0f} | {growth:.0f} | {ratio:.2f} |", flush=True)
+            print(
+                f"| {verb} | {given.budget} | {rows * ROW_BYTES / MIB:,.0f} | {growth:.0f} | {ratio:.2f} |", flush=True
+            )
             shutil.rmtree(copy)
 
 

@@ -29,6 +29,7 @@ from paimon.domain.merge.aggregate.check import check_aggregates, check_function
 from paimon.domain.options.table_options import TableOptions
 from paimon.domain.options.validate import check_options
 from paimon.domain.paths import TablePaths
+from paimon.domain.schema.change_columns import OPTIONS_OF_CHANGES
 from paimon.domain.schema.change_options import find_merge_changes
 from paimon.domain.schema.changes import (
     AddColumn,
@@ -160,7 +161,7 @@ def alter_table(context: TableContext, changes: Sequence[SchemaChange]) -> Table
         if newest is None:
             raise NotFound("table", context.table.location)
         changed = _build_next_schema(context, newest, changes)
-        narrowed = _find_narrowed_columns(newest, changed, changes)
+        narrowed = _find_narrowed_columns(_apply_dynamic_rules(context, newest, changes), changed, changes)
         if changed == newest or (
             _publish_narrower(context, newest, changed, narrowed) if narrowed else _put_next_schema(context, changed)
         ):
@@ -228,17 +229,36 @@ def _restore_types(context: TableContext, before: TableSchema, columns: frozense
 def _build_next_schema(context: TableContext, newest: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
     """Return the schema after the newest one; the newest itself if nothing changes."""
     snapshot = latest_snapshot(context)
-    changed = apply_changes(newest, changes, snapshot is not None)
+    ruled = _apply_dynamic_rules(context, newest, changes)
+    changed = apply_changes(ruled, changes, snapshot is not None)
+    if ruled != newest:
+        rules = {key for key, value in ruled.options.items() if newest.options.get(key) != value}
+        stored = {key: newest.options[key] for key in rules if key in newest.options}
+        changed = evolve(changed, options={**{k: v for k, v in changed.options.items() if k not in rules}, **stored})
     if changed == newest:
         return newest
-    touched = [c.key for c in changes if isinstance(c, SetOption | RemoveOption)]
-    merging = find_merge_changes(newest, changed, touched)
+    merging = find_merge_changes(newest, changed, _list_touched_options(changes))
     if snapshot is not None and merging:
         check_rows_merged(context, snapshot, merging)
     check_function_names(changed, TableOptions.of(changed.options), TableOptions.of(newest.options))
     if _has_valid_aggregates(newest):
         check_aggregates(changed, TableOptions.of(changed.options))
     return evolve(changed, id=newest.id + 1, time_millis=context.engine.clock.now_millis())
+
+
+def _apply_dynamic_rules(context: TableContext, newest: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
+    """Return a schema with those options of this handle alone that decide which changes of columns are allowed."""
+    stored, given, touched = TableOptions.of(context.schema.options), context.options, _list_touched_options(changes)
+    rules = {
+        key: value
+        for key in OPTIONS_OF_CHANGES
+        if (value := given.get(key)) is not None and value != stored.get(key) and key not in touched
+    }
+    return evolve(newest, options={**newest.options, **rules}) if rules else newest
+
+
+def _list_touched_options(changes: Sequence[SchemaChange]) -> list[str]:
+    return [c.key for c in changes if isinstance(c, SetOption | RemoveOption)]
 
 
 def build_catalog_properties(schema: TableSchema) -> dict[str, str]:

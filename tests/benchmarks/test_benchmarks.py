@@ -42,6 +42,16 @@ def test_the_memory_of_a_writer_is_measured() -> None:
     assert all(line[column] > 0 for line in figures for column in (1, 2, 5))
 
 
+def test_the_memory_of_each_verb_is_measured(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "memory_budget.py"), "--budget=16", "--times=0.05"]
+    verbs = ["write", "compact with lookup", "sql group"]
+    head, _, *lines = subprocess.check_output([*command, f"--folder={tmp_path}", *verbs], text=True).splitlines()
+    assert head.startswith("| verb | budget MiB | rows MiB | growth MiB |")
+    figures = [line.strip("| ").split(" | ") for line in lines]
+    assert [cells[0] for cells in figures] == verbs
+    assert all(float(cells[3]) >= 0 and cells[1] == "16" for cells in figures)
+
+
 def test_concurrent_writers_report_the_outcome_of_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import concurrent_writer

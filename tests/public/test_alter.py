@@ -248,3 +248,21 @@ def test_every_change_can_be_imported() -> None:
         assert type(change) is paimon.AddColumn
     kinds = {kind.__name__ for kind in paimon.SchemaChange.__args__}  # type: ignore[attr-defined]
     assert kinds <= set(paimon.__all__)
+
+
+def test_options_of_a_handle_decide_its_changes_of_columns(tmp_path: Path) -> None:
+    catalog = paimon.connect(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "id INT, p STRING, n BIGINT", partition_keys=["p"])
+    with pytest.raises(paimon.InvalidRequest, match="cannot become"):
+        table.with_options({"disable-explicit-type-casting": "true"}).alter_column_type("n", "STRING")
+    with pytest.raises(paimon.InvalidRequest, match="cannot become NOT NULL"):
+        table.alter_column_nullability("n", False)
+    free = table.with_options({"alter-column-null-to-not-null.disabled": "false"})
+    assert not free.alter_column_nullability("n", False).table_schema.fields_by_name["n"].type.nullable
+    before = table.with_options({"add-column-before-partition": "true"}).add_column("x", "INT")
+    assert before.table_schema.names == ("id", "x", "p", "n")
+    assert catalog.table("d.t").table_schema.options == table.table_schema.options  # dynamic options are not stored
+    strict = table.alter("SET ('disable-explicit-type-casting' = 'true')")
+    changed = strict.with_options({"disable-explicit-type-casting": "false"}).alter_column_type("id", "STRING")
+    assert changed.table_schema.options["disable-explicit-type-casting"] == "true"

@@ -62,6 +62,13 @@ class Position:
         return cls("after", name)
 
 
+_BEFORE_PARTITION = "add-column-before-partition"
+_NO_NEW_NOT_NULL = "alter-column-null-to-not-null.disabled"
+_ONLY_IMPLICIT_CASTS = "disable-explicit-type-casting"
+OPTIONS_OF_CHANGES = (_BEFORE_PARTITION, _NO_NEW_NOT_NULL, _ONLY_IMPLICIT_CASTS)
+"""The options that decide which changes of columns are allowed, and where new columns are."""
+
+
 def add_field(
     schema: TableSchema, path: Path, data_type: DataType, comment: str | None, position: Position
 ) -> tuple[Fields, int]:
@@ -113,7 +120,7 @@ def add_field(
 def default_position(schema: TableSchema, path: Path) -> Position:
     """Return the place of a new column: last, or in front of trailing partition columns where an option asks for it."""
     names, partition = schema.names, set(schema.partition_keys)
-    if len(path) == 1 and partition and read_flag(TableOptions.of(schema.options), "add-column-before-partition"):
+    if len(path) == 1 and partition and read_flag(TableOptions.of(schema.options), _BEFORE_PARTITION):
         return Position.before(next(n for n in names if n in partition))
     return Position.last()
 
@@ -395,17 +402,16 @@ def _refuse_keys(path: Path, keys: tuple[str, ...], done: str, kind: str) -> Non
 
 
 def _check_nullability(column: DataField, nullable: bool, options: TableOptions, path: Path) -> None:
-    key = "alter-column-null-to-not-null.disabled"
-    if column.type.nullable and not nullable and read_flag(options, key):
+    if column.type.nullable and not nullable and read_flag(options, _NO_NEW_NOT_NULL):
         raise InvalidRequest(
             f"Column {'.'.join(path)!r} may contain nulls and cannot become NOT NULL",
             subject=column.name,
-            hint=f"if it contains none, set option {key!r} to false",
+            hint=f"if it contains none, set option {_NO_NEW_NOT_NULL!r} to false",
         )
 
 
 def _check_cast(held: DataType, wanted: DataType, options: TableOptions, path: Path) -> None:
-    only_implicit = read_flag(options, "disable-explicit-type-casting")
+    only_implicit = read_flag(options, _ONLY_IMPLICIT_CASTS)
     if can_cast_implicitly(held, wanted) or (can_cast(held, wanted) and not only_implicit):
         return
     raise InvalidRequest(
