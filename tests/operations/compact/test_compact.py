@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ from paimon.domain.snapshot.snapshot import CommitKind
 from paimon.domain.types.data_types import BigIntType, IntType
 from paimon.operations.commit.base import CommitBase
 from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.ports.engine import MemoryBudget
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -305,6 +307,38 @@ class ConcurrentAction:
 
 def with_concurrent_action(table: paimon.Table, executor: ConcurrentAction) -> paimon.Table:
     return table.with_engine(evolve(table.engine, executor=executor))
+
+
+class BudgetRecorder:
+    """An executor that records the memory budget of each task."""
+
+    def __init__(self) -> None:
+        self.shares: list[int] = []
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        assert isinstance(function, partial)
+        for task in tasks:
+            self.shares.append(function.args[0].engine.memory.bytes)
+            yield function(task)
+
+
+@pytest.mark.parametrize("verb", ["compact", "write", "scan"])
+def test_tasks_that_run_at_once_share_the_memory_budget(tmp_path: Path, verb: str) -> None:
+    table = create_keyed_table(tmp_path)
+    for partition in ("a", "b"):
+        write_rows(table, [{"k": 1, "p": partition}])
+        write_rows(table, [{"k": 1, "p": partition}])
+    recorder = BudgetRecorder()
+    memory = MemoryBudget(96 << 20, tasks=4)
+    shared = table.with_engine(evolve(table.engine, executor=recorder, memory=memory))
+    if verb == "compact":
+        shared.compact(full=True)
+    elif verb == "write":
+        inline = shared.with_options({"write-only": "false", "num-sorted-run.compaction-trigger": "1"})
+        write_rows(inline, [{"k": 2, "p": "a"}, {"k": 2, "p": "b"}])
+    else:
+        shared.scan().to_arrow()
+    assert recorder.shares == [48 << 20] * 2
 
 
 def test_concurrent_writes_are_preserved(tmp_path: Path) -> None:
