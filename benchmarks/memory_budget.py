@@ -1,6 +1,6 @@
 """Measure how much memory each verb takes, over rows of ten times the memory budget: `memory_budget.py --budget 128`.
 
-Each verb runs in a process of its own on a copy of one table. The growth is the largest resident size during the verb,
+Each verb runs in a process of its own on a table of its own. The growth is the largest resident size during the verb,
 less the size before it. It should stay below the budget plus 100 MiB, of which the ratio is a part.
 """
 
@@ -55,10 +55,8 @@ VERBS: dict[str, Callable[[paimon.Table, int], object]] = {
     ),
     "scan": lambda table, _: sum(batch.num_rows for batch in table.scan().to_batches()),
     "compact": lambda table, _: table.compact(full=True),
-    "compact with lookup": lambda table, _: table.with_options({"changelog-producer": "lookup"}).compact(),
-    "compact with full-compaction": lambda table, _: table.with_options(
-        {"changelog-producer": "full-compaction"}
-    ).compact(full=True),
+    "compact with lookup": lambda table, _: table.compact(full=True),
+    "compact with full-compaction": lambda table, _: table.compact(full=True),
     "rescale": lambda table, _: table.rescale(8),
     "update": lambda table, _: table.update({"a": 1}, where="b < 0.5"),
     "delete": lambda table, _: table.delete(where="b < 0.5"),
@@ -103,11 +101,12 @@ def run_verb(folder: Path, verb: str, budget: int, rows: int) -> None:
     print(measure_growth(lambda: VERBS[verb](table, rows)))
 
 
-def create_table(folder: Path, budget: int, rows: int) -> None:
-    """Create the table with four runs in each of four buckets."""
+def create_table(folder: Path, verb: str, budget: int, rows: int) -> None:
+    """Create the table of a verb with four runs in each of four buckets."""
     catalog = paimon.connect(folder, memory_budget=f"{budget} mb")
     catalog.create_database("b")
-    options = {"bucket": "4", "write-only": "true", "target-file-size": "64 mb"}
+    producer = verb.removeprefix("compact with ") if verb.startswith("compact with ") else "none"
+    options = {"bucket": "4", "write-only": "true", "target-file-size": "64 mb", "changelog-producer": producer}
     table = catalog.create_table("b.t", SCHEMA, primary_keys=["id"], options=options)
     for _ in range(4):
         VERBS["write"](table, rows // 4)
@@ -129,17 +128,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     with TemporaryDirectory(dir=given.folder) as folder:
-        original, copy = Path(folder, "original"), Path(folder, "copy")
-        create_table(original, given.budget, rows)
         for verb in given.verbs or VERBS:
-            shutil.copytree(original, copy)
-            command = [sys.executable, __file__, verb, f"--run={copy}", f"--budget={given.budget}"]
+            lake = Path(folder, verb)
+            create_table(lake, verb, given.budget, rows)
+            command = [sys.executable, __file__, verb, f"--run={lake}", f"--budget={given.budget}"]
             growth = int(subprocess.check_output([*command, f"--times={given.times}"])) / MIB
             ratio = growth / (given.budget + FREE_MIB)
             print(
                 f"| {verb} | {given.budget} | {rows * ROW_BYTES / MIB:,.0f} | {growth:.0f} | {ratio:.2f} |", flush=True
             )
-            shutil.rmtree(copy)
+            shutil.rmtree(lake)
 
 
 if __name__ == "__main__":
