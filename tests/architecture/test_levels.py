@@ -136,8 +136,9 @@ def test_recorded_modules_exist() -> None:
 def test_durations_of_modules_that_did_not_run_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "durations.json"
     monkeypatch.setattr(recorded_durations, "PATH", path)
-    recorded_durations.write_durations({"a.py::test_x[1]": 3.0, "a.py::test_x[2]": 7.04, "b.py::test_y": 2.0})
-    recorded_durations.write_durations({"b.py::test_y": 0.2, "c.py::test_z": 1.5})
+    calls = {"a.py::test_x[1]": 3.0, "a.py::test_x[2]": 7.04, "b.py::test_y": 2.0}
+    recorded_durations.write_durations(calls | {"b.py::test_y": 30.0}, calls)
+    recorded_durations.write_durations({"b.py::test_y": 0.2, "c.py::test_z": 1.5}, {})
     assert recorded_durations.read_module_seconds() == {"a.py": 10.0, "c.py": 1.5}
     assert recorded_durations.read_slow_cases() == {"a.py::test_x": 7.0}
 

@@ -58,6 +58,8 @@ class DurationRecorder:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.calls: dict[str, float] = {}
+        """Without the fixtures: the first case of a worker that uses Spark starts it."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -66,26 +68,38 @@ class DurationRecorder:
         self.seconds[item.nodeid] = round(max(measure_cpu_seconds() - start, 0.0), 2)
         return result  # type: ignore[return-value]
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        start = measure_cpu_seconds()
+        try:
+            return (yield)
+        finally:
+            self.calls[item.nodeid] = round(max(measure_cpu_seconds() - start, 0.0), 2)
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        self.seconds.update(getattr(node, "workeroutput", {}).get("cpu_seconds", {}))
+        output = getattr(node, "workeroutput", {})
+        self.seconds.update(output.get("cpu_seconds", {}))
+        self.calls.update(output.get("cpu_seconds_of_calls", {}))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["cpu_seconds"] = self.seconds
+            output["cpu_seconds_of_calls"] = self.calls
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        write_durations(self.seconds)
+        write_durations(self.seconds, self.calls)
         terminalreporter.write_line(f"{sum(self.seconds.values()):.0f} CPU seconds in cases, recorded in {PATH.name}")
 
 
-def write_durations(seconds: Mapping[str, float]) -> None:
+def write_durations(seconds: Mapping[str, float], calls: Mapping[str, float]) -> None:
     """Replace the recorded values of the modules that ran; those of other modules stay."""
     modules, slow = defaultdict[str, float](float), dict[str, float]()
     for node, value in seconds.items():
         modules[node.partition("::")[0]] += value
+    for node, value in calls.items():
         if value > SLOW_SECONDS:
             name = node.partition("[")[0]
             slow[name] = max(value, slow.get(name, 0.0))
