@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import ScalarSql
 from paimon.domain.row.literals import parse_literal
-from paimon.domain.types.data_types import DataField, FloatType
+from paimon.domain.types.data_types import DataField, DoubleType, FloatType
 from paimon.domain.types.type_text import format_type
 
 MOST_DIGITS = 76
@@ -168,8 +168,10 @@ def read_constant(value: object, column: DataField) -> Any:
     InvalidRequest
         The value does not fit the column.
     """
-    found = parse_literal(value, column.type)
-    return to_single(found, column) if isinstance(column.type, FloatType) and found is not None else found
+    if isinstance(column.type, FloatType):
+        found = parse_literal(value, DoubleType())
+        return None if found is None else to_single(found, column)
+    return parse_literal(value, column.type)
 
 
 def check_digits(number: float | Decimal) -> None:
