@@ -22,6 +22,7 @@ from paimon.domain.predicate.field_paths import find_column, suggest_column, typ
 from paimon.domain.predicate.scalar_sql import convert_condition, split_conjunction
 from paimon.domain.predicate.sql import column_path, parse_sql
 from paimon.domain.predicate.transform import join_conjuncts, map_names
+from paimon.domain.predicate.zero_order import equate_zeros, is_floating
 from paimon.domain.types.data_types import NESTED_TYPES, BlobType, DataField, VariantType
 
 ON_HINT = "write a condition such as target.id = source.id AND source.amount > 0, or the names of the key columns"
@@ -38,15 +39,15 @@ class MergeNames:
         The columns.
     target_alias, source_alias : str
         The names of the sides in text.
-    ignores_case : bool
-        Whether names may differ from columns and aliases in case.
+    is_statement : bool
+        Whether the text is a SQL statement: names ignore the case, and -0.0 equals 0.0.
     """
 
     target: tuple[DataField, ...]
     source: tuple[DataField, ...]
     target_alias: str = TARGET
     source_alias: str = SOURCE
-    ignores_case: bool = False
+    is_statement: bool = False
 
     @property
     def fields(self) -> tuple[DataField, ...]:
@@ -71,7 +72,7 @@ class MergeNames:
             (self.target_alias, TARGET, self.target),
             (self.source_alias, SOURCE, self.source),
         ):
-            if rest and (first == alias or (self.ignores_case and first.lower() == alias.lower())):
+            if rest and (first == alias or (self.is_statement and first.lower() == alias.lower())):
                 if not fields:
                     raise _wrong_side_error(name, alias)
                 path = self.find_path(rest, fields)
@@ -91,7 +92,7 @@ class MergeNames:
 
     def find_path(self, name: str, fields: Sequence[DataField]) -> str:
         """Return the path of a column or a nested field as the columns write its first part."""
-        if not self.ignores_case or _has_column(name, fields):
+        if not self.is_statement or _has_column(name, fields):
             return name
         first, dot, rest = name.partition(".")
         return f"{find_column(first, [f.name for f in fields]) or first}{dot}{rest}"
@@ -115,7 +116,8 @@ def _wrong_side_error(name: str, alias: str) -> InvalidRequest:
 
 def bind_condition(condition: Predicate, names: MergeNames) -> Predicate:
     """Return the condition over canonical names, with literals of the types of their columns."""
-    return bind(map_names(condition, names.resolve), names.fields)
+    named = map_names(condition, names.resolve)
+    return bind(equate_zeros(named, names.fields) if names.is_statement else named, names.fields)
 
 
 def bind_expression(expression: Expression, names: MergeNames) -> Expression:
@@ -182,6 +184,8 @@ def _find_pair(node: exp.Expression, names: MergeNames) -> tuple[str, str] | Non
     target, source = (left, right) if is_of_target(left) else (right, left)
     plain_target, plain_source = to_plain_name(target), to_plain_name(source)
     is_plain = any(f.name == plain_target for f in names.target) and any(f.name == plain_source for f in names.source)
+    if names.is_statement and any(is_floating(type_at(name, names.fields)) for name in (target, source)):
+        return None  # the engine compares zeros as SQL does; equal columns are equal keys
     return _check_pair(plain_target, plain_source, names) if is_plain else None
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from attrs import evolve
+
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import (
     And,
@@ -30,6 +32,7 @@ from paimon.domain.predicate.field_paths import type_at
 from paimon.domain.predicate.fit_literal import Beyond, Fit, fit_literal
 from paimon.domain.predicate.like_patterns import parse_like
 from paimon.domain.predicate.transform import columns_of, unknown_predicate_error
+from paimon.domain.predicate.zero_order import is_floating
 from paimon.domain.text_checks import check_text
 from paimon.domain.types.data_types import (
     CHARACTER_TYPES,
@@ -72,7 +75,9 @@ def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
             return _bind_in(predicate, _comparable_type(column, fields))
         case Like(column=column):
             return _bind_like(predicate, type_at(column, fields))
-        case IsNull() | SqlCondition() | Literal():
+        case SqlCondition():
+            return _bind_sql(predicate, [type_at(column, fields) for column in columns_of(predicate)])
+        case IsNull() | Literal():
             for column in columns_of(predicate):
                 type_at(column, fields)
             return predicate
@@ -83,6 +88,15 @@ def bind(predicate: Predicate, fields: Sequence[DataField]) -> Predicate:
         case Not(child=child):
             return Not(bind(child, fields))
     raise unknown_predicate_error(predicate)
+
+
+def _bind_sql(condition: SqlCondition, types: Sequence[DataType]) -> Predicate:
+    """Return the condition with Java's order of zeros, unless it is from a SQL statement."""
+    if condition.expression.has_zero_order or not any(map(is_floating, types)):
+        return condition
+    from paimon.domain.predicate.scalar_sql import order_zeros  # loads the SQL parser
+
+    return evolve(condition, expression=order_zeros(condition.expression))
 
 
 def _comparable_type(column: str, fields: Sequence[DataField]) -> DataType:

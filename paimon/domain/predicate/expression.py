@@ -158,11 +158,14 @@ class ScalarSql:
         name and no value of a table becomes SQL.
     columns : tuple of str
         The columns, or the paths of nested fields, that these identifiers mean.
+    has_zero_order : bool
+        Whether `sql` compares the zeros of floating numbers as it shall. Otherwise `bind` gives it Java's order.
     """
 
     text: str
     sql: str
     columns: tuple[str, ...]
+    has_zero_order: bool = False
 
 
 @frozen

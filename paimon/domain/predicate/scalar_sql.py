@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+import sqlglot
+from attrs import evolve
 from sqlglot import exp
 
 from paimon.domain.errors import InvalidRequest, Unsupported
@@ -19,6 +21,10 @@ from paimon.domain.predicate.sql import PredicateDialect, column_path, convert_p
 from paimon.domain.predicate.transform import join_conjuncts
 
 T = TypeVar("T")
+_COMPARISONS = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In),
+)
 HINT = "a condition is a scalar SQL expression over columns, such as upper(name) = 'X' AND amount > 2 * fee"
 _REFUSED: tuple[tuple[type[exp.Expression] | tuple[type[exp.Expression], ...], str], ...] = (
     ((exp.Query, exp.Subquery), "a subquery"),
@@ -135,6 +141,70 @@ def to_scalar_sql(node: exp.Expression) -> ScalarSql:
 
     numbered = node.transform(number_column)
     return ScalarSql(text, numbered.sql(dialect=PredicateDialect, comments=False), tuple(columns))
+
+
+def order_zeros(expression: ScalarSql) -> ScalarSql:
+    """Return an expression whose comparisons put -0.0 below 0.0, for columns of any type.
+
+    `_is_negative` looks at the text of a value, because the types of operands are not known here. Equal values of other
+    types have the same sign, so nothing changes for them.
+    """
+    if expression.has_zero_order:
+        return expression
+    root = exp.paren(sqlglot.parse_one(expression.sql, dialect=PredicateDialect)).transform(_sign_zero)
+    for comparison in reversed(list(root.find_all(*_COMPARISONS))):  # inner ones first
+        comparison.replace(exp.paren(_order_comparison(comparison)))
+    return evolve(expression, sql=root.sql(dialect=PredicateDialect), has_zero_order=True)
+
+
+def _sign_zero(node: exp.Expression) -> exp.Expression:
+    """Return a literal -0.0 as DOUBLE: as a DECIMAL, it would have no sign."""
+    inner = node.this if isinstance(node, exp.Neg) else None
+    is_zero = isinstance(inner, exp.Literal) and not inner.is_string and not inner.is_int and not float(inner.name)
+    return exp.cast(exp.Literal.string("-0.0"), "DOUBLE") if is_zero else node
+
+
+def _order_comparison(node: exp.Expression) -> exp.Expression:
+    left, right = node.this, node.args.get("expression")
+    match node:
+        case exp.EQ() | exp.NullSafeEQ():
+            return _equal(type(node), left, right)
+        case exp.NEQ():
+            return exp.not_(exp.paren(_equal(exp.EQ, left, right)))
+        case exp.NullSafeNEQ():
+            return exp.not_(exp.paren(_equal(exp.NullSafeEQ, left, right)))
+        case exp.LT():
+            return _less(left, right)
+        case exp.GT():
+            return _less(right, left)
+        case exp.GTE():
+            return exp.not_(exp.paren(_less(left, right)))
+        case exp.LTE():
+            return exp.not_(exp.paren(_less(right, left)))
+        case exp.Between():
+            outside = exp.or_(exp.paren(_less(left, node.args["low"])), exp.paren(_less(node.args["high"], left)))
+            return exp.not_(exp.paren(outside))
+    values = node.expressions
+    return exp.or_(*(exp.paren(_equal(exp.EQ, left, value)) for value in values)) if values else node.copy()
+
+
+def _equal(operator: type[exp.Expression], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    signs = operator(this=_is_negative(left), expression=_is_negative(right))
+    return exp.and_(_compare(operator, left, right), signs)
+
+
+def _less(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    zeros = exp.and_(_compare(exp.EQ, left, right), _is_negative(left), exp.not_(_is_negative(right)))
+    return exp.or_(_compare(exp.LT, left, right), exp.paren(zeros))
+
+
+def _compare(operator: type[exp.Expression], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    return operator(this=exp.paren(left.copy()), expression=exp.paren(right.copy()))
+
+
+def _is_negative(value: exp.Expression) -> exp.Expression:
+    text = exp.cast(exp.paren(value.copy()), "VARCHAR")
+    return exp.func("starts_with", text, exp.Literal.string("-"))
 
 
 def _find_path(node: exp.Expression) -> str | None:

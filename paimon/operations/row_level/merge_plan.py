@@ -76,19 +76,19 @@ class MergeRequest:
         The names of the sides in text.
     clauses : tuple of WhenClause
         In the order given.
-    ignores_case : bool
-        Whether names of columns may differ in case, as in SQL statements.
+    is_statement : bool
+        Whether the text is a SQL statement: names ignore the case, and -0.0 equals 0.0.
     """
 
     on: str | Sequence[str] | Predicate
     target_alias: str = TARGET
     source_alias: str = SOURCE
     clauses: tuple[WhenClause, ...] = field(default=(), converter=_to_clauses)
-    ignores_case: bool = False
+    is_statement: bool = False
 
     def name_columns(self, target: Sequence[DataField], source: Sequence[DataField]) -> MergeNames:
         """Return the columns of both sides under the names of this request."""
-        return MergeNames(tuple(target), tuple(source), self.target_alias, self.source_alias, self.ignores_case)
+        return MergeNames(tuple(target), tuple(source), self.target_alias, self.source_alias, self.is_statement)
 
 
 def bind_merge(context: TableContext, source: Sequence[DataField], request: MergeRequest) -> Merge:

@@ -14,9 +14,12 @@ from attrs import evolve, frozen
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import find_column
+from paimon.domain.predicate.scalar_sql import parse_condition
+from paimon.domain.predicate.zero_order import equate_zeros, is_floating
 from paimon.domain.schema.missing_columns import MISSING_COLUMNS
 from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
+from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.type_text import quote_identifier, quote_text
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
@@ -241,7 +244,11 @@ def find_changed_rows(run: StatementRun, table: Table, statement: Update | Delet
     """
     if statement.where is None:
         return _EVERY_ROW
-    return read_condition(run, _name_columns(table, statement, statement.where))
+    fields = table.table_schema.fields
+    found = read_condition(run, _name_columns(table, statement, statement.where))
+    if not any(is_floating(part) for field in fields for part in all_types(field.type)):
+        return found
+    return equate_zeros(parse_condition(found) if isinstance(found, str) else found, fields)
 
 
 def _name_columns(table: Table, statement: Update | Delete, text: str) -> str:
@@ -270,7 +277,7 @@ def _merge(run: StatementRun, statement: Merge) -> SqlResult:
     table = run.session.open_table(statement.name)
     aliases = {"source_alias": statement.source_alias, "target_alias": statement.target_alias}
     merge = table.merge((), statement.on, **aliases)
-    merge = evolve(merge, request=evolve(merge.request, ignores_case=True))
+    merge = evolve(merge, request=evolve(merge.request, is_statement=True))
     for clause in statement.clauses:
         named = _name_assigned_columns(table, clause.values or {})
         values = {column: read_assignment(run, text) for column, text in named.items()}
