@@ -12,33 +12,39 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from paimon.builders import TableWrite
+from paimon.builders import BatchWriteBuilder, TableWrite
 from paimon.domain.cdc.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
 from paimon.domain.cdc.dead_letters import DEAD_LETTER_SCHEMA
 from paimon.domain.cdc.event_formats import COLUMNS_FORMAT, SKIPPED, EventFormat, Routes, TargetTable
 from paimon.domain.cdc.rows_columnar import KIND_COLUMN
 from paimon.domain.cdc.survey_events import SourceColumns, merge_surveys, survey_events
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import AlreadyExists, InvalidRequest
+from paimon.domain.errors import InvalidRequest
 from paimon.domain.schema.changes import AddColumn
 from paimon.domain.schema.missing_columns import ColumnCheck, find_needed_columns
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.schema.writable import check_rows_writable
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.domain.types.data_types import DataType
-from paimon.operations.evolve import alter_table, load_at_newest_schema
+from paimon.operations.evolve import load_at_newest_schema, plan_new_columns
 from paimon.operations.write.source import can_be_read_again, to_arrow_tables
 from paimon.references import commit_user_of
 from paimon.table import Table
-from paimon.table_write import WriteResult, commit_messages, retry_assignment
+from paimon.table_write import (
+    SCHEMA_ATTEMPTS,
+    WriteResult,
+    commit_messages,
+    publish_planned_schema,
+    retry_assignment,
+    schema_changed_error,
+)
 
 Targets: TypeAlias = Table | Mapping[str, Table] | Callable[[str], Table | None]
 """The table of all events, or the table of each source table; None skips a source table."""
 _TEXTS_AT_ONCE = 10_000
 _MOST_NEW_COLUMNS = 1_000
-_SCHEMA_ATTEMPTS = 20
 
 
 @frozen
@@ -101,7 +107,8 @@ def cdc(  # noqa: PLR0913  (a public signature)
         Gets the events that cannot be read. Without it, the first one is an error. `paimon.DEAD_LETTER_SCHEMA` is its
         schema.
     merge_schema : bool
-        Add columns that only the events have; their schema is published before the rows.
+        Add columns that only the events have. They are added once all rows are written to files, so a refused call adds
+        none.
     commit_user, identifier : str, int
         With both given, each table gets the events once: a second call with the same pair changes nothing.
 
@@ -129,14 +136,16 @@ def cdc(  # noqa: PLR0913  (a public signature)
         for part in read_events(events):
             surveyed = merge_surveys(surveyed, survey_events(part, event_format))
     targets = CaptureTargets.of(table, event_format, surveyed)
-    if merge_schema:
-        targets = targets.add_columns(surveyed)
     written = (*targets.tables, *(() if dead_letters is None else (dead_letters,)))
     user = commit_user_of(written[0].context, commit_user, identifier) if written else ""
-    write = _WriteEvents(event_format, targets, dead_letters, user, identifier)
 
     def write_once() -> CdcResult:
-        return write(read_events(events))
+        for _ in range(SCHEMA_ATTEMPTS):
+            planned = targets.plan_columns(surveyed) if merge_schema else targets
+            done = _WriteEvents(event_format, planned, dead_letters, user, identifier)(read_events(events))
+            if done is not None:
+                return done
+        raise schema_changed_error(", ".join(table.name for table in targets.tables))
 
     return retry_assignment(write_once) if _is_repeatable(events) else write_once()
 
@@ -186,11 +195,17 @@ class CaptureTargets:
         By source table the position of its table; None if all events go to one table.
     opened : tuple of TableSchema
         The schemas of the tables when they were opened.
+    wanted : tuple of mapping of str to DataType
+        By table the columns of the events, if those that it lacks are added with its rows.
+    planned : frozenset of int
+        The positions of the tables whose schema is not published yet.
     """
 
     tables: tuple[Table, ...]
     numbers: Mapping[str, int] | None = field(default=None)
     opened: tuple[TableSchema, ...] = ()
+    wanted: tuple[Mapping[str, DataType], ...] = ()
+    planned: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, table: Targets, event_format: EventFormat, surveyed: SourceColumns) -> CaptureTargets:
@@ -255,8 +270,8 @@ class CaptureTargets:
         """The tables as values, for `convert_events`."""
         return Routes(tuple(map(_describe_target, self.tables)), self.numbers)
 
-    def add_columns(self, surveyed: SourceColumns, ignores_case: bool = False) -> CaptureTargets:
-        """Add the columns that the tables lack, and return the tables with them.
+    def plan_columns(self, surveyed: SourceColumns, ignores_case: bool = False) -> CaptureTargets:
+        """Return the tables at planned schemas, which have all columns of the events.
 
         With `ignores_case`, names that differ only in case are refused, because later reads could not tell them apart.
         """
@@ -268,8 +283,10 @@ class CaptureTargets:
         if ignores_case:
             for table, columns in zip(self.tables, wanted, strict=True):
                 _check_case(table, columns)
-        added = (_add_columns(t, columns) for t, columns in zip(self.tables, wanted, strict=True))
-        return CaptureTargets(tuple(added), self.numbers, self.opened)
+        plans = [plan_columns(table, columns) for table, columns in zip(self.tables, wanted, strict=True)]
+        planned = frozenset(number for number, (_, is_planned) in enumerate(plans) if is_planned)
+        tables = tuple(table for table, _ in plans)
+        return evolve(self, tables=tables, wanted=tuple(wanted), planned=planned)
 
 
 def _describe_target(table: Table) -> TargetTable:
@@ -290,23 +307,16 @@ def _check_case(table: Table, columns: Iterable[str]) -> None:
             )
 
 
-def _add_columns(table: Table, columns: Mapping[str, DataType]) -> Table:
-    """Add columns; another writer may add the same ones at the same time."""
-    for attempt in range(_SCHEMA_ATTEMPTS):
-        context = load_at_newest_schema(table.context)
-        lacking = [n for n in columns if n not in context.schema.fields_by_name]
-        if not lacking:
-            return Table(context)
-        if len(lacking) > _MOST_NEW_COLUMNS:
-            message = f"The events add {len(lacking):,} columns to table {table.name!r} at once."
-            hint = f"the limit is {_MOST_NEW_COLUMNS:,}; without merge_schema such events become dead letters"
-            raise InvalidRequest(message, subject=table.name, hint=hint)
-        try:
-            alter_table(context, [AddColumn(name, columns[name].with_nullable(True)) for name in lacking])
-        except AlreadyExists:
-            if attempt == _SCHEMA_ATTEMPTS - 1:
-                raise
-    return Table(load_at_newest_schema(table.context))
+def plan_columns(table: Table, columns: Mapping[str, DataType]) -> tuple[Table, bool]:
+    """Return a table at its newest schema, or at a planned one with more columns, and whether it is planned."""
+    context = load_at_newest_schema(table.context)
+    lacking = [n for n in columns if n not in context.schema.fields_by_name]
+    if len(lacking) > _MOST_NEW_COLUMNS:
+        message = f"The events add {len(lacking):,} columns to table {table.name!r} at once."
+        hint = f"the limit is {_MOST_NEW_COLUMNS:,}; without merge_schema such events become dead letters"
+        raise InvalidRequest(message, subject=table.name, hint=hint)
+    added = [AddColumn(name, columns[name].with_nullable(True)) for name in lacking]
+    return Table(plan_new_columns(context, added)), bool(added)
 
 
 def check_rejected(converted: ConvertedEvents) -> None:
@@ -368,7 +378,8 @@ class _WriteEvents:
     commit_user: str
     identifier: int
 
-    def __call__(self, events: Iterator[pa.Table]) -> CdcResult:
+    def __call__(self, events: Iterator[pa.Table]) -> CdcResult | None:
+        """Write the events and commit them; None, without a commit, if another process changed a schema meanwhile."""
         counts, routes = EventCounts(), self.targets.routes
         checks = self.targets.make_column_checks()
         with ExitStack() as stack:
@@ -382,6 +393,8 @@ class _WriteEvents:
             for check in checks:
                 check.check_given()
             messages = {number: writer.prepare_commit() for number, writer in writers.items()}
+        if not self._publish_columns(messages):
+            return None
         letters = self._commit(self.dead_letters, messages.get(SKIPPED)) if self.dead_letters is not None else None
         results = {t.name: self._commit(t, messages.get(n)) for n, t in enumerate(self.targets.tables)}
         return CdcResult(results, counts.events, counts.rejected, counts.ignored, letters)
@@ -396,12 +409,27 @@ class _WriteEvents:
 
     def _open(self, number: int, table: Table, writers: dict[int, TableWrite], stack: ExitStack) -> TableWrite:
         if number not in writers:
-            writer = table.new_batch_write_builder(self.commit_user).new_write()
+            writer = self._make_builder(table).new_write()
             writers[number] = stack.enter_context(writer)
         return writers[number]
 
+    def _publish_columns(self, messages: Mapping[int, list[CommitMessage]]) -> bool:
+        """Publish the planned schemas of the tables that get rows; if one is outdated, delete all files."""
+        for number in sorted(self.targets.planned & messages.keys()):
+            if publish_planned_schema(self._make_builder(self.targets.tables[number]), messages[number]):
+                continue
+            for other in messages.keys() - {number}:
+                written = self.dead_letters if other == SKIPPED else self.targets.tables[other]
+                assert written is not None
+                self._make_builder(written).new_commit().abort(messages[other])
+            return False
+        return True
+
+    def _make_builder(self, table: Table) -> BatchWriteBuilder:
+        return table.new_batch_write_builder(self.commit_user)
+
     def _commit(self, table: Table, messages: list[CommitMessage] | None) -> WriteResult:
-        commit = table.new_batch_write_builder(self.commit_user).new_commit()
+        commit = self._make_builder(table).new_commit()
         return commit_messages(commit, messages or [], identifier=self.identifier)
 
 

@@ -47,7 +47,7 @@ _Result = TypeVar("_Result")
 
 _ASSIGN_ATTEMPTS = 50
 """How often rows are assigned to dynamic buckets because other writers changed the hash index of their partitions."""
-_SCHEMA_ATTEMPTS = 20
+SCHEMA_ATTEMPTS = 20
 """How often a write with new columns starts again because another process changed the schema."""
 
 
@@ -85,7 +85,7 @@ def _write_files(
 def _write_files_with_new_columns(
     context: TableContext, data: Any, kind_column: str | None, commit_user: str
 ) -> tuple[TableContext, list[CommitMessage]]:
-    for _ in range(_SCHEMA_ATTEMPTS):
+    for _ in range(SCHEMA_ATTEMPTS):
         newest = load_at_newest_schema(context)
         needed = find_needed_columns(newest.table, context.schema)
         check = ColumnCheck.of(newest.table, kind_column, needed)
@@ -161,6 +161,26 @@ def write_and_commit(
 
     with explain_missing_table(context):
         return retry_assignment(write_once) if can_be_read_again(data) else write_once()
+
+
+def publish_planned_schema(builder: BatchWriteBuilder, messages: Sequence[CommitMessage]) -> bool:
+    """Publish the schema of written files; return False, without the files, if another one was published first."""
+    is_published = False
+    try:
+        check_callbacks(builder.context)
+        is_published = publish_schema(builder.context)
+    finally:
+        if not is_published:
+            builder.new_commit().abort(messages)
+    return is_published
+
+
+def schema_changed_error(table_name: str) -> CommitConflict:
+    """Return the error for a write with new columns during which the schema changed each time."""
+    return CommitConflict(
+        f"Table {table_name!r}: the schema changed each time while rows with new columns were written.",
+        hint="write the rows again",
+    )
 
 
 def retry_assignment(write: Callable[[], _Result]) -> _Result:

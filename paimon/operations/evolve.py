@@ -309,7 +309,13 @@ def load_at_newest_schema(context: TableContext) -> TableContext:
 def plan_merged_schema(context: TableContext, given: pa.Schema) -> TableContext:
     """Return the table with the columns that only the data has, after its own columns, at a planned schema."""
     new_fields = fields_from_arrow(pa.schema([f for f in given if f.name not in context.schema.fields_by_name]))
-    changes = [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in new_fields]
+    return plan_new_columns(
+        context, [AddColumn(f.name, f.type.with_nullable(True), comment=f.description) for f in new_fields]
+    )
+
+
+def plan_new_columns(context: TableContext, changes: Sequence[AddColumn]) -> TableContext:
+    """Return the table at a planned schema with these columns; the same context if there are none."""
     return context.at_schema(_build_next_schema(context, context.schema, changes)) if changes else context
 
 

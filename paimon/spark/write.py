@@ -16,13 +16,12 @@ from pyspark.sql.types import StructType
 
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.commit.message import CommitMessage
-from paimon.domain.errors import CommitConflict, InvalidRequest, PaimonError, Unsupported
+from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.missing_columns import set_missing_columns
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
-from paimon.operations.commit.callbacks import check_callbacks
 from paimon.operations.commit.read_snapshot import check_unexpired
-from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
+from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema
 from paimon.operations.table_context import TableContext
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.options import check_shared_storage
@@ -41,10 +40,16 @@ from paimon.spark.types import fit_frame, to_batch_schema
 from paimon.spark.warehouse import open_in_session
 from paimon.spark.writer import assign_in_session, check_columns, write_rows
 from paimon.table import Table
-from paimon.table_write import WriteResult, commit_messages, retry_assignment
+from paimon.table_write import (
+    SCHEMA_ATTEMPTS,
+    WriteResult,
+    commit_messages,
+    publish_planned_schema,
+    retry_assignment,
+    schema_changed_error,
+)
 
 _MODES = ("append", "overwrite")
-_SCHEMA_ATTEMPTS = 20
 
 
 def write(  # noqa: PLR0913  (a public signature)
@@ -146,19 +151,16 @@ class _WriteCall:
         CommitConflict
             Other writers changed the schema each time.
         """
-        for _ in range(_SCHEMA_ATTEMPTS):
+        for _ in range(SCHEMA_ATTEMPTS):
             newest = load_at_newest_schema(self.table.context)
             rows = fit_frame(self.frame, newest.schema.fields, self.kind_column)
             names = StructType([f for f in rows.schema.fields if f.name != self.kind_column])
             planned = plan_merged_schema(newest, to_batch_schema(names))
             builder = self._make_builder(planned)
             messages = self._prepare(builder, rows)
-            if planned is newest or self._publish_schema(builder, messages):
+            if planned is newest or publish_planned_schema(builder, messages):
                 return self._commit(builder, messages)
-        raise CommitConflict(
-            f"Table {self.table.name!r}: the schema changed each time while rows with new columns were written.",
-            hint="write the rows again",
-        )
+        raise schema_changed_error(self.table.name)
 
     def _make_builder(self, context: TableContext) -> BatchWriteBuilder:
         builder = make_builder(Table(context), self.mode, self.name.user, self.partition)
@@ -169,17 +171,6 @@ class _WriteCall:
         builder = check_columns(builder, rows.schema, self.kind_column, self.partition, self.table.table_schema)
         assign = assign_in_session(rows.sparkSession, builder, self.partition)
         return write_in_tasks(rows, builder, self.kind_column, self.tasks, self._identifier, read=assign)
-
-    def _publish_schema(self, builder: BatchWriteBuilder, messages: list[CommitMessage]) -> bool:
-        """Publish the schema of the files, which are deleted if another one was published first."""
-        is_published = False
-        try:
-            check_callbacks(builder.context)
-            is_published = publish_schema(builder.context)
-        finally:
-            if not is_published:
-                builder.new_commit().abort(messages)
-        return is_published
 
     def _commit(self, builder: BatchWriteBuilder, messages: list[CommitMessage]) -> WriteResult:
         return commit_messages(builder.new_commit(), messages, self.name.properties, self._identifier)

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 
 import paimon
+from paimon import table_write
+from paimon.operations.table_context import TableContext
 
 Row = dict[str, Any]
 
@@ -224,6 +226,31 @@ def test_a_table_without_a_key_accepts_inserts_only(catalog: paimon.Catalog, for
     log = table.with_options({"ignore-delete": "true"})
     assert paimon.cdc(events, log, format_name).rejected == 0
     assert table.scan().to_arrow().sort_by("name").to_pylist() == [first, first, second]
+
+
+def test_new_columns_are_published_with_the_rows_or_not_at_all(
+    catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("shop.t", DDL, primary_keys=["id"], options={"bucket": 1})
+    letters = create_dead_letters(catalog)
+    good = debezium("c", None, {"id": 1, "name": "a", "amount": 1, "size": 2})
+    with pytest.raises(paimon.InvalidRequest, match="cannot be read"):
+        paimon.cdc([good, debezium("c", None, {"id": "x", "color": "red"})], table, "debezium-json", merge_schema=True)
+    assert len(list((Path(table.location) / "schema").iterdir())) == 1 and table.snapshots() == []
+    publish = table_write.publish_schema
+
+    def publish_after_another(context: TableContext) -> bool:
+        monkeypatch.setattr(table_write, "publish_schema", publish)
+        catalog.sql("ALTER TABLE shop.t ADD COLUMN other INT")
+        return publish(context)
+
+    monkeypatch.setattr(table_write, "publish_schema", publish_after_another)
+    events = [good, debezium("c", None, {"id": "x"})]
+    done = paimon.cdc(events, table, "debezium-json", merge_schema=True, dead_letters=letters)
+    assert done.rejected == letters.scan().count() == 1
+    wanted = {"id": 1, "name": "a", "amount": 1, "other": None, "size": 2}
+    assert catalog.table("shop.t").scan().to_arrow().to_pylist() == [wanted]
+    assert len(list(Path(catalog.warehouse).rglob("data-*"))) == 2  # those of the first attempt are deleted
 
 
 def test_rows_with_an_operation_column(catalog: paimon.Catalog) -> None:

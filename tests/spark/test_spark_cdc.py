@@ -108,6 +108,16 @@ def test_new_columns_that_differ_only_in_case_are_refused(spark: SparkSession, c
     assert catalog.table("db.orders").table_schema.names == ("id", "name", "amount") and table.snapshots() == []
 
 
+def test_a_refused_batch_adds_no_columns(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = create(catalog, "orders")
+    good, bad = debezium("c", None, {**order(1), "size": 2}), debezium("c", None, {"id": "x", "color": "red"})
+    with pytest.raises(paimon.InvalidRequest, match="cannot be read"):
+        paimon.spark.cdc(to_frame(spark, [[good, bad]]), table, "debezium-json", merge_schema=True)
+    assert len(list((Path(table.location) / "schema").iterdir())) == 1 and table.snapshots() == []
+    paimon.spark.cdc(to_frame(spark, [[good]]), table, "debezium-json", merge_schema=True)
+    assert rows_of(catalog.table("db.orders")) == [{**order(1), "size": 2}]
+
+
 def test_a_stream_of_events_is_committed_once(
     spark: SparkSession, catalog: paimon.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

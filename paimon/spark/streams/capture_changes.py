@@ -1,13 +1,14 @@
 """Write events of change data capture from a data frame: tasks convert the events, and send rows to their buckets.
 
 Invariant: tasks call `paimon.domain.cdc.convert_events`, as `paimon.cdc` does. The rows of a key are written in the
-order of their events in a partition of the frame. The driver adds new columns before any task writes rows.
+order of their events in a partition of the frame. The driver adds columns of a table when all its rows are in files.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from paimon.change_capture import CaptureTargets, CdcResult, Targets, rejection_error
+from paimon.change_capture import CaptureTargets, CdcResult, Targets, plan_columns, rejection_error
 from paimon.domain.cdc.convert_events import ConvertedEvents, EventCounts, convert_events, split_events
 from paimon.domain.cdc.event_formats import SKIPPED, EventFormat, Routes
 from paimon.domain.cdc.rows_columnar import KIND_COLUMN
@@ -27,6 +28,7 @@ from paimon.domain.json_text import dump_json
 from paimon.domain.schema.missing_columns import ColumnCheck
 from paimon.domain.schema.table_schema import TableSchema
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
+from paimon.domain.types.data_types import DataType
 from paimon.domain.types.type_text import format_type, parse_type
 from paimon.engines import translate_spark_error
 from paimon.references import commit_user_of
@@ -36,7 +38,14 @@ from paimon.spark.tasks.shuffle import decode_rows, encode_rows
 from paimon.spark.types import has_case_insensitive_names
 from paimon.spark.write import check_tasks, make_builder, open_target, write_in_tasks
 from paimon.table import Table
-from paimon.table_write import WriteResult, commit_messages, retry_assignment
+from paimon.table_write import (
+    SCHEMA_ATTEMPTS,
+    WriteResult,
+    commit_messages,
+    publish_planned_schema,
+    retry_assignment,
+    schema_changed_error,
+)
 
 SparkTargets: TypeAlias = Table | str | Mapping[str, Table | str] | Callable[[str], Table | str | None]
 """The table of all events, or the table of each source table; None skips a source table."""
@@ -303,7 +312,7 @@ class _Capture:
             counts, present = _count_events(converted)
             if counts.rejected and letters is None:
                 raise _find_first_rejection(converted)
-            write = _WriteRows(converted, present, self.tasks)
+            write = _WriteRows(converted, present, self.tasks, targets.wanted)
             # Dead letters come first: a failure between two commits never loses an event.
             set_aside = None if letters is None or letters_commit is None else write(SKIPPED, letters, letters_commit)
             results = {table.name: write(n, table, commit) for n, (table, commit) in enumerate(tables)}
@@ -312,7 +321,7 @@ class _Capture:
         return CdcResult(results, counts.events, counts.rejected, counts.ignored, set_aside)
 
     def _prepare(self, frame: DataFrame, commits: _CallCommits | _StreamCommits) -> tuple[CaptureTargets, Table | None]:
-        """Open the tables, and add the columns that only the events have."""
+        """Open the tables, and plan the columns that only the events have."""
         spark = frame.sparkSession
         surveyed = _survey(frame, self.event_format) if self.merge_schema or callable(self.table) else {}
         named = surveyed
@@ -323,7 +332,7 @@ class _Capture:
         targets = evolve(targets, opened=self.opened or targets.opened)
         letters = None if self.dead_letters is None else open_target(self.dead_letters, None, spark)
         if self.merge_schema:
-            targets = targets.add_columns(surveyed, has_case_insensitive_names(spark))
+            targets = targets.plan_columns(surveyed, has_case_insensitive_names(spark))
         return targets, letters
 
     def open_targets(self, spark: SparkSession, surveyed: SourceColumns) -> CaptureTargets:
@@ -374,24 +383,32 @@ class _WriteRows:
         The numbers of the tables that have rows.
     tasks : int, optional
         Number of writing tasks.
+    wanted : tuple of mapping of str to DataType
+        By table the columns that it gets with its rows; empty if none are added.
     """
 
     converted: DataFrame
     present: frozenset[int]
     tasks: int | None
+    wanted: tuple[Mapping[str, DataType], ...]
 
     def __call__(self, number: int, table: Table, commit: _TableCommit) -> WriteResult:
         if commit.is_committed or number not in self.present:
             return commit.publish(table, [])
+        return retry_assignment(partial(self._write_rows, number, table, commit))
+
+    def _write_rows(self, number: int, table: Table, commit: _TableCommit) -> WriteResult:
+        """Write and commit the rows of a table, and publish its new columns in between."""
         rows = self.converted.filter(self.converted["target"] == number)
-        builder = make_builder(table, "append", commit.commit_user, None)
         kinds = None if number == SKIPPED else KIND_COLUMN
-
-        def write_once() -> WriteResult:
+        columns = self.wanted[number] if self.wanted and number != SKIPPED else {}
+        for _ in range(SCHEMA_ATTEMPTS):
+            target, is_planned = plan_columns(table, columns) if columns else (table, False)
+            builder = make_builder(target, "append", commit.commit_user, None)
             messages = write_in_tasks(rows, builder, kinds, self.tasks, commit.identifier, True, _read_converted)
-            return commit.publish(table, messages)
-
-        return retry_assignment(write_once)
+            if not is_planned or publish_planned_schema(builder, messages):
+                return commit.publish(target, messages)
+        raise schema_changed_error(table.name)
 
 
 @frozen(eq=False)
