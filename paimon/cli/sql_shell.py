@@ -23,6 +23,7 @@ from paimon.cli.interrupts import call_on_interrupt
 from paimon.cli.output import print_result
 from paimon.cli.sql_completion import WORD, complete
 from paimon.domain.errors import InvalidRequest, PaimonError
+from paimon.domain.secrets import mask_statement
 from paimon.sql.parse.lexer import tokenize
 from paimon.sql.parse.parse_script import list_statement_words
 from paimon.sql.run.run_statements import SqlSession
@@ -209,11 +210,29 @@ def _make_prompt(session: Session) -> Callable[[str], str]:
     return lambda shown: editor.prompt(shown)
 
 
+class _MaskedHistory(FileHistory):
+    """A history whose file only its user can read, without secrets; what this shell ran stays in memory as it was."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        earlier = list(self.load_history_strings())
+        if any(mask_statement(text) != text for text in earlier):  # written by an earlier version
+            path.write_bytes(b"")
+            for text in reversed(earlier):
+                self.store_string(text)
+
+    def store_string(self, string: str) -> None:
+        """Append a text to the file, without its secrets."""
+        super().store_string(mask_statement(string))
+
+
 def _open_history() -> History:
     """Return the history of earlier shells, or a new one where the home directory cannot be written."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "paimon"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        return _MaskedHistory(folder / "sql_history")
     except OSError:
         return InMemoryHistory()
-    return FileHistory(str(folder / "sql_history"))

@@ -12,6 +12,7 @@ from itertools import islice
 from attrs import define, field, frozen
 
 from paimon.domain.errors import InvalidRequest
+from paimon.domain.secrets import mask_quoted, mask_statement
 from paimon.domain.types.sql_tokens import Token, TokenReader
 
 LONGEST_SCRIPT = 1_000_000
@@ -67,6 +68,8 @@ def syntax_error(text: str, position: int, reason: str, hint: str | None = None,
     InvalidRequest
         For the caller to raise.
     """
+    reason, hint = mask_quoted(reason, text), None if hint is None else mask_quoted(hint, text)
+    text = mask_statement(text)
     position = min(position, len(text.rstrip()))
     start = text.rfind("\n", 0, position) + 1
     line = text[start:].partition("\n")[0].rstrip()

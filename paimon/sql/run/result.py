@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from paimon.domain.errors import PaimonError
+from paimon.domain.secrets import mask_statement
 from paimon.notebook import NotebookDisplay, read_or_explain
 from paimon.rendering.text_table import ELLIPSIS, to_text_columns, to_text_lines
 from paimon.results import Results, first_rows
@@ -114,7 +115,7 @@ class SqlResult(NotebookDisplay, Results):
         return "\n".join([*lines, ELLIPSIS] if found.num_rows > most else lines)
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
-        return " ".join(self.statement.split()), {}
+        return " ".join(mask_statement(self.statement).split()), {}
 
     def _repr_html_(self) -> str:
         from paimon.cards import result_card
