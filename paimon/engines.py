@@ -24,6 +24,7 @@ from paimon.adapters.formats.on_demand import FormatsOnDemand, RecordsOnDemand
 from paimon.adapters.observers import SilentObserver
 from paimon.adapters.process_effects import (
     SystemProcessEffects,
+    abandon_in_children,
     choose_memory_pool,
     release_free_memory,
 )
@@ -39,7 +40,7 @@ from paimon.domain.extras import is_optional, missing_extra
 from paimon.domain.identifier import Identifier, split_suffixes
 from paimon.domain.options.parse import parse_memory
 from paimon.domain.options.setting import option_text
-from paimon.domain.secrets import remove_secrets
+from paimon.domain.secrets import redact_secrets, remove_secrets
 from paimon.domain.text_checks import check_mapping, check_path
 from paimon.operations.commit.callbacks import with_callbacks
 from paimon.ports.callbacks import CommitCallback
@@ -302,24 +303,27 @@ def engine_for(
     """
     choose_memory_pool()
     files = _catalog_files(location, storage, options, allowed_roots)
+    footers, cache, temp = LruCache(_FOOTER_BYTES), LruCache(release=release_free_memory), LocalTempStore()
+    expressions, queries = DuckdbEvaluator(), QueriesOnDemand(_memory(options).bytes // 2, _threads(options))
+    abandon_in_children(footers, cache, temp, expressions, queries)
     return Engine(
         files=files,
-        formats=FormatsOnDemand(_memory(options).bytes, LruCache(_FOOTER_BYTES)),
+        formats=FormatsOnDemand(_memory(options).bytes, footers),
         records=RecordsOnDemand(),
         snapshots=PutIfAbsentSnapshotCommit(files) if "://" in location else LockedSnapshotCommit(files),
         clock=SystemClock(),
         ids=RandomIds(),
         random=SystemRandom(),
         executor=_executor(options),
-        temp=LocalTempStore(),
+        temp=temp,
         observer=SilentObserver(),
-        cache=LruCache(release=release_free_memory),
+        cache=cache,
         memory=_memory(options),
         tables=_catalog_store(location, storage, options) if options.get(_METASTORE) == "jdbc" else None,
         recipe=(engine_for, (location, remove_secrets(storage), remove_secrets(options), tuple(allowed_roots))),
         process=SystemProcessEffects(),
-        expressions=DuckdbEvaluator(),
-        queries=QueriesOnDemand(_memory(options).bytes // 2, _threads(options)),
+        expressions=expressions,
+        queries=queries,
     )
 
 
@@ -380,7 +384,9 @@ def _check_options(options: Mapping[str, str]) -> None:
         raise Unsupported(f"metastore {metastore!r}", hint=f"use one of {', '.join(_METASTORES)}")
     if metastore not in _METASTORES:
         raise InvalidRequest(
-            f"Metastore {metastore!r} is not known", subject=_METASTORE, hint=f"known are: {', '.join(_METASTORES)}"
+            f"Metastore {redact_secrets(metastore, {})!r} is not known",
+            subject=_METASTORE,
+            hint=f"known are: {', '.join(_METASTORES)}",
         )
     known = (_MEMORY, _THREADS, _METASTORE, *(_JDBC_OPTIONS if metastore == "jdbc" else ()))
     for key in options:

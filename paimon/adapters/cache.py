@@ -44,6 +44,10 @@ class LruCache:
         with self._lock:
             return list(self._views)
 
+    def abandon(self, _: Callable[[object], None]) -> None:
+        """Replace the lock: a thread of the parent process may hold it. Called in a forked child."""
+        self._lock = threading.Lock()
+
     def get(self, path: str, view: str = "") -> object | None:
         """Return a value and mark it as the most recently used; None if it is not cached."""
         with self._lock:

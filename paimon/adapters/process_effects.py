@@ -13,10 +13,11 @@ import gc
 import os
 import sys
 from _thread import allocate_lock  # `threading` loads slowly, and each program imports this module
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 SWITCH = "PAIMON_PROCESS_EFFECTS"
 _OFF = frozenset({"off", "0", "false", "no"})
@@ -137,6 +138,36 @@ def freeze_objects() -> None:
         _FrozenObjects.modules = len(sys.modules)
         gc.collect()
         gc.freeze()
+
+
+class Inherited(Protocol):
+    """An object whose threads, locks or files do not work in a forked child."""
+
+    def abandon(self, keep_for_ever: Callable[[object], None]) -> None:
+        """Forget what the parent process has, in a child; `keep_for_ever` prevents that an object is closed there."""
+
+
+_inherited: WeakSet[Inherited] = WeakSet()
+
+
+def abandon_in_children(*objects: Inherited) -> None:
+    """Let forked children abandon what these objects have in this process, as long as they exist."""
+    _inherited.update(objects)
+
+
+def _abandon_inherited() -> None:
+    for inherited in list(_inherited):
+        inherited.abandon(_keep_for_ever)
+
+
+def _keep_for_ever(inherited: object) -> None:
+    import ctypes  # it loads slowly, and few programs fork
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_inherited)
 
 
 class _GcPauses:

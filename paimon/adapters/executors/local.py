@@ -7,11 +7,14 @@ threads, so a task may call `map` without a deadlock.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
+
+from paimon.domain.errors import InvalidRequest
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,12 +53,23 @@ class ThreadExecutor:
             return
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="paimon")
         running: deque[Future[R]] = deque()
+        process = os.getpid()
         try:
             for task in chain(first, remaining):
                 running.append(pool.submit(function, task))
                 if len(running) > self._threads:
-                    yield running.popleft().result()
+                    yield _wait_for(running.popleft(), process)
             while running:
-                yield running.popleft().result()
+                yield _wait_for(running.popleft(), process)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=process == os.getpid(), cancel_futures=True)
+
+
+def _wait_for(task: Future[R], process: int) -> R:
+    """Return the result of a task; a forked child has no thread that would finish it."""
+    if process != os.getpid():
+        raise InvalidRequest(
+            "The read was begun by the parent process, and a forked child cannot continue it.",
+            hint="begin the read in this process, or start processes with 'spawn'",
+        )
+    return task.result()

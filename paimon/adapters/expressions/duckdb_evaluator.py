@@ -7,6 +7,7 @@ zone is UTC. Each call has a cursor of its own, so threads do not share state.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -36,8 +37,15 @@ _SETTINGS = (
 class DuckdbEvaluator:
     """`paimon.ports.expressions.ExpressionEvaluator` with a DuckDB database in memory."""
 
-    _lock: Any = field(factory=Lock, init=False, repr=False)
+    _locks: list[Any] = field(factory=lambda: [Lock()], init=False, repr=False)
     _connections: list[Any] = field(factory=list, init=False, repr=False)
+
+    def abandon(self, keep_for_ever: Callable[[object], None]) -> None:
+        """Forget the database of the parent process, but do not let it be closed; called in a forked child."""
+        for connection in self._connections:
+            keep_for_ever(connection)
+        self._connections.clear()
+        self._locks[:] = [Lock()]
 
     def find_type(self, expression: ScalarSql, schema: pa.Schema) -> pa.DataType:
         """Return the Arrow type of the values of an expression, without rows.
@@ -79,7 +87,7 @@ class DuckdbEvaluator:
             cursor.close()
 
     def _open_cursor(self, expression: ScalarSql) -> Any:
-        with self._lock:
+        with self._locks[0]:
             if not self._connections:
                 self._connections.append(_connect(expression))
             return self._connections[0].cursor()

@@ -8,10 +8,11 @@ that no other process writes. A put that fails has an unknown outcome. Source: `
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -63,8 +64,12 @@ class FsspecFiles:
         self._scheme = location.partition("://")[0]
         retry = RequestRetry(request_policy(options), is_lost_reply)
         options = without_retries(options)
+        self._connect: Callable[[], Any] = lambda: RetryingFileSystem(
+            fsspec.core.url_to_fs(location, **options)[0], retry
+        )
+        self._process = os.getpid()
         try:
-            self._fs: Any = RetryingFileSystem(fsspec.core.url_to_fs(location, **options)[0], retry)
+            self._connected: Any = self._connect()
         except ImportError as error:
             if self._scheme in STORES:
                 raise missing_extra(f"a location {self._scheme}://", "obstore") from error
@@ -79,6 +84,13 @@ class FsspecFiles:
         self._options = options
         self._in_memory = self._scheme == "memory"
         self._is_exclusive_proved = False
+
+    @property
+    def _fs(self) -> Any:
+        """The file system; a forked child connects again, because the threads of the parent's do not exist there."""
+        if self._process != os.getpid():
+            self._connected, self._process = self._connect(), os.getpid()
+        return self._connected
 
     def __repr__(self) -> str:
         return f"FsspecFiles({self._scheme}://)"
@@ -260,5 +272,7 @@ def _modified_millis(entry: Mapping[str, Any]) -> int | None:
         with contextlib.suppress(ValueError):
             modified = datetime.fromisoformat(modified.replace("Z", "+00:00"))
     if isinstance(modified, datetime):
-        return int(modified.timestamp() * 1000)
+        return int((modified if modified.tzinfo else modified.replace(tzinfo=UTC)).timestamp() * 1000)
+    if modified is None:
+        return entry.get("modificationTime")  # WebHDFS, in milliseconds
     return int(modified * 1000) if isinstance(modified, int | float) else None

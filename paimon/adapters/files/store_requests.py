@@ -11,6 +11,7 @@ Invariant: errors contain no secrets. Source: obstore 0.12 (object_store), measu
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ from obstore.exceptions import (
 
 from paimon.adapters.files.request_retry import RequestRetry
 from paimon.domain.commit.retry import RetryPolicy
-from paimon.domain.errors import NotFound, PaimonError, StorageError
+from paimon.domain.errors import NotFound, PaimonError, StorageError, Unsupported
 from paimon.domain.secrets import redact_secrets
 
 T = TypeVar("T")
@@ -33,6 +34,8 @@ T = TypeVar("T")
 REFUSALS = (PermissionDeniedError, UnauthenticatedError, NotSupportedError, PermissionError, NotImplementedError)
 """Errors of a store that refuses the request."""
 _CREDENTIALS = "pass credentials in the environment, by the role of the machine, or as storage options"
+_processes: dict[str, int] = {}
+"""The process that sent the first request."""
 _CUT_REPLY = re.compile(r"HTTP error|invalid \w+ response", re.IGNORECASE)
 """The text of a client error without a whole reply. Errors with a status of the store have another text."""
 _RETRIES = re.compile(r"after (\d+) retries, max_retries: (\d+)")
@@ -101,6 +104,7 @@ class StoreRequests:
         BaseError, OSError
             As the client raises them.
         """
+        _check_process()
         return self._retry.send(lambda: request(self._store))
 
     @contextlib.contextmanager
@@ -136,6 +140,16 @@ class StoreRequests:
         """Return an error of the client as a StorageError."""
         hint = _CREDENTIALS if isinstance(error, REFUSALS) else None
         return StorageError(path, redact_secrets(first_line(error), self._secrets), hint=hint)
+
+
+def _check_process() -> None:
+    """Refuse requests in a forked child: obstore has one runtime for the process, whose threads do not exist there."""
+    first = _processes.setdefault("first", os.getpid())
+    if first != os.getpid():
+        raise Unsupported(
+            "requests to an object store in a forked process, after its parent sent some",
+            hint="start processes with 'spawn': multiprocessing.set_start_method('spawn')",
+        )
 
 
 def is_cut_reply(error: Exception) -> bool:

@@ -1,11 +1,14 @@
 """QueryEngine with DuckDB.
 
 Invariant: each query has a connection of its own to one database in memory. It opens the files of its sources only,
-under names that no other query knows. It cannot install extensions, or see Python variables.
+under names that no other query knows. It cannot install extensions, or see Python variables. A forked child has none of
+the threads of a database, which therefore hangs there and crashes when it is closed. So the child keeps the objects of
+its parent for ever, without use, and opens a database of its own.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import uuid
@@ -20,7 +23,7 @@ from attrs import field, frozen
 
 from paimon.adapters.queries.duckdb_errors import to_file_error, to_paimon_error
 from paimon.adapters.queries.shared_files import FILE_NAME, ROOT, QueryFileSystem
-from paimon.domain.errors import PaimonError
+from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.types.type_text import quote_identifier
 from paimon.ports.queries import QuerySource, SharedFile, SourceFiles
 
@@ -53,9 +56,8 @@ class DuckDBQueries:
     _described: dict[object, pa.Schema] = field(factory=dict, init=False, repr=False)
     _fields: dict[str, pa.Field] = field(factory=dict, init=False, repr=False)
     _running: weakref.WeakSet[_Session] = field(factory=weakref.WeakSet, init=False, repr=False)
-    _database: Any = field(init=False, repr=False)
+    _databases: list[Any] = field(factory=list, init=False, repr=False)
 
-    @_database.default
     def _open_database(self) -> Any:
         settings = {
             **_SETTINGS,
@@ -87,6 +89,7 @@ class DuckDBQueries:
         try:
             with _interrupts():
                 reader = _to_reader(session.connection.sql(session.prepare(sql, sources)))
+                session.readers.append(reader)
         except (duckdb.Error, PaimonError) as error:
             session.close()
             raise session.translate(error) from error
@@ -102,7 +105,9 @@ class DuckDBQueries:
         return found
 
     def _open_session(self) -> _Session:
-        session = _Session(self._database.cursor(), self._files)
+        if not self._databases:
+            self._databases.append(self._open_database())
+        session = _Session(self._databases[0].cursor(), self._files)
         # A reader that is never read closes nothing.
         weakref.finalize(session, self._files.remove, session.files).atexit = False
         self._running.add(session)
@@ -116,7 +121,18 @@ class DuckDBQueries:
 
     def close(self) -> None:
         """Release the database with all its memory and its files; no query may follow."""
-        self._database.close()
+        for database in self._databases:
+            database.close()
+
+    def abandon(self, keep_for_ever: Callable[[object], None]) -> None:
+        """Forget the objects of the parent process, but let none of them be closed; called in a forked child."""
+        for session in self._running:
+            for inherited in (session.connection, *session.readers):
+                keep_for_ever(inherited)
+        for database in self._databases:
+            keep_for_ever(database)
+        self._databases.clear()
+        self._running.clear()
 
     def describe(self, sql: str, sources: Mapping[str, QuerySource]) -> pa.Schema:
         """Return the columns of a query; see `QueryEngine`.
@@ -174,6 +190,8 @@ class _Session:
     all_files: QueryFileSystem
     errors: list[PaimonError] = field(factory=list)
     files: dict[str, SharedFile] = field(factory=dict)
+    readers: list[Any] = field(factory=list)
+    process: int = field(factory=os.getpid)
 
     def prepare(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
         """Make the sources known, and return the query as DuckDB runs it.
@@ -236,9 +254,12 @@ class _Session:
         PaimonError
             A source failed, or a value cannot be computed.
         """
+        self._check_process()
         try:
             with _interrupts():
-                yield from reader
+                for batch in reader:
+                    yield batch
+                    self._check_process()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise self.translate(error) from error
         finally:
@@ -254,9 +275,17 @@ class _Session:
         file = self.files.get(name[0]) if name else None
         return to_paimon_error(error) if file is None else to_file_error(error, file.path)
 
+    def _check_process(self) -> None:
+        if os.getpid() != self.process:
+            raise InvalidRequest(
+                "The query was begun by the parent process, and a forked child cannot read on.",
+                hint="run the query in this process, or start processes with 'spawn'",
+            )
+
     def close(self) -> None:
         """Release the database and the files."""
-        self.connection.close()
+        if os.getpid() == self.process:
+            self.connection.close()
         self.all_files.remove(self.files)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -52,6 +52,12 @@ class QueriesOnDemand:
     def explain(self, sql: str, sources: Mapping[str, QuerySource]) -> str:
         """Return the engine's plan; see `QueryEngine`."""
         return self._engine.explain(sql, sources)
+
+    def abandon(self, keep_for_ever: Callable[[object], None]) -> None:
+        """Forget the objects of the parent process; called in a forked child."""
+        engine = vars(self).get("_engine")
+        if engine is not None:
+            engine.abandon(keep_for_ever)
 
     def interrupt(self) -> None:
         """Stop running queries; see `QueryEngine`."""
