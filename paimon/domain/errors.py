@@ -360,9 +360,10 @@ class DeletionVectorConflict(CommitConflict):
 
 
 class SnapshotExpired(CommitConflict):
-    """Raised when the snapshot from which a change is computed expired, or was rolled back, while it was read.
+    """Raised when the snapshot that is read, or from which a change is computed, expired or was rolled back meanwhile.
 
-    Nothing was published, and no file is left behind. Compute the change again from the newest snapshot.
+    Nothing was published, and no file is left behind. Plan the scan again, or compute the change again from the newest
+    snapshot.
     """
 
 

@@ -11,6 +11,50 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from paimon.domain.errors import StorageError
+
+_FULL = ("No space left on device", "Disk quota exceeded", "max_temp_directory_size")
+"""What the operating system and DuckDB say when a temporary directory is full."""
+
+
+def to_temp_error(path: str, action: str, error: BaseException) -> StorageError:
+    """Return an error of the temporary directory; a full disk is named.
+
+    Parameters
+    ----------
+    path : str
+        The file or directory.
+    action : str
+        What failed, such as ``"rows cannot be spilled"``.
+    error : BaseException
+        The error of the operating system or of a library.
+
+    Returns
+    -------
+    StorageError
+        The error to raise.
+    """
+    if is_temp_full(error):
+        hint = "free space there, or set TMPDIR to a larger directory and start again"
+        return StorageError(path, f"{action}, because the disk of temporary files is full", hint=hint)
+    return StorageError(path, f"{action}: {error}")
+
+
+def is_temp_full(error: BaseException) -> bool:
+    """Return whether an error says that the disk of temporary files is full.
+
+    Parameters
+    ----------
+    error : BaseException
+        The error of the operating system or of a library.
+
+    Returns
+    -------
+    bool
+        True if it does.
+    """
+    return any(text in str(error) for text in _FULL)
+
 
 class StoredTable(NamedTuple):
     """The result of `TempStore.store`: the handle, and the size on disk in bytes."""

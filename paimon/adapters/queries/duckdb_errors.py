@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Callable
 
 import duckdb
@@ -11,6 +12,7 @@ from paimon.adapters.queries.shared_files import FILE_NAME
 from paimon.domain.errors import CorruptTable, InvalidRequest, PaimonError, StorageError, did_you_mean
 from paimon.domain.predicate.field_paths import DEFAULT, suggest_column
 from paimon.ports.queries import TYPE_NAMES
+from paimon.ports.temp import is_temp_full, to_temp_error
 
 _POSITION = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _SIMILAR = re.compile(r"(?:Candidate (?:bindings|tables):|Did you mean) (.*?)\??$", re.MULTILINE)
@@ -41,6 +43,8 @@ def to_paimon_error(error: Exception) -> PaimonError:
     text = _POSITION.sub("", str(error)).strip()
     kind, colon, message = text.partition(" Error: ")
     first = (message if colon else text).splitlines()[0].rstrip("!.") if text else type(error).__name__
+    if is_temp_full(error):
+        return to_temp_error(tempfile.gettempdir(), "the query cannot spill rows", error)
     if isinstance(error, duckdb.OutOfMemoryException):
         return StorageError("query", first, hint="raise memory-budget, or set a limit on the rows of the query")
     for pattern, describe in _MISSING:

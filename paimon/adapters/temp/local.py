@@ -11,14 +11,13 @@ import sys
 import threading
 import uuid
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from paimon.adapters.temp.joined_columns import can_join_columns, map_joined_columns, write_joined_columns
 from paimon.adapters.temp.process_directories import ProcessDirectory
-from paimon.domain.errors import StorageError
-from paimon.ports.temp import JoinedBatch, StoredTable
+from paimon.ports.temp import JoinedBatch, StoredTable, to_temp_error
 
 _CHUNK_BYTES = 256 * 1024
 """The size of a stored batch. Many spilled tables are read concurrently, with one batch of each in memory."""
@@ -41,6 +40,10 @@ class LocalTempStore:
         self._directory: ProcessDirectory | None = None
         self._lock = threading.Lock()
 
+    def abandon(self, _: Callable[[object], None]) -> None:
+        """Leave the directory to the parent process; called in a forked child."""
+        self._directory, self._lock = None, threading.Lock()
+
     def spill(self, table: pa.Table) -> str:
         """Write a table as one file, and return its path.
 
@@ -56,8 +59,7 @@ class LocalTempStore:
                 writer.write_table(table, max_chunksize=rows)
         except OSError as error:
             self.drop(handle)
-            hint = "free disk space, or raise 'memory-budget'"
-            raise StorageError(handle, f"rows cannot be spilled: {error}", hint=hint) from error
+            raise to_temp_error(handle, "rows cannot be spilled", error) from error
         return handle
 
     def load(self, handle: str, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -76,7 +78,7 @@ class LocalTempStore:
                     for start in range(0, batch.num_rows, batch_rows):
                         yield batch.slice(start, batch_rows)
         except OSError as error:
-            raise StorageError(handle, f"spilled rows cannot be read: {error}") from error
+            raise to_temp_error(handle, "spilled rows cannot be read", error) from error
 
     def store(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, max_bytes: int) -> StoredTable | None:
         """Write batches without compression, so that they can be mapped.
@@ -112,7 +114,7 @@ class LocalTempStore:
             size = os.stat(handle).st_size
         except OSError as error:
             self.drop(handle)
-            raise StorageError(handle, f"rows cannot be written: {error}") from error
+            raise to_temp_error(handle, "rows cannot be written", error) from error
         except BaseException:
             self.drop(handle)
             raise
@@ -134,7 +136,7 @@ class LocalTempStore:
                 reader = pa.ipc.open_file(source)
                 return [reader.get_batch(index) for index in range(reader.num_record_batches)]
         except (OSError, pa.ArrowInvalid) as error:
-            raise StorageError(handle, f"rows cannot be read: {error}") from error
+            raise to_temp_error(handle, "rows cannot be read", error) from error
 
     def store_joined(self, batches: Sequence[pa.RecordBatch]) -> JoinedBatch:
         """Write batches as one batch, without a copy in memory where the columns allow it.
@@ -165,7 +167,7 @@ class LocalTempStore:
             return JoinedBatch(handle, map_joined_columns(handle, joined))
         except OSError as error:
             self.drop(handle)
-            raise StorageError(handle, f"rows cannot be stored: {error}", hint="free disk space") from error
+            raise to_temp_error(handle, "rows cannot be stored", error) from error
 
     def drop(self, handle: str) -> None:
         """Delete the file, if it exists."""
@@ -179,6 +181,10 @@ class LocalTempStore:
         """Return the directory of this store, and create it at the first call."""
         with self._lock:
             if self._directory is None:
-                self._directory = ProcessDirectory(self._parent)
+                try:
+                    self._directory = ProcessDirectory(self._parent)
+                except OSError as error:
+                    place = error.filename or self._parent or "TMPDIR"
+                    raise to_temp_error(place, "a temporary directory cannot be created", error) from error
                 weakref.finalize(self, self._directory.remove)
             return self._directory.path

@@ -11,7 +11,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-import time
 from pathlib import Path
 from typing import IO
 
@@ -45,7 +44,7 @@ class ProcessDirectory:
         self._owner = os.getpid()
         self._lock = _lock_file(Path(self.path, _LOCK))
         if self._lock is not None:
-            _remove_abandoned(Path(self.path).parent)
+            _remove_abandoned(Path(self.path))
 
     def remove(self) -> None:
         """Delete the directory with its content. In a forked child, only release the lock."""
@@ -55,11 +54,12 @@ class ProcessDirectory:
             self._lock.close()
 
 
-def _remove_abandoned(parent: Path) -> None:
-    """Remove the directories of processes that were killed."""
-    for found in parent.glob(f"{_PREFIX}*"):
+def _remove_abandoned(new: Path) -> None:
+    """Remove the directories of processes that were killed; a new directory shows the present time of the storage."""
+    now = new.stat().st_mtime
+    for found in new.parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # other processes may remove it at the same time
-            if time.time() - found.stat().st_mtime > _YOUNG_SECONDS and found.stat().st_uid == os.getuid():
+            if now - found.stat().st_mtime > _YOUNG_SECONDS and found.stat().st_uid == os.getuid():
                 lock = _lock_file(found / _LOCK)
                 if lock is not None:
                     shutil.rmtree(found, ignore_errors=True)

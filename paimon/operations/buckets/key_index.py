@@ -25,7 +25,7 @@ from paimon.domain.bucket.cross_partition_columnar import (
 from paimon.domain.bucket.cross_partition_reference import BucketRule, ExistingKey
 from paimon.domain.commit.conflicts.key_index import can_move_keys, lost_snapshot_error
 from paimon.domain.commit.message import KeyIndexBase
-from paimon.domain.errors import CorruptTable, KeyIndexConflict
+from paimon.domain.errors import CorruptTable, KeyIndexConflict, SnapshotExpired
 from paimon.domain.merge.ordering.key_numbers import number_keys
 from paimon.domain.scan.scan_plan import ScanKind
 from paimon.domain.schema.rules.layout import option_error
@@ -208,7 +208,7 @@ class KeyIndex:
             snapshot = None if self._ignores else latest_snapshot(self._context)
             try:
                 self._fill(snapshot)
-            except CorruptTable:
+            except (CorruptTable, SnapshotExpired):
                 self.close()
                 if snapshot is None or self._exists(snapshot):
                     raise  # else the snapshot expired during the read

@@ -100,14 +100,13 @@ def try_read_snapshot(context: TableContext, snapshot_id: int) -> Snapshot | Pai
         return error
 
 
-def delete_newest_snapshot(context: TableContext, newest: int, before: int) -> None:
-    """Delete the newest snapshot. The hint never names a missing snapshot, nor one below a gap in the ids."""
-    if before == newest - 1 and before:
-        context.files.replace(context.paths.latest_hint, str(before).encode())
-        context.files.delete([context.paths.snapshot(newest)])
-    else:  # otherwise readers would stop at the gap below the newest snapshot
-        context.files.delete([context.paths.snapshot(newest)])
-        context.files.replace(context.paths.latest_hint, str(before).encode())
+def delete_newest_snapshot(context: TableContext, newest: int) -> None:
+    """Delete the newest snapshot, and first the LATEST hint, which the caller writes again.
+
+    Without a hint readers list. So it names neither a missing snapshot, nor one below a gap in the ids.
+    """
+    context.files.delete([context.paths.latest_hint])
+    context.files.delete([context.paths.snapshot(newest)])
 
 
 def _try_put(context: TableContext, snapshot: Snapshot, base: Snapshot | None) -> PublishOutcome | StorageError:

@@ -14,7 +14,7 @@ from paimon.domain.paths import MAIN_BRANCH
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
 from paimon.operations.commit.publish import delete_newest_snapshot, try_read_snapshot
-from paimon.operations.metadata.snapshots import find_snapshot, list_branch_directories, tags
+from paimon.operations.metadata.snapshots import find_snapshot, list_branch_directories, tags, write_hint
 from paimon.operations.metadata.table_identity import check_same_table, find_missing_table
 from paimon.operations.table_context import TableContext
 
@@ -94,9 +94,9 @@ def _take_back(context: TableContext, snapshot_id: int, identity: str | None) ->
         if _is_used(context, stored):
             return _Left.IN_USE
         before = find_snapshot(context, snapshot_id - 1) if snapshot_id > 1 else None
-        delete_newest_snapshot(context, snapshot_id, 0 if before is None else before.id)
-        if before is None:
-            context.files.delete([context.paths.latest_hint])
+        delete_newest_snapshot(context, snapshot_id)
+        if before is not None:
+            write_hint(context, context.paths.latest_hint, before.id)
         if find_snapshot(context, snapshot_id + 1) is None:
             return _Left.NOTHING
         # Without a lock, another commit was built on it meanwhile; its history must not have a gap.

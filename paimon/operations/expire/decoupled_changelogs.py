@@ -16,7 +16,7 @@ from paimon.domain.errors import CorruptTable, StorageError
 from paimon.domain.paths import join_path
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.snapshot.snapshot_json import snapshot_to_json
-from paimon.operations.metadata.snapshots import find_snapshot
+from paimon.operations.metadata.snapshots import find_snapshot, write_hint
 from paimon.operations.read.changes.history import (
     earliest_changelog_hint_path,
     find_changelog,
@@ -29,28 +29,51 @@ from paimon.ports.files import PutOutcome
 _ATTEMPTS = 5
 
 
-def decouple_changelogs(context: TableContext, expiring: Sequence[Snapshot]) -> list[Snapshot]:
+class ChangelogNotWritten(StorageError):
+    """Raised when the changelog of a snapshot cannot be written, so that neither it nor later ones may expire."""
+
+    def __init__(self, snapshot_id: int, cause: StorageError) -> None:
+        super().__init__(
+            cause.path,
+            f"{cause.reason}. Snapshot {snapshot_id} stays, because its changelog cannot be written",
+            hint="free some space, or expire without decoupled changelogs: set 'changelog.num-retained.max' to that of "
+            "'snapshot.num-retained.max'",
+        )
+        self.snapshot_id = snapshot_id
+
+
+def decouple_changelogs(
+    context: TableContext, expiring: Sequence[Snapshot]
+) -> tuple[list[Snapshot], ChangelogNotWritten | None]:
     """Write the decoupled changelogs of snapshots; a repeated call finds those of the first call.
 
-    Returns
-    -------
-    list of Snapshot
-        The snapshots that still exist and have their changelogs; another process has expired the others.
+    Returned are the snapshots that still exist and have their changelogs (another process has expired the others), and
+    the error that stopped the call at the next one: its changelog can be neither written nor found.
 
     Raises
     ------
     CorruptTable
         A changelog file of that id belongs to another snapshot.
-    StorageError
-        A changelog can be neither written nor found.
     """
     first = read_earliest_changelog_hint(context) if expiring else None
-    kept = [snapshot for snapshot in expiring if _write_changelog(context, snapshot)]
+    kept: list[Snapshot] = []
+    failure = None
+    for snapshot in expiring:
+        try:
+            if _write_changelog(context, snapshot):
+                kept.append(snapshot)
+        except StorageError as error:
+            failure = ChangelogNotWritten(snapshot.id, error)
+            break
+    _write_hints(context, first, kept)
+    return kept, failure
+
+
+def _write_hints(context: TableContext, first: int | None, kept: Sequence[Snapshot]) -> None:
     if kept and first is not None and kept[0].id < first:  # a rollback by Java leaves the hint ahead
-        context.files.replace(earliest_changelog_hint_path(context.paths), str(kept[0].id).encode())
+        write_hint(context, earliest_changelog_hint_path(context.paths), kept[0].id)
     if kept:
-        context.files.replace(join_path(context.paths.changelogs, "LATEST"), str(kept[-1].id).encode())
-    return kept
+        write_hint(context, join_path(context.paths.changelogs, "LATEST"), kept[-1].id)
 
 
 def _write_changelog(context: TableContext, snapshot: Snapshot) -> bool:

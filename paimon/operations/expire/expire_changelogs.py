@@ -1,8 +1,8 @@
 """Expire decoupled changelogs: delete the oldest, and the files that only they reference.
 
 Invariant: as for snapshots, the changelog file is deleted before its data. The newest changelog stays, unless all are
-to be deleted. The EARLIEST hint is written before the first deletion and never points below an expired changelog. So it
-distinguishes an expired id from one that never existed.
+to be deleted. The EARLIEST hint is written before the first deletion, if the storage accepts writes, and never points
+below an expired changelog. So it distinguishes an expired id from one that never existed.
 
 Source: `ExpireChangelogImpl`, which writes the hint last.
 """
@@ -19,7 +19,7 @@ from paimon.operations.expire.expire_snapshots import Expired
 from paimon.operations.expire.files_to_delete import delete_unreferenced_files, find_files_of_changelogs
 from paimon.operations.expire.references import Reference, read_changelog_references, read_nearby_references
 from paimon.operations.metadata.consumers import earliest_consumer_snapshot
-from paimon.operations.metadata.snapshots import latest_snapshot
+from paimon.operations.metadata.snapshots import latest_snapshot, write_hint
 from paimon.operations.read.changes.history import (
     earliest_changelog_hint_path,
     find_changelog,
@@ -122,7 +122,7 @@ def _write_earliest_hint(context: TableContext, first_left: int) -> None:
     hint = read_earliest_changelog_hint(context)
     further = hint is not None and hint > first_left
     if not further or context.files.status(context.paths.changelog(hint or 0)) is None:
-        context.files.replace(earliest_changelog_hint_path(context.paths), str(first_left).encode())
+        write_hint(context, earliest_changelog_hint_path(context.paths), first_left)
 
 
 def _list_changelogs(context: TableContext) -> list[int]:

@@ -1,8 +1,9 @@
 """Expire snapshots: delete the oldest, and the files that only they reference.
 
-Invariant: a snapshot file is deleted before its data, so a new reader never opens a half-deleted snapshot. Hints are
-written before data is deleted. A crash leaves only orphan files. File names are never reused, and references are read
-again at the end. So an expirer that stalls and continues deletes only what has expired anyway.
+Invariant: a snapshot file is deleted before its data, so a new reader never opens a half-deleted snapshot. Nothing but
+decoupled changelogs is written before a deletion, so that expiry frees a full disk. A crash leaves only orphan files.
+File names are never reused, and references are read again at the end. So an expirer that stalls and continues deletes
+only what has expired anyway.
 
 Snapshot ids are reused after a rollback. So the expirer checks, under the commit lock and before it deletes snapshot
 files, that the oldest snapshot that stays is unchanged. Without a commit lock, as on object stores, a rollback between
@@ -37,6 +38,7 @@ from paimon.operations.metadata.snapshots import (
     latest_snapshot,
     read_earliest_hint,
     snapshot_ids,
+    write_hint,
 )
 from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
@@ -103,7 +105,6 @@ def expire_snapshots(
     earliest = _find_earliest(context, everything)
     if latest_id is None or earliest is None:
         return Expired(1, 1)
-    _write_missing_hint(context, rules, earliest, latest_id)
     until = _find_end(context, rules, earliest, latest_id)
     if until > earliest:
         check_same_table(context)
@@ -118,6 +119,7 @@ def expire_snapshots(
         first = part.until
         done = Expired(earliest, until, done.snapshots + part.snapshots, done.files + part.files)
         context.engine.observer.progress("expiring snapshots", part.until - earliest, until - earliest)
+    _write_missing_hint(context, rules, until, latest_id)
     return done
 
 
@@ -160,7 +162,7 @@ def _write_missing_hint(context: TableContext, rules: Retention, earliest: int, 
     """Write the EARLIEST hint if snapshots may expire and it is missing, so that later expiries need not list them."""
     is_due = find_expirable(rules, earliest, latest).last > earliest
     if is_due and context.files.status(context.paths.earliest_hint) is None:
-        context.files.replace(context.paths.earliest_hint, str(earliest).encode())
+        write_hint(context, context.paths.earliest_hint, earliest)
 
 
 def _find_end(context: TableContext, rules: Retention, earliest: int, latest: int) -> int:
@@ -196,12 +198,15 @@ def _expire(
     if end < ids.stop:  # the space of the snapshots before may suffice for the record
         return _expire(context, range(ids.start, end), staying, read_staying)
     keeps = has_decoupled_changelogs(context.options)
-    if keeps:
-        expired = decouple_changelogs(context, expired)
+    expired, failure = decouple_changelogs(context, expired) if keeps else (expired, None)
+    if failure is not None:  # those before it expire, which frees space for the next attempt
+        ids = range(ids.start, failure.snapshot_id)
+        stays = _find_first_staying(context, ids.stop)
+        if stays is None or not ids:
+            raise failure
     files_to_delete = find_files_of_snapshots(context, expired, stays if stays.id == ids.stop else None, keeps)
     if not _delete_snapshot_files(context, expired, stays):
         return Expired(ids.start, ids.start)
-    _write_earliest_hint(context, ids.stop)
     references = [*read_nearby_references(context, ids.start, ids.stop), *staying]
     files = delete_unreferenced_files(
         context,
@@ -209,6 +214,7 @@ def _expire(
         references,
         lambda: [*read_nearby_references(context, ids.start, ids.stop), *read_staying()],
     )
+    _write_earliest_hint(context, ids.stop)
     return Expired(ids.start, ids.stop, len(expired), files)
 
 
@@ -237,7 +243,7 @@ def _write_earliest_hint(context: TableContext, first: int) -> None:
     """Write the EARLIEST hint, unless another process has expired more in the meantime."""
     hint = read_earliest_hint(context)
     if hint is None or hint < first:
-        context.files.replace(context.paths.earliest_hint, str(first).encode())
+        write_hint(context, context.paths.earliest_hint, first)
 
 
 def _return_no_references() -> list[Reference]:

@@ -10,9 +10,10 @@ Source: `SnapshotManager`, `HintFileUtils`, `TagManager`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
-from paimon.domain.errors import CorruptTable, NotFound, StorageError, did_you_mean
+from paimon.domain.errors import CorruptTable, NotFound, SnapshotExpired, StorageError, did_you_mean
 from paimon.domain.json_text import HINT_FILE, SNAPSHOT_FILE
 from paimon.domain.paths import TablePaths
 from paimon.domain.snapshot.snapshot import NO_WATERMARK, Snapshot, Tag
@@ -373,6 +374,39 @@ def read_hint(engine: Engine, path: str) -> int | None:
         return parse_hint(engine.files.read(path, HINT_FILE.max_bytes))
     except (NotFound, StorageError, CorruptTable):
         return None
+
+
+@contextmanager
+def report_expired(context: TableContext, snapshot_id: int) -> Iterator[None]:
+    """Raise SnapshotExpired, not CorruptTable, where the block misses a file because its snapshot expired meanwhile."""
+    try:
+        yield
+    except CorruptTable as error:
+        if not isinstance(error.__cause__, NotFound) or _is_state_kept(context, snapshot_id):
+            raise
+        raise SnapshotExpired(
+            f"Snapshot {snapshot_id} of table {context.table.table_name!r} expired while it was read: file "
+            f"{error.path} is deleted",
+            hint="plan the scan again; raise 'snapshot.time-retained', or tag the snapshot, if reads take longer",
+        ) from error
+
+
+def _is_state_kept(context: TableContext, snapshot_id: int) -> bool:
+    """Return whether a snapshot, a decoupled changelog or a tag still keeps the files of a snapshot."""
+    paths = (context.paths.snapshot(snapshot_id), context.paths.changelog(snapshot_id))
+    if any(context.files.status(path) is not None for path in paths):
+        return True
+    return any(tag.snapshot.id == snapshot_id for tag in tags(context))
+
+
+def write_hint(context: TableContext, path: str, snapshot_id: int) -> None:
+    """Write a hint. If the storage refuses, for instance on a full disk, delete it, so that readers list instead."""
+    try:
+        context.files.replace(path, str(snapshot_id).encode())
+    except StorageError:
+        context.engine.observer.count("hint.write_failed", 1)
+        with suppress(StorageError):
+            context.files.delete([path])
 
 
 def _describe_ids(ids: Sequence[int]) -> str:

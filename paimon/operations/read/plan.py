@@ -46,6 +46,7 @@ from paimon.operations.metadata.manifests import (
     read_manifest_list,
 )
 from paimon.operations.metadata.schemas import load_schemas
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.table_context import TableContext
 
 _MOST_CACHED_FILES = 1_000
@@ -120,10 +121,13 @@ def plan_scan(context: TableContext, request: ScanRequest) -> Plan:
     ------
     CorruptTable, Unsupported
         A manifest is damaged or has an unknown version.
+    SnapshotExpired
+        The snapshot expired, so that a manifest is deleted.
     """
     if request.snapshot is None:
         return Plan(None, context.schema.id)
-    return _plan_snapshot(context, request, request.snapshot)
+    with report_expired(context, request.snapshot.id):
+        return _plan_snapshot(context, request, request.snapshot)
 
 
 def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
@@ -138,6 +142,8 @@ def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
     ------
     CorruptTable, Unsupported
         A manifest is damaged or has an unknown version.
+    SnapshotExpired
+        The snapshot expired, so that a manifest is deleted.
     """
     if request.snapshot is None or len(context.schema.fields) > _MOST_CACHED_COLUMNS:
         return plan_scan(context, request)
@@ -146,7 +152,7 @@ def plan_repeated_scan(context: TableContext, request: ScanRequest) -> Plan:
     cached = context.engine.cache.get(path, view)
     if isinstance(cached, Plan):
         return cached
-    plan = _plan_snapshot(context, request, request.snapshot)
+    plan = plan_scan(context, request)
     if plan.file_count <= _MOST_CACHED_FILES and len(view) <= _LONGEST_CACHED_VIEW:
         context.engine.cache.put(path, plan, 2 * len(view) + _CACHED_FILE_BYTES * (plan.file_count + 1), view)
     return plan

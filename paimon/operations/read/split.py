@@ -29,6 +29,7 @@ from paimon.domain.types.data_types import DataField
 from paimon.domain.types.system_columns import LEVEL, ROW_ID, ROW_KIND, SEQUENCE_NUMBER, VALUE_KIND
 from paimon.operations.data_files.deletion_vectors import read_vector
 from paimon.operations.data_files.read_data_file import BATCH_ROWS, Bucket, read_data_file
+from paimon.operations.metadata.snapshots import report_expired
 from paimon.operations.read.changes.difference_read import DifferenceRead
 from paimon.operations.read.data_evolution_read import read_data_evolution_files
 from paimon.operations.read.evaluate import evaluate_condition
@@ -72,11 +73,21 @@ def read_split(context: TableContext, split: DataSplit, read: ReadPlan) -> Itera
     ------
     Unsupported
         Sequence numbers of a difference are requested.
+    SnapshotExpired
+        The snapshot of the split expired, so that a file is deleted.
     """
+    place = get_split_context(context, split)
+    with report_expired(place, split.snapshot_id):
+        yield from _read_split(context, place, split, read)
+
+
+def _read_split(
+    context: TableContext, place: TableContext, split: DataSplit, read: ReadPlan
+) -> Iterator[pa.RecordBatch]:
     projection = Projection.of(context.table, read)
     remaining_rows = read.limit
     bucket = evolve(
-        Bucket.of(get_split_context(context, split), split),
+        Bucket.of(place, split),
         ignores_lost=context.options.scan_ignore_lost_files,
         ignores_corrupt=context.options.scan_ignore_corrupt_files,
     )

@@ -25,7 +25,15 @@ from paimon.operations.commit.last_commits import forget_last_commit
 from paimon.operations.commit.recorded_commits import replace_records
 from paimon.operations.metadata.delete_files import delete_files
 from paimon.operations.metadata.schemas import schema_ids
-from paimon.operations.metadata.snapshots import find_snapshot, read_hint, snapshot_ids, snapshots, tag_names, tags
+from paimon.operations.metadata.snapshots import (
+    find_snapshot,
+    read_hint,
+    snapshot_ids,
+    snapshots,
+    tag_names,
+    tags,
+    write_hint,
+)
 from paimon.operations.read.changes.history import find_changelog, list_changelog_file_ids
 from paimon.operations.refs.rollback import delete_changelogs
 from paimon.operations.table_context import TableContext
@@ -58,7 +66,7 @@ def replace_history(target: TableContext, source: TableContext, ids: tuple[int, 
         delete_files(engine, [new.snapshot(i) for i in obsolete])
         hint = read_hint(engine, new.earliest_hint)
         if hint is not None and hint > ids[0]:
-            engine.files.replace(new.earliest_hint, str(ids[0]).encode())
+            write_hint(target, new.earliest_hint, ids[0])
     last_schema = schema_ids(engine, old)[-1]
     delete_files(engine, [new.schema(i) for i in schema_ids(engine, new) if i > last_schema])
     _replace_tags(target, source, ids[0])
@@ -75,7 +83,7 @@ def _switch(target: TableContext, source: TableContext, last: int) -> None:
         data = files.read(source.paths.snapshot(last), SNAPSHOT_FILE.max_bytes)
         if files.put_if_absent(path, data) is not PutOutcome.CREATED and files.read(path) != data:
             raise CommitConflict(f"Another process published snapshot {last} during the fast-forward")
-    files.replace(target.paths.latest_hint, str(last).encode())
+    write_hint(target, target.paths.latest_hint, last)
     for snapshot_id in later:
         files.delete([target.paths.snapshot(snapshot_id)])
 

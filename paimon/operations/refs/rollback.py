@@ -25,6 +25,7 @@ from paimon.operations.metadata.snapshots import (
     snapshot_before,
     snapshot_ids,
     tags,
+    write_hint,
 )
 from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.metadata.type_proof import check_restored_values
@@ -120,14 +121,14 @@ def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
     forget_last_commit(context)
     with context.engine.snapshots.lock(paths):  # so that neither commits nor expiry read an intermediate state
         later = [i for i in snapshot_ids(context) if i > snapshot_id]
-        for position, newest in reversed(list(enumerate(later))):
+        for newest in reversed(later):
             if snapshot_id and context.files.status(paths.snapshot(snapshot_id)) is None:
                 raise NotFound(
                     "snapshot", str(snapshot_id), hint="it expired during the call; roll back to a later one"
                 )
-            delete_newest_snapshot(context, newest, later[position - 1] if position else snapshot_id)
-    if not later and snapshot_id:
-        context.files.replace(paths.latest_hint, str(snapshot_id).encode())
+            delete_newest_snapshot(context, newest)
+    if snapshot_id:
+        write_hint(context, paths.latest_hint, snapshot_id)
     delete_records_after(context, snapshot_id)
     changelogs = delete_changelogs(context, snapshot_id + 1)
     later_tags = [tag for tag in tags(context) if tag.snapshot.id > snapshot_id]
@@ -139,17 +140,23 @@ def delete_after(context: TableContext, snapshot_id: int) -> RolledBack:
 def delete_changelogs(context: TableContext, first: int) -> int:
     """Delete the decoupled changelogs with an id of at least `first`, newest first, and return their number."""
     ids = list_changelog_file_ids(context)
-    later = [i for i in ids if i >= first]
-    hint = join_path(context.paths.changelogs, "LATEST")
+    later, earlier = [i for i in ids if i >= first], [i for i in ids if i < first]
+    latest_hint = join_path(context.paths.changelogs, "LATEST")
+    earliest_hint = earliest_changelog_hint_path(context.paths)
     earliest = read_earliest_changelog_hint(context)
-    if earliest is not None and earliest > first:  # ids from there on are used again
-        context.files.replace(earliest_changelog_hint_path(context.paths), str(min([first, *ids[:1]])).encode())
-    if later and len(later) < len(ids):
-        context.files.replace(hint, str(max(i for i in ids if i < first)).encode())
+    is_ahead = earliest is not None and earliest > first  # ids from there on are used again
+    if is_ahead:
+        context.files.delete([earliest_hint])
+    if later:
+        context.files.delete([latest_hint])
     for newest in reversed(later):
         context.files.delete([context.paths.changelog(newest)])
-    if later and len(later) == len(ids):
-        context.files.delete([hint, earliest_changelog_hint_path(context.paths)])
+    if later and not earlier:
+        context.files.delete([earliest_hint])
+    elif later:
+        write_hint(context, latest_hint, max(earlier))
+    if is_ahead and (earlier or not later):
+        write_hint(context, earliest_hint, min([first, *earlier]))
     return len(later)
 
 
@@ -193,6 +200,6 @@ def _restore_snapshot(context: TableContext, target: Snapshot) -> None:
         data = snapshot_to_json(drop_expired_changelog(context, target))
         if context.files.put_if_absent(context.paths.snapshot(target.id), data) is not PutOutcome.CREATED:
             stored = load_snapshot(context, target.id)
-        context.files.replace(context.paths.earliest_hint, str(target.id).encode())
+        write_hint(context, context.paths.earliest_hint, target.id)
     if stored is not None and not stored.is_same(target):
         raise CorruptTable(context.paths.snapshot(target.id), "contains another snapshot than the tag of this id")
