@@ -7,7 +7,6 @@ after a crash.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from paimon.domain.maintenance.snapshot_expiry import Retention
 from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, to_partition_retention
 from paimon.operations.expire.expire_snapshots import Expired, expire_snapshots, find_expirable_snapshots
-from paimon.operations.expire.orphan_files import DAY_MILLIS, find_orphan_files, remove_orphans
+from paimon.operations.expire.orphan_files import A_DAY, find_orphan_files, remove_orphans
 from paimon.operations.maintenance.due_work import DueRequest, run_due_work, to_report
 from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
@@ -27,9 +26,7 @@ from paimon.operations.refs.rollback import RolledBack, roll_back
 from paimon.operations.refs.tags import expire_tags
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.compact_postponed import compact_table
-from paimon.references import Age, age_millis, before_millis, commit_user_of
-
-_DAY = timedelta(milliseconds=DAY_MILLIS)
+from paimon.references import Age, age_millis, before_millis, commit_user_of, to_older_than
 
 
 @frozen(eq=False, repr=False)
@@ -137,8 +134,8 @@ class Maintain:
 
     def expire_tags(self, older_than: object = None) -> list[str]:
         """Delete the tags whose time to live is over, and those created before `older_than`; return their names."""
-        before = None if older_than is None else before_millis(self._context.engine, older_than)
-        return on_same_table(expire_tags)(self._context, before)
+        older = None if older_than is None else to_older_than(self._context.engine, older_than)
+        return on_same_table(expire_tags)(self._context, older)
 
     def expire_partitions(
         self, age: Age | None = None, *, max_partitions: int | None = None
@@ -191,6 +188,9 @@ class Maintain:
     def remove_orphans(self, older_than: object = None, *, dry_run: bool = True, allow_young: bool = False) -> pa.Table:
         """List the files that no snapshot, tag or changelog references, or delete them (``dry_run=False``).
 
+        The storage's clock measures the age of a file: a small file that is written for it shows the present time. A
+        list, and a storage that refuses writes, take the newest listed file instead.
+
         Parameters
         ----------
         older_than : timedelta, int, str or datetime, optional
@@ -208,13 +208,21 @@ class Maintain:
         Raises
         ------
         InvalidRequest
-            The moment is in the future, or less than a day ago without `allow_young`.
+            The moment of a deletion is in the future, or less than a day ago without `allow_young`.
+        Unsupported
+            The storage gives no modification times.
         CorruptTable, StorageError
             A reference cannot be read; nothing was deleted.
+
+        Warns
+        -----
+        PaimonWarning
+            The clock of this machine differs from the storage's by more than a minute.
         """
-        before = before_millis(self._context.engine, _DAY if older_than is None else older_than)
-        self._check_orphan_age(before, dry_run or allow_young)
-        return (find_orphan_files if dry_run else remove_orphans)(self._context, before)
+        age = A_DAY if older_than is None else to_older_than(self._context.engine, older_than)
+        if dry_run:
+            return find_orphan_files(self._context, age)
+        return remove_orphans(self._context, age, allow_young=allow_young)
 
     def run_due(self, *, full: bool = False, orphans: bool = False, dry_run: bool = False) -> pa.Table:
         """Do the maintenance that is due by the options of the table: compaction and expiry.
@@ -278,15 +286,6 @@ class Maintain:
             raise InvalidRequest("Rollback needs exactly one of snapshot, tag and timestamp.", subject="snapshot")
         millis = None if timestamp is None else to_epoch_millis(self._context.engine, timestamp)
         return roll_back(self._context, snapshot, tag, millis)
-
-    def _check_orphan_age(self, before: int, allow_young: bool) -> None:
-        now = self._context.engine.clock.now_millis()
-        if before > now or (before > now - DAY_MILLIS and not allow_young):
-            raise InvalidRequest(
-                "Orphan files younger than a day may belong to writers that have not committed yet.",
-                subject="older_than",
-                hint="give an earlier time, or allow_young=True if no process writes",
-            )
 
     def __repr__(self) -> str:
         return f"Maintain({self._context.table.table_name!r})"

@@ -18,6 +18,7 @@ from paimon.operations.expire.references import list_branch_names
 from paimon.operations.maintenance.after_commit import run_maintenance
 from paimon.operations.metadata.consumers import read_consumers
 from paimon.operations.metadata.snapshots import latest_snapshot, load_tag, tag_names
+from paimon.operations.metadata.storage_time import OlderThan
 from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.read.time_travel import to_epoch_millis
 from paimon.operations.refs import branches, consumers, tags
@@ -40,6 +41,13 @@ def before_millis(engine: Engine, moment: object) -> int:
     if isinstance(moment, timedelta):
         return engine.clock.now_millis() - age_millis(moment)
     return to_epoch_millis(engine, moment)
+
+
+def to_older_than(engine: Engine, moment: object) -> OlderThan:
+    """Return the files that are older than an age (timedelta), or than a moment as in `Table.scan`."""
+    if isinstance(moment, timedelta):
+        return OlderThan(age_millis(moment))
+    return OlderThan(0, to_epoch_millis(engine, moment))
 
 
 @frozen(eq=False, repr=False)
@@ -262,8 +270,8 @@ class Consumers(Mapping[str, int]):
 
     def expire(self, older_than: object) -> list[str]:
         """Delete the consumers without progress since a moment, or for an age (timedelta); return their names."""
-        before = before_millis(self._context.engine, older_than)
-        return on_same_table(consumers.expire_consumers)(self._context, before)
+        older = to_older_than(self._context.engine, older_than)
+        return on_same_table(consumers.expire_consumers)(self._context, older)
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{name} at {at}" for name, at in self.items())

@@ -67,7 +67,8 @@ class FileStatus:
     is_directory : bool
         Whether the entry is a directory. An object store has a directory where objects lie below the path.
     modified_millis : int, optional
-        The modification time in epoch milliseconds, by the clock of the storage. None if the storage has none.
+        When the entry was last written, in milliseconds since 1970-01-01 00:00 UTC, by the clock of the storage and
+        not by that of this machine. `list` and `status` agree. None if the storage gives no time.
     """
 
     path: str

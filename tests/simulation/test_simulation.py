@@ -36,6 +36,8 @@ from paimon.testing.simulation.simulation_plan import (
 )
 from paimon.testing.simulation.workloads import WORKLOADS, enumerate_fault_points
 
+pytestmark = pytest.mark.filterwarnings("ignore:Table .* the clock of this machine:paimon.PaimonWarning")
+
 PARTS = 6
 SEEDS = {
     "hidden_level_0": 60,

@@ -25,6 +25,7 @@ from paimon.operations.expire.expire_snapshots import expire_snapshots
 from paimon.operations.expire.orphan_files import remove_orphans
 from paimon.operations.metadata.manifests import read_index_manifest, read_manifest, read_manifest_list
 from paimon.operations.metadata.snapshots import latest_snapshot, snapshots, tags
+from paimon.operations.metadata.storage_time import OlderThan
 from paimon.operations.read.changes.history import find_changelog, list_changelog_ids
 from paimon.operations.refs.branches import create_branch, delete_branch, fast_forward
 from paimon.operations.refs.consumers import delete_consumer, reset_consumer
@@ -149,7 +150,7 @@ class ExpiryTable:
 
     def remove_orphan_files(self) -> list[str]:
         """Remove orphan files and return their paths."""
-        return list(remove_orphans(self.context, 10**15)["path"].to_pylist())
+        return list(remove_orphans(self.context, OlderThan(0), allow_young=True)["path"].to_pylist())
 
     # --- states
 

@@ -40,6 +40,7 @@ from paimon.operations.expire import files_to_delete, references
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.schemas import schema_ids
 from paimon.operations.metadata.snapshots import find_snapshot, find_tag, latest_snapshot, tag_names
+from paimon.operations.metadata.storage_time import OlderThan
 from paimon.operations.table_context import TableContext
 from paimon.ports.effects import Clock, Ids, Random
 from paimon.ports.engine import Engine
@@ -184,7 +185,7 @@ def _ignore_references_in_expiry() -> Patches:
 
 def _remove_young_files() -> Patches:
     right = orphans.remove_orphans
-    return [(paimon.maintain, "remove_orphans", lambda c, _: right(c, c.engine.clock.now_millis() + 1))]
+    return [(paimon.maintain, "remove_orphans", lambda c, *_, **__: right(c, OlderThan(0), allow_young=True))]
 
 
 def _ignore_tags_in_cleaning() -> Patches:

@@ -23,6 +23,7 @@ from paimon.operations.commit.callbacks import call_callbacks, check_callbacks
 from paimon.operations.commit.change_on_base import CheckedChange, plan_append, plan_compaction, plan_overwrite
 from paimon.operations.commit.history import find_snapshots_of_commit, is_already_committed
 from paimon.operations.commit.last_commits import record_last_commit
+from paimon.operations.commit.prepared_files import check_prepared_files
 from paimon.operations.commit.request import CommitRequest, CommitResult, check_request
 from paimon.operations.commit.strict_mode import SafeSnapshot
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -106,7 +107,8 @@ def commit(
     TableDropped, TableReplaced
         The table is not the one that was opened. Nothing is acknowledged.
     CommitConflict
-        Nothing of the messages was published. Their data files still exist (see `abort`).
+        Nothing of the messages was published. Their data files still exist (see `abort`), unless the error is that
+        some of them do not.
     CommitOverwritten
         An earlier commit of this process is no longer in the table, and nothing of the messages was published. If
         `is_this_commit` is true, the written files were published, and replaced before the compacted files.
@@ -134,6 +136,7 @@ def commit(
         last_seen_id = 0 if latest is None else latest.id
         if is_already_committed(context, request.commit_user, request.commit_identifier, request.properties):
             return CommitResult(already_committed=True, failed_callbacks=call_callbacks_again(context, request))
+    check_prepared_files(context, request.messages)
     publisher = _RequestPublisher(context, request, safe or SafeSnapshot(), last_seen_id)
     written = publisher.publish_written_files()
     compacted, lost = publisher.publish_compacted_files(written, plans(written.snapshot) if plans and written else None)

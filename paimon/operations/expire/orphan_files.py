@@ -1,23 +1,25 @@
 """Find and delete orphan files: files in the directories of a table that nothing references.
 
 Invariant: files are listed first, then all references on all branches are read. References that appear in the meantime
-are read once more before a file is deleted. Recent files stay, because a writer may be about to commit them. Metadata
-that cannot be read stops the work. A detached snapshot, left by a writer that crashed, is an orphan file, together with
-all files that only it references.
+are read once more before a file is deleted. Files that are young by the storage's clock stay, because a writer may be
+about to commit them. Metadata that cannot be read stops the work. A detached snapshot, left by a writer that crashed,
+is an orphan file, together with all files that only it references.
 
 Source: `OrphanFilesClean`, `LocalOrphanFilesClean`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
 
-from paimon.domain.errors import CorruptTable
+from paimon.domain.errors import CorruptTable, InvalidRequest, Unsupported
 from paimon.domain.manifest.entry_columns import Mask
 from paimon.domain.paths import check_within, join_path
 from paimon.domain.schema.table_definition import TableDefinition
@@ -26,34 +28,88 @@ from paimon.operations.expire.files_to_delete import delete_empty_directories
 from paimon.operations.expire.referenced_files import find_referenced_files
 from paimon.operations.expire.references import Reference, list_unfinished_branches, read_all_references, read_branches
 from paimon.operations.metadata.delete_files import delete_files
+from paimon.operations.metadata.storage_time import OlderThan, find_newest_millis, probe_storage_millis
 from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 from paimon.ports.files import FileStatus
 
 DAY_MILLIS = 24 * 60 * 60 * 1000
+A_DAY = OlderThan(DAY_MILLIS)
 _SCHEMA = pa.schema(
     [("path", pa.string()), ("name", pa.string()), ("size", pa.int64()), ("modified", pa.timestamp("ms", "UTC"))]
 )
 
 
+@frozen
+class _Listing:
+    """All files that can be orphans, and all detached snapshots; `newest_millis` is None on a storage without times."""
+
+    branches: Sequence[TableContext]
+    detached: pa.Table
+    files: pa.Table
+    newest_millis: int | None
+
+
 @on_same_table
-def find_orphan_files(context: TableContext, older_than_millis: int) -> pa.Table:
-    """Return the unreferenced files that were last written before a time (epoch milliseconds).
+def find_orphan_files(context: TableContext, older_than: OlderThan = A_DAY) -> pa.Table:
+    """Return the unreferenced old files, and change nothing: now is when the newest listed file was written.
 
-    Returns
-    -------
-    pa.Table
-        One row for each file: `path`, `size` (bytes), `modified`.
-
-    Raises
-    ------
-    CorruptTable, StorageError
-        A reference cannot be read.
+    The columns are `path`, `size` (bytes) and `modified`.
     """
-    branches = read_branches(context)
-    detached = _list_detached_snapshots(branches, older_than_millis)
-    files = _list_old_files(context, branches, older_than_millis)
+    listing = _list_files_of_table(context)
+    now = _require_time(context, listing.newest_millis)
+    return _select_orphans(context, listing, older_than.to_moment_millis(now))
+
+
+@on_same_table
+def remove_orphans(context: TableContext, older_than: OlderThan = A_DAY, *, allow_young: bool = False) -> pa.Table:
+    """Delete the orphan files, and return them as `find_orphan_files` does.
+
+    Where the storage refuses writes, now is when the newest listed file was written.
+    """
+    now = probe_storage_millis(context)
+    if now is not None:
+        _check_age(older_than, now, allow_young)
+    listing = _list_files_of_table(context)
+    if now is None:
+        now = _require_time(context, listing.newest_millis)
+        _check_age(older_than, max(now, older_than.moment_millis or 0), allow_young)
+    before_millis = min(now, older_than.to_moment_millis(now))
+    unfinished = _list_old_unfinished_branches(context, before_millis)
+    found = _select_orphans(context, listing, before_millis)
+    delete_files(context.engine, found["path"].to_pylist())
+    if context.options.snapshot_clean_empty_directories:
+        parents = {path.rpartition("/")[0] for path in found["path"].to_pylist()}
+        buckets = {path for path in parents if path.rpartition("/")[2].startswith("bucket-")}
+        delete_empty_directories(context, buckets)
+    context.files.delete(unfinished)
+    return found
+
+
+def _require_time(context: TableContext, now_millis: int | None) -> int:
+    if now_millis is None:
+        raise Unsupported(
+            f"removal of orphan files on a storage without modification times: {context.table.location}",
+            hint="delete unreferenced files with the tools of the storage",
+        )
+    return now_millis
+
+
+def _check_age(older_than: OlderThan, now_millis: int, allow_young: bool) -> None:
+    before = older_than.to_moment_millis(now_millis)
+    if before > now_millis or (before > now_millis - DAY_MILLIS and not allow_young):
+        raise InvalidRequest(
+            "Orphan files younger than a day may belong to writers that have not committed yet.",
+            subject="older_than",
+            hint="give an earlier time, or allow_young=True if no process writes",
+        )
+
+
+def _select_orphans(context: TableContext, listing: _Listing, before_millis: int) -> pa.Table:
+    """Return the unreferenced files that were last written before a time."""
+    detached = _select_old_files(listing.detached, before_millis)
+    files = _select_old_files(listing.files, before_millis)
     encoded = files["name"].combine_chunks().dictionary_encode()
     names, places = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False)
     detached_paths = set(detached["path"].to_pylist())
@@ -62,7 +118,7 @@ def find_orphan_files(context: TableContext, older_than_millis: int) -> pa.Table
         """Return the references on these branches except detached snapshots."""
         return [h for h in read_all_references(branches) if h.path not in detached_paths]
 
-    references = read_references(branches)
+    references = read_references(listing.branches)
 
     def read_again() -> list[Reference]:
         """Read all references again."""
@@ -73,20 +129,6 @@ def find_orphan_files(context: TableContext, older_than_millis: int) -> pa.Table
     if not needed.all():
         needed |= _find_referenced_since(context, references, detached_paths, names)
     return pa.concat_tables([files.filter(pa.array(~needed[places])), detached]).drop_columns(["name"])
-
-
-@on_same_table
-def remove_orphans(context: TableContext, older_than_millis: int) -> pa.Table:
-    """Delete the orphan files, and return them as `find_orphan_files` does."""
-    unfinished = _list_old_unfinished_branches(context, older_than_millis)
-    found = find_orphan_files(context, older_than_millis)
-    delete_files(context.engine, found["path"].to_pylist())
-    if context.options.snapshot_clean_empty_directories:
-        parents = {path.rpartition("/")[0] for path in found["path"].to_pylist()}
-        buckets = {path for path in parents if path.rpartition("/")[2].startswith("bucket-")}
-        delete_empty_directories(context, buckets)
-    context.files.delete(unfinished)
-    return found
 
 
 def _list_old_unfinished_branches(context: TableContext, older_than_millis: int) -> list[str]:
@@ -131,46 +173,57 @@ def _find_referenced_since(
     return find_referenced_files(read_new_references(), names, read_new_references)
 
 
-def _list_detached_snapshots(branches: Sequence[TableContext], older_than_millis: int) -> pa.Table:
-    """Return the files of old detached snapshots."""
+def _list_files_of_table(context: TableContext) -> _Listing:
+    """List the known directories; the executor lists those of data files."""
+    branches = read_branches(context)
     found = (b.files.status(b.paths.snapshot(s.id)) for b in branches for s in find_detached_snapshots(b))
-    return _select_old_files([status for status in found if status is not None], older_than_millis)
+    detached = [status for status in found if status is not None]
+    metadata = list(chain.from_iterable(_list_metadata_files(context, branches)))
+    newest = [find_newest_millis((*detached, *(status for status, _ in metadata)))]
+    parts = [_to_table([status for status, is_candidate in metadata if is_candidate])]
+    tasks = list(_find_data_directories(context))
+    for done, part in enumerate(context.engine.executor.map(partial(_list_data_directory, context.engine), tasks), 1):
+        parts.append(part)
+        last = pc.max(part["modified"]).value
+        newest.append(None if last is None else last + 1)
+        context.engine.observer.progress("listing directories", done, len(tasks))
+    times = [time for time in newest if time is not None]
+    return _Listing(branches, _to_table(detached), pa.concat_tables(parts), max(times, default=None))
 
 
-def _select_old_files(found: Sequence[FileStatus], older_than_millis: int) -> pa.Table:
-    """Return the files that were last written before a time."""
-    old = [s for s in found if s.modified_millis is not None and s.modified_millis < older_than_millis]
-    rows = [(s.path, s.name, s.size, s.modified_millis) for s in old]
+def _to_table(found: Sequence[FileStatus]) -> pa.Table:
+    rows = [(s.path, s.name, s.size, s.modified_millis) for s in found]
     columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _list_old_files(context: TableContext, branches: Sequence[TableContext], older_than_millis: int) -> pa.Table:
-    """Return the old files of the known directories; the executor lists those of data files."""
-    metadata = list(chain.from_iterable(_list_metadata_files(context, branches)))
-    parts = [_select_old_files(metadata, older_than_millis)]
-    tasks = list(_find_data_directories(context))
-    list_directory = partial(_list_data_directory, context.engine, older_than_millis)
-    for done, part in enumerate(context.engine.executor.map(list_directory, tasks), 1):
-        parts.append(part)
-        context.engine.observer.progress("listing directories", done, len(tasks))
-    return pa.concat_tables(parts)
+def _select_old_files(files: pa.Table, before_millis: int) -> pa.Table:
+    """Return the files that were last written before a time; those without a time are never old."""
+    return files.filter(pc.less(files["modified"].cast(pa.int64()), before_millis))
 
 
-def _list_metadata_files(context: TableContext, branches: Sequence[TableContext]) -> Iterator[list[FileStatus]]:
-    """Yield the files of one known directory after another; other directories are left alone."""
+def _list_metadata_files(
+    context: TableContext, branches: Sequence[TableContext]
+) -> Iterator[list[tuple[FileStatus, bool]]]:
+    """Yield the files of one known directory after another, with whether each can be an orphan."""
+
+    def list_directory(directory: str, can_be_orphan: Callable[[str], bool]) -> list[tuple[FileStatus, bool]]:
+        return [(s, can_be_orphan(s.name)) for s in _list_files(context.engine, directory)]
+
     for name in ("manifest", "index", "statistics"):
-        yield _list_files(context.engine, join_path(context.table.location, name))
+        yield list_directory(join_path(context.table.location, name), lambda _: True)
     for branch in branches:
         for directory, prefix in ((branch.paths.snapshots, "snapshot-"), (branch.paths.changelogs, "changelog-")):
-            known = ("EARLIEST", "LATEST")
-            files = _list_files(context.engine, directory)
-            yield [s for s in files if s.name not in known and not s.name.startswith(prefix)]
+            yield list_directory(directory, partial(_is_unknown_name, prefix))
         for directory in (branch.paths.schemas, branch.paths.tags, branch.paths.consumers):
-            yield [s for s in _list_files(context.engine, directory) if s.name.startswith(".")]  # from crashed writers
+            yield list_directory(directory, lambda name: name.startswith("."))  # from crashed writers
     for unfinished in list_unfinished_branches(context):
-        yield _list_tree(context.engine, unfinished.path)[0]
+        yield [(s, True) for s in _list_tree(context.engine, unfinished.path)[0]]
+
+
+def _is_unknown_name(prefix: str, name: str) -> bool:
+    return name not in ("EARLIEST", "LATEST") and not name.startswith(prefix)
 
 
 def _find_data_directories(context: TableContext) -> Iterator[tuple[str, int]]:
@@ -185,16 +238,11 @@ def _find_data_directories(context: TableContext) -> Iterator[tuple[str, int]]:
             yield directory, levels
 
 
-def _list_data_directory(engine: Engine, older_than_millis: int, task: tuple[str, int]) -> pa.Table:
-    """Return the old files of the buckets below a directory."""
+def _list_data_directory(engine: Engine, task: tuple[str, int]) -> pa.Table:
+    """Return the files of the buckets below a directory."""
     directory, levels = task
     buckets = _list_bucket_directories(engine, directory, levels - 1) if levels else [directory]
-    return pa.concat_tables(
-        [
-            _SCHEMA.empty_table(),
-            *(_select_old_files(_list_files(engine, bucket), older_than_millis) for bucket in buckets),
-        ]
-    )
+    return pa.concat_tables([_SCHEMA.empty_table(), *(_to_table(_list_files(engine, bucket)) for bucket in buckets)])
 
 
 def _list_files(engine: Engine, directory: str) -> list[FileStatus]:

@@ -15,6 +15,7 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.expire.expire_changelogs import expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions_if_due
 from paimon.operations.expire.expire_snapshots import expire_snapshots
+from paimon.operations.metadata.storage_time import OlderThan
 from paimon.operations.refs.auto_tags import create_batch_tag, create_due_tags
 from paimon.operations.refs.consumers import expire_consumers
 from paimon.operations.refs.tags import expire_tags
@@ -57,7 +58,7 @@ def _run_steps(context: TableContext, snapshot_id: int, commit_identifier: int) 
         expire_tags(context)
     expire_partitions_if_due(context, snapshot_id)
     if options.consumer_expiration_millis is not None:
-        expire_consumers(context, context.engine.clock.now_millis() - options.consumer_expiration_millis)
+        expire_consumers(context, OlderThan(options.consumer_expiration_millis))
     expire_snapshots(context, known_latest=snapshot_id)
     if has_decoupled_changelogs(options):
         expire_changelogs(context)

@@ -18,7 +18,8 @@ from paimon.domain.maintenance.snapshot_expiry import has_decoupled_changelogs
 from paimon.operations.expire.expire_changelogs import count_expirable_changelogs, expire_changelogs
 from paimon.operations.expire.expire_partitions import expire_partitions, find_expired_partitions
 from paimon.operations.expire.expire_snapshots import expire_snapshots, find_expirable_snapshots
-from paimon.operations.expire.orphan_files import DAY_MILLIS, find_orphan_files, remove_orphans
+from paimon.operations.expire.orphan_files import find_orphan_files, remove_orphans
+from paimon.operations.metadata.storage_time import OlderThan
 from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.refs.consumers import expire_consumers, find_old_consumers
 from paimon.operations.refs.tags import expire_tags, find_expired_tags
@@ -131,7 +132,6 @@ def to_report(done: Iterable[DoneWork]) -> pa.Table:
 
 def _list_actions(context: TableContext, request: DueRequest, compact: Callable[[], int]) -> Iterator[_Action]:
     options = context.options
-    now = context.engine.clock.now_millis()
     yield _Action("compact", "buckets", lambda: plan_table_compaction(context, request.full).buckets, compact)
     yield _Action("expire_tags", "tags", lambda: len(find_expired_tags(context)), lambda: len(expire_tags(context)))
     retention = PartitionRetention.of(options) if context.schema.partition_keys else None
@@ -143,12 +143,12 @@ def _list_actions(context: TableContext, request: DueRequest, compact: Callable[
             lambda: len(expire_partitions(context, context.engine.ids.uuid(), retention)),
         )
     if options.consumer_expiration_millis is not None:
-        oldest = now - options.consumer_expiration_millis
+        older_than = OlderThan(options.consumer_expiration_millis)
         yield _Action(
             "expire_consumers",
             "consumers",
-            lambda: len(find_old_consumers(context, oldest)),
-            lambda: len(expire_consumers(context, oldest)),
+            lambda: len(find_old_consumers(context, older_than)),
+            lambda: len(expire_consumers(context, older_than)),
         )
     yield _Action(
         "expire_snapshots",
@@ -167,6 +167,6 @@ def _list_actions(context: TableContext, request: DueRequest, compact: Callable[
         yield _Action(
             "remove_orphans",
             "files",
-            lambda: find_orphan_files(context, now - DAY_MILLIS).num_rows,
-            lambda: remove_orphans(context, now - DAY_MILLIS).num_rows,
+            lambda: find_orphan_files(context).num_rows,
+            lambda: remove_orphans(context).num_rows,
         )

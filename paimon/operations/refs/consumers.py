@@ -8,6 +8,8 @@ Source: `ConsumerManager`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +18,7 @@ from paimon.domain.json_text import dump_json
 from paimon.domain.paths import STATE_SUFFIX
 from paimon.operations.metadata.consumers import consumer_name, consumer_path, consumer_statuses
 from paimon.operations.metadata.snapshots import earliest_snapshot_id, latest_snapshot
+from paimon.operations.metadata.storage_time import OlderThan, find_newest_metadata_millis, read_storage_millis
 from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.files import FileStatus
@@ -156,27 +159,23 @@ def _match_whole(names: pa.Array, pattern: str, argument: str) -> pa.Array:
         ) from error
 
 
-def expire_consumers(context: TableContext, older_than_millis: int) -> list[str]:
-    """Delete the consumers whose file was not written since a time.
-
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    older_than_millis : int
-        The time in epoch milliseconds.
-
-    Returns
-    -------
-    list of str
-        The names of the deleted consumers.
-    """
-    old = find_old_consumers(context, older_than_millis)
+def expire_consumers(context: TableContext, older_than: OlderThan) -> list[str]:
+    """Delete the consumers whose file is old by the storage's clock, and return their names."""
+    found = consumer_statuses(context)
+    old = _select_old(found, older_than, read_storage_millis(context)) if found else []
     context.files.delete([s.path for s in old])
     return [consumer_name(s) for s in old]
 
 
-def find_old_consumers(context: TableContext, older_than_millis: int) -> list[FileStatus]:
+def find_old_consumers(context: TableContext, older_than: OlderThan) -> list[FileStatus]:
     """Return the files of the consumers that `expire_consumers` would delete; nothing is changed."""
     found = consumer_statuses(context)
-    return [s for s in found if s.modified_millis is not None and s.modified_millis < older_than_millis]
+    return _select_old(found, older_than, find_newest_metadata_millis(context)) if found else []
+
+
+def _select_old(found: Sequence[FileStatus], older_than: OlderThan, now_millis: int | None) -> list[FileStatus]:
+    """Return the files that are old; without the present time of the storage none is."""
+    if now_millis is None:
+        return []
+    before = older_than.to_moment_millis(now_millis)
+    return [s for s in found if s.modified_millis is not None and s.modified_millis < before]

@@ -34,6 +34,7 @@ from paimon.operations.metadata.snapshots import (
     tag_names,
     tags,
 )
+from paimon.operations.metadata.storage_time import OlderThan, read_storage_millis
 from paimon.operations.metadata.table_identity import on_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
@@ -256,41 +257,32 @@ def delete_tag(context: TableContext, name: str) -> int:
     return _delete_unreferenced_files(context, tag.snapshot)
 
 
-def expire_tags(context: TableContext, older_than_millis: int | None = None) -> list[str]:
-    """Delete the tags whose time to live has passed, and return their names.
+def expire_tags(context: TableContext, older_than: OlderThan | None = None) -> list[str]:
+    """Delete the tags whose time to live has passed and those that are old, and return their names.
 
-    Parameters
-    ----------
-    context : TableContext
-        Engine and table.
-    older_than_millis : int, optional
-        Delete tags that were created before this time (epoch milliseconds), too. For tags without a time to live the
-        modification time of the file counts.
-
-    Returns
-    -------
-    list of str
-        The names of the deleted tags.
+    For tags without a time to live the modification time of the file counts.
     """
-    expired = find_expired_tags(context, older_than_millis)
+    expired = find_expired_tags(context, older_than)
     for name in expired:
         with suppress(NotFound):  # another process expires tags too
             delete_tag(context, name)
     return expired
 
 
-def find_expired_tags(context: TableContext, older_than_millis: int | None = None) -> list[str]:
+def find_expired_tags(context: TableContext, older_than: OlderThan | None = None) -> list[str]:
     """Return the names of the tags that `expire_tags` would delete; nothing is changed."""
-    found = tags(context)
-    created: dict[str, int | None] = {}
-    if older_than_millis is not None:
+    found, now = tags(context), context.engine.clock.now_millis()
+    written: dict[str, int | None] = {}
+    older = None
+    if older_than is not None:
+        storage_now = now if older_than.moment_millis is not None else read_storage_millis(context) or now
+        older = to_local_millis(context.engine, older_than.to_moment_millis(storage_now))
         for status in context.files.list(context.paths.tags):
-            written = status.modified_millis
-            created[status.name.removeprefix("tag-")] = (
-                None if written is None else to_local_millis(context.engine, written)
+            millis = status.modified_millis
+            written[status.name.removeprefix("tag-")] = (
+                None if millis is None else to_local_millis(context.engine, millis)
             )
-    older = None if older_than_millis is None else to_local_millis(context.engine, older_than_millis)
-    return expired_tags(found, created, to_local_millis(context.engine, context.engine.clock.now_millis()), older)
+    return expired_tags(found, written, to_local_millis(context.engine, now), older)
 
 
 def _new_tag(context: TableContext, name: str, snapshot_id: int | None, retained_millis: float | None) -> Tag:

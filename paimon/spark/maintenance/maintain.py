@@ -94,7 +94,7 @@ def remove_orphans(
     Raises
     ------
     InvalidRequest
-        The moment is in the future, or less than a day ago without `allow_young`.
+        The moment of a deletion is in the future, or less than a day ago without `allow_young`.
     StorageError
         A Spark task failed in all its attempts. Some files may be deleted.
     """

@@ -16,6 +16,7 @@ from paimon.domain.errors import CorruptTable, NotFound, PaimonError
 from paimon.ports.files import FileIO, OutputFile, PutOutcome
 
 _RACERS = 8
+_YEAR_2001_MILLIS = 10**12
 
 
 class FileIOContract:
@@ -145,6 +146,19 @@ class FileIOContract:
         directory = files.status(f"{root}/d/c")
         assert directory is not None
         assert directory.is_directory
+
+    def test_modified_times_are_epoch_milliseconds(self) -> None:
+        """A file that is written later is not older. A listing gives the same time, or the storage gives none."""
+        files, root = self.make_files()
+        for name in ("a", "b"):
+            files.replace(f"{root}/m/{name}", b"x")
+        listed = [s.modified_millis for s in files.list(f"{root}/m")]
+        found = [s.modified_millis for name in ("a", "b") if (s := files.status(f"{root}/m/{name}")) is not None]
+        assert found == listed
+        first, second = listed
+        if first is not None and second is not None:
+            assert isinstance(first, int)
+            assert _YEAR_2001_MILLIS < first <= second < 10 * _YEAR_2001_MILLIS
 
     def test_delete_is_idempotent(self) -> None:
         """A missing file is no error; other files and directories that are not empty remain."""

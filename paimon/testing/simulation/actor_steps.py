@@ -6,6 +6,7 @@ Invariant: whatever a method returns or raises is passed on unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from random import Random
 from typing import Protocol
 
@@ -106,8 +107,7 @@ def _expire_snapshots(table: Table, actor: Worker, number: int) -> WorkResult:
 
 
 def _remove_orphan_files(table: Table, actor: Worker, number: int) -> WorkResult:
-    older_than = table.engine.clock.now_millis() - ORPHAN_MIN_AGE_MILLIS
-    removed = table.maintain.remove_orphans(older_than, dry_run=False)
+    removed = table.maintain.remove_orphans(timedelta(milliseconds=ORPHAN_MIN_AGE_MILLIS), dry_run=False)
     return WorkResult(f"{removed.num_rows} files {removed['path'].to_pylist()[:3]}")
 
 

@@ -123,7 +123,7 @@ class ProcessFiles(FaultyFiles):
     def _leave_torn_write(self, operation: str, path: str, data: bytes) -> None:
         if operation == "replace":
             if self._random.random() < 0.5:  # the new name was saved, but only a part of the bytes
-                self._storage.replace(path, data[: self._random.randrange(len(data))])
+                self._storage.replace(path, data[: self._random.randrange(len(data) or 1)])
             return
         part = self._storage.next_part_path(path)
         is_complete = self._random.random() < 0.5

@@ -165,12 +165,14 @@ def test_a_change_of_deletion_vectors_is_an_overwrite_and_replaces_the_index_fil
     for name in ("index-1", "index-2"):
         vector = (DeletionVectorRange("a", 1, 22, 1),)
         entry = IndexManifestEntry(FileKind.ADD, partition(None), 0, "DELETION_VECTORS", name, 30, 1, vector)
+        engine.files.replace(table.paths.index(name), b"vectors")
         data = DataIncrement(new_index_files=(entry,), deleted_index_files=previous)
         put(engine, table, message(table, data=data))
         previous = (entry,)
     base = CommitBase(TableContext(engine, table), newest(engine, table))
     assert [(e.file_name, e.kind) for e in base.index_files] == [("index-2", FileKind.ADD)]
     assert newest(engine, table).commit_kind is CommitKind.OVERWRITE
+    engine.files.replace(table.paths.index("index-3"), b"vectors")
     with pytest.raises(CommitConflict, match="two deletion vectors"):
         put(engine, table, message(table, data=DataIncrement(new_index_files=(evolve(entry, file_name="index-3"),))))
 

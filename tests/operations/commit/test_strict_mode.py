@@ -35,8 +35,9 @@ def three_partitions(**options: str) -> tuple[Engine, TableDefinition]:
     return engine, table
 
 
-def vector(table: TableDefinition, name: str, file: str, part: int) -> CommitMessage:
+def vector(engine: Engine, table: TableDefinition, name: str, file: str, part: int) -> CommitMessage:
     """One row of a file marked as deleted."""
+    engine.files.replace(table.paths.index(name), b"vectors")
     marked = (DeletionVectorRange(file, 1, 22, 1),)
     entry = IndexManifestEntry(FileKind.ADD, partition(part), 0, "DELETION_VECTORS", name, 30, 1, marked)
     return message(table, part=part, data=DataIncrement(new_index_files=(entry,)))
@@ -76,7 +77,7 @@ def test_a_compaction_of_others_refuses_an_append() -> None:
 def test_rows_that_others_marked_as_deleted_count_as_an_overwrite() -> None:
     """Such a snapshot has an empty delta. Only its index manifest shows the change."""
     engine, table = three_partitions(bucket="-1")
-    put(engine, table, vector(table, "index-1", "f1", 1), user="other")
+    put(engine, table, vector(engine, table, "index-1", "f1", 1), user="other")
     with pytest.raises(CommitConflict, match="Snapshot 2") as refused:
         put(engine, strict(table, 1), message(table, ["a"], part=1))
     assert refused.value.files == ("index-1",)
@@ -85,7 +86,7 @@ def test_rows_that_others_marked_as_deleted_count_as_an_overwrite() -> None:
 
 def test_older_vectors_are_no_conflict() -> None:
     engine, table = three_partitions(bucket="-1")
-    put(engine, table, vector(table, "index-1", "f1", 1), user="other")
+    put(engine, table, vector(engine, table, "index-1", "f1", 1), user="other")
     put(engine, table, overwrite={"p": 3}, user="other")
     put(engine, strict(table, 2), message(table, ["a"], part=1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from datetime import timedelta
 from pathlib import Path
@@ -200,11 +201,12 @@ def test_partitions_by_their_newest_file(shop: Shop) -> None:
 def test_consumers_without_progress_expire(shop: Shop) -> None:
     table = shop.table(consumer__expiration_time="1 d", **ONE)
     write(table)
-    shop.clock.now[0] = int(Path(table.location).stat().st_mtime * 1000)
     table.consumers.reset("slow", 1)
+    shop.wait(2 * DAY)  # the clock of this machine does not count
     write(table)
     assert ids(table) == [1, 2] and dict(table.consumers) == {"slow": 1}
-    shop.wait(2 * DAY)
+    assert table.consumers.expire(timedelta(days=1)) == []
+    make_older(Path(table.location, "consumer", "consumer-slow"), 2 * DAY)
     write(table)
     assert ids(table) == [3] and dict(table.consumers) == {}
 
@@ -281,18 +283,23 @@ def test_rollback_names_one_state(shop: Shop) -> None:
     assert ids(table) == [1, 2, 3] and table.maintain.check().faults == ()
 
 
+def make_older(path: Path, millis: int) -> None:
+    modified = path.stat().st_mtime - millis / 1000
+    os.utime(path, (modified, modified))
+
+
 def test_young_files_are_not_removed_unless_requested(shop: Shop) -> None:
     table = shop.table()
     write(table)
-    shop.clock.now[0] = int(Path(table.location).stat().st_mtime * 1000) + 10_000
     orphan = Path(table.location) / "bucket-0" / "data-orphan.parquet"
     orphan.write_bytes(b"x")
     assert table.maintain.remove_orphans().num_rows == 0
     with pytest.raises(InvalidRequest, match="younger than a day"):
         table.maintain.remove_orphans(timedelta(hours=23), dry_run=False)
     with pytest.raises(InvalidRequest):
-        table.maintain.remove_orphans(shop.clock.now_millis() + 1, allow_young=True, dry_run=False)
-    shop.wait(DAY)
+        an_hour_later = int(orphan.stat().st_mtime * 1000) + HOUR
+        table.maintain.remove_orphans(an_hour_later, allow_young=True, dry_run=False)
+    make_older(orphan, 2 * DAY)
     assert table.maintain.remove_orphans()["path"].to_pylist() == [str(orphan)] and orphan.exists()
     found = table.maintain.remove_orphans(dry_run=False)
     assert found["path"].to_pylist() == [str(orphan)] and found.schema.names == ["path", "size", "modified"]
@@ -385,7 +392,7 @@ def test_orphans_are_looked_for_in_external_paths(shop: Shop, tmp_path: Path) ->
     orphan = outside / "bucket-0" / "data-orphan.parquet"
     orphan.parent.mkdir(parents=True)
     orphan.write_bytes(b"x")
-    shop.clock.now[0] = int(orphan.stat().st_mtime * 1000) + 2 * DAY
+    make_older(orphan, 2 * DAY)
 
     def orphans(options: dict[str, str], *allowed: str) -> list[str]:
         opened = paimon.open_table(table.location, options, allowed_roots=allowed)
