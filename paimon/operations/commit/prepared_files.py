@@ -15,6 +15,7 @@ from paimon.domain.commit.entries import data_files, file_paths
 from paimon.domain.commit.message import CommitMessage
 from paimon.domain.errors import CommitConflict
 from paimon.operations.commit.abort import list_prepared_paths
+from paimon.operations.metadata.table_identity import check_same_table
 from paimon.operations.table_context import TableContext
 from paimon.ports.engine import Engine
 
@@ -29,6 +30,8 @@ def check_prepared_files(context: TableContext, messages: Sequence[CommitMessage
     ------
     CommitConflict
         The error names the files.
+    TableDropped, TableReplaced
+        They were deleted with their table.
     """
     if not _can_be_old(context, messages):
         return
@@ -44,6 +47,7 @@ def check_prepared_files(context: TableContext, messages: Sequence[CommitMessage
         if name not in existing
     ]
     if missing:
+        check_same_table(context)
         more = f", like {len(missing) - 1} more," if missing[1:] else ""
         raise CommitConflict(
             f"Table {context.table.table_name!r}: file {missing[0]!r} of this commit{more} does not exist any more. "
