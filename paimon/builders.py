@@ -17,7 +17,8 @@ import pyarrow as pa
 from attrs import evolve, field, frozen
 
 from paimon.domain.columns.conform import check_fit
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.entries import find_oldest
+from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.partition_spec import parse_partition_spec
 from paimon.domain.row.binary_row import serialize
@@ -39,6 +40,7 @@ from paimon.operations.write.writer import TableWriter
 from paimon.read_builder import BuilderDisplay
 from paimon.references import run_after_commit
 from paimon.row_updates import TableUpdate
+from paimon.source_reads import find_own_reads, stamp_messages
 
 
 class TableWrite(BuilderDisplay):
@@ -81,6 +83,8 @@ class TableWrite(BuilderDisplay):
         )
         self._writer = self._open(context)
         self._has_torn_call = False
+        self._overwrites = ignore_previous
+        self._read_state: ReadState | None = None
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         return self._table.table_name, {"streaming": self._streaming}
@@ -116,6 +120,9 @@ class TableWrite(BuilderDisplay):
     def write(self, data: Any, kind_column: str | None = None, *, missing_columns: str | None = None) -> None:
         """Write rows in any form that `Table.write` takes.
 
+        Rows of this table itself, such as a scan, make the commit conflict if other users change rows after the scan,
+        where the rows replace others: in overwrites, and in tables with a primary key.
+
         Parameters
         ----------
         data : object
@@ -134,6 +141,8 @@ class TableWrite(BuilderDisplay):
         if kind_column is not None:
             check_text(kind_column, "kind_column")
         check = ColumnCheck.of(set_missing_columns(self._table, missing_columns), kind_column)
+        own = find_own_reads(self._table, data) if self._overwrites or self._table.schema.primary_keys else None
+        self._read_state = find_oldest([self._read_state, own.state if own else None])
         accepted = False
         try:
             for rows in read_checked_rows(data, self._table.schema.fields, kind_column, check, self._check_types):
@@ -207,6 +216,8 @@ class TableWrite(BuilderDisplay):
         if identifier is None and not self._streaming:
             identifier = BATCH_COMMIT_IDENTIFIER
         messages = self._writer.prepare_commit(identifier)
+        messages = stamp_messages(self._table, messages, self._read_state, self._overwrites)
+        self._read_state = None
         return messages if self._write_cols is None else [self._name_columns(message) for message in messages]
 
     def _name_columns(self, message: CommitMessage) -> CommitMessage:

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from attrs import evolve, field, frozen
 
 from paimon.domain.assignment.merge_clauses import MergeAction
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import CommitConflict, PaimonError
 from paimon.domain.predicate.expression import Predicate
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -23,6 +23,7 @@ from paimon.operations.row_level.merge_source import MergeSource, read_source
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.references import commit_user_of, run_after_commit
+from paimon.source_reads import find_own_reads, stamp_messages
 
 _Change = TypeVar("_Change")
 OpenSource = Callable[[TableContext, Any], MergeSource]
@@ -171,20 +172,26 @@ class MergeBuilder:
             Other users changed rows each time. Nothing was changed.
         """
         open_source: OpenSource = self.open_source or partial(read_source, request=self.request)
-        source = None if callable(self.source) else open_source(self.context, self.source)
+        own = None if callable(self.source) else find_own_reads(self.context.table, self.source)
+        again: Callable[[], Any] | None = self.source if callable(self.source) else own.again if own else None
+        source = None if again else open_source(self.context, self.source)
         user = commit_user_of(self.context, None)
 
         def merge() -> MergeChange:
             snapshot = latest_snapshot(self.context)  # before the source, which may be computed from this table
-            rows = open_source(self.context, self.source()) if source is None else source
+            rows = open_source(self.context, again()) if again else source
+            assert rows is not None
             try:
-                return merge_source(self.context, snapshot, rows, self.request, user, properties)
+                request = self.request.compute_late_inputs()
+                state = own.state if own and source is not None else ReadState.of(snapshot)
+                return merge_source(self.context, snapshot, rows, request, user, properties, state)
             finally:
                 if rows is not source:
                     rows.drop()
 
         try:
-            done = retry_conflicts(merge)
+            # A reader of this table has only the rows of its snapshot, so another attempt would fail, too.
+            done = merge() if own and not again else retry_conflicts(merge)
         finally:
             if source is not None:
                 source.drop()
@@ -216,10 +223,13 @@ class PreparedMerge(MergeBuilder):
             A clause is not possible, or two rows of the source match one row of the table. No file is left behind.
         """
         assert self.updates is not None
-        rows = read_source(self.context, self.source() if callable(self.source) else self.source, self.request)
+        source = self.source() if callable(self.source) else self.source
+        own = find_own_reads(self.context.table, source)
+        rows = read_source(self.context, source, self.request)
         try:
             merge = bind_merge(self.context, rows.fields, self.request)
-            return rows.write(BoundMerge(self.context, self.updates.snapshot, merge, self.commit_user)).messages
+            written = rows.write(BoundMerge(self.context, self.updates.snapshot, merge, self.commit_user)).messages
+            return stamp_messages(self.context.table, written, own.state if own else None)
         finally:
             rows.drop()
 

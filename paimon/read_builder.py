@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.extras import missing_extra
 from paimon.domain.predicate.expression import Predicate
@@ -24,12 +25,14 @@ from paimon.domain.scan.splits import DataSplit
 from paimon.domain.text_checks import check_names
 from paimon.domain.types.system_columns import ROW_KIND
 from paimon.notebook import NotebookDisplay, given_arguments
+from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.operations.read.projection import build_output_schema
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.read.system.views import DATA_VIEWS, PLAIN
 from paimon.operations.table_context import TableContext
 from paimon.results import Results
 from paimon.scan import Scan, condition_of
+from paimon.source_reads import SourceReads, find_reads
 
 
 class BuilderDisplay(NotebookDisplay):
@@ -195,6 +198,7 @@ class TableRead(BuilderDisplay):
     def __init__(self, scan: Scan) -> None:
         self.context = scan.context
         self.read_plan: ReadPlan = scan.read_plan
+        self._reads = find_reads(scan).reads
 
     def _describe(self) -> tuple[str, Mapping[str, object]]:
         where = None if self.read_plan.predicate is None else format_predicate(self.read_plan.predicate)
@@ -320,6 +324,16 @@ class TableRead(BuilderDisplay):
         return rows if self.read_plan.limit is None else rows.limit(self.read_plan.limit)
 
 
+def find_split_reads(read: TableRead, splits: Sequence[DataSplit]) -> SourceReads:
+    """Return what splits read, unless the caller chose their snapshot; splits cannot be read again as newer ones."""
+    oldest = min((split.snapshot_id for split in splits), default=None)
+    if oldest is None:
+        return SourceReads(read._reads)
+    found = find_snapshot(read.context, oldest)
+    state = ReadState(oldest, "") if found is None else ReadState.of(found)
+    return SourceReads(evolve(own, state=state) for own in read._reads)
+
+
 class _SplitRows(Results):
     def __init__(self, read: TableRead, splits: Sequence[DataSplit]) -> None:
         self._read = read
@@ -331,3 +345,9 @@ class _SplitRows(Results):
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         return self._read.to_batches(self._splits)
+
+    def _list_reads(self) -> SourceReads:
+        return find_split_reads(self._read, self._splits)
+
+
+find_reads.register(_SplitRows, _SplitRows._list_reads)

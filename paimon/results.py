@@ -6,12 +6,14 @@ Invariant: all forms have the rows of one stream of record batches with one sche
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.extras import missing_extra
+from paimon.source_reads import find_reads, note_reader
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,11 +39,14 @@ class Results:
 
     def to_batches(self) -> pa.RecordBatchReader:
         """Return a reader that reads the batches while it is consumed."""
-        return pa.RecordBatchReader.from_batches(self.arrow_schema, self._batches())
+        reader = pa.RecordBatchReader.from_batches(self.arrow_schema, self._batches())
+        return note_reader(reader, partial(find_reads, self))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the batches, which are read one after the other: ``for batch in scan``."""
-        return iter(self._batches())
+        batches = iter(self._batches())
+        note_reader(batches, partial(find_reads, self))
+        return batches
 
     def head(self, rows: int = 10) -> pa.Table:
         """Read the first rows, and no more batches than necessary.

@@ -70,8 +70,9 @@ class RowLevelTable(TableHandle):
         ----------
         source : object
             Rows in any form that `write` takes, for instance an Arrow table, a data frame, or `other.scan()`. Rows
-            above half of the memory budget are spilled to local disk. A function that returns such rows is called again
-            after other users changed this table, so its rows may be computed from this table.
+            above half of the memory budget are spilled to local disk. Rows of this table itself are read again after
+            other users changed it: pass its scan, a query of `Catalog.sql`, or a function that returns rows. A reader
+            of such rows cannot be read again, so it is refused then.
         on : str, sequence of str or Predicate
             When a row of the source matches a row of this table: SQL text (``"target.id = source.id"``), or the names
             of columns that both sides have.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.types.data_types import DataField
@@ -21,6 +21,7 @@ from paimon.operations.read.time_travel import pin_snapshot
 from paimon.operations.table_context import TableContext
 from paimon.read_builder import BuilderDisplay
 from paimon.scan import condition_of
+from paimon.source_reads import SnapshotRead, SourceReads, note_reader
 
 if TYPE_CHECKING:
     from paimon.merge_builder import PreparedMerge
@@ -296,7 +297,9 @@ class RowShard:
         """Return a reader of the columns, in the order of the ids."""
         from paimon.operations.row_level.row_id_updates import read_groups
 
-        return read_groups(self._updates, self._groups, self._columns)
+        reader = read_groups(self._updates, self._groups, self._columns)
+        table, state = self._updates.table, ReadState.of(self._updates.snapshot)
+        return note_reader(reader, lambda: SourceReads([SnapshotRead(table.location, table.branch, state)]))
 
     def update(self, values: pa.Table) -> list[CommitMessage]:
         """Set columns of all rows of the part; returns the messages to commit.

@@ -15,6 +15,7 @@ import pyarrow as pa
 from attrs import evolve
 
 from paimon.domain.changelog.incremental_range import Between
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.options.parse import LARGEST_LONG
 from paimon.domain.predicate.expression import Predicate
@@ -34,9 +35,10 @@ from paimon.operations.read.fallback import plan_with_fallback
 from paimon.operations.read.projection import bind_predicate, build_output_schema, list_readable_fields
 from paimon.operations.read.split import ReadPlan, read_split
 from paimon.operations.read.system.views import PLAIN, DataView
-from paimon.operations.read.time_travel import PinnedTable, pin_snapshot
+from paimon.operations.read.time_travel import PinnedTable, pin_snapshot, selects_newest
 from paimon.operations.table_context import TableContext
 from paimon.results import Results, first_rows
+from paimon.source_reads import SnapshotRead, SourceReads, find_reads
 
 PREVIEW_ROWS = 10
 PREVIEW_COLUMNS = 20
@@ -137,6 +139,18 @@ class Scan(NotebookDisplay, Results):
                 columns, predicate, self._limit, view.row_kinds, unmerged, view.binlog, self._reads_row_ids
             )
         return self._read_plan
+
+    def _list_reads(self) -> SourceReads:
+        """Return what is read if the scan does not select a snapshot; read again, it has the newest one."""
+        pinned = self.pinned
+        if self._between is not None or not selects_newest(self._context, *self._travel):
+            return SourceReads()
+        table = self._context.table
+        read = SnapshotRead(table.location, table.branch, ReadState.of(pinned.snapshot))
+        again = partial(
+            Scan, self._context, columns=self._columns, where=self._where, limit=self._limit, view=self._view
+        )
+        return SourceReads([read], again)
 
     def _bind_predicate(self) -> Predicate | None:
         table = self.pinned.table
@@ -298,6 +312,9 @@ class Scan(NotebookDisplay, Results):
         if rows and not found.num_rows and len(splits) < len(self.plan().splits):
             return "no matching row in the first files; head() reads more files"
         return found, len(names) - len(shown)
+
+
+find_reads.register(Scan, Scan._list_reads)
 
 
 def _read_whole(context: TableContext, read: ReadPlan, split: DataSplit) -> list[pa.RecordBatch]:

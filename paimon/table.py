@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 
 from paimon.builders import BatchWriteBuilder, StreamWriteBuilder
 from paimon.changes import Changes
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import CommitOverwritten, CommitUncertain
 from paimon.domain.options.setting import option_text
 from paimon.domain.predicate.expression import Predicate
@@ -37,6 +38,7 @@ from paimon.table_maintenance import compact_where, rescale_where
 from paimon.table_write import (
     WriteResult,
     commit_messages,
+    retry_source,
     write_and_commit,
 )
 
@@ -239,7 +241,7 @@ class Table(RowLevelTable):
         Parameters
         ----------
         data : object
-            Rows as in `write`.
+            Rows as in `write`. A scan or query of this table is read again after other users changed it.
         partition : mapping
             The partitions to replace (``{"day": "2026-01-01"}``; ``{}`` the whole table). By default those that `data`
             contains, or the whole table where it has no partitions or `dynamic-partition-overwrite` is false.
@@ -252,10 +254,14 @@ class Table(RowLevelTable):
             The snapshots of the commit, and the rows and files that it added.
         """
         builder = self.new_batch_write_builder(commit_user).overwrite(partition)
-        with builder.new_write() as writer:
-            writer.write(data, missing_columns=missing_columns)
-            messages = writer.prepare_commit()
-        return commit_messages(builder.new_commit(), messages, properties)
+
+        def overwrite_with(rows: Any, state: ReadState | None) -> WriteResult:
+            with builder.new_write() as writer:
+                writer.write(rows, missing_columns=missing_columns)
+                messages = writer.prepare_commit()
+            return commit_messages(builder.new_commit(), messages, properties)
+
+        return retry_source(self.context, data, overwrite_with)
 
     def drop_partitions(self, *partitions: Mapping[str, object], missing_ok: bool = True) -> tuple[int, ...]:
         """Drop partitions such as ``{"day": "2026-01-01"}`` (some columns suffice) in one commit; return its ids.

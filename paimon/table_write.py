@@ -13,7 +13,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from paimon.builders import BatchWriteBuilder, TableCommit
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import (
     CommitConflict,
     CommitOverwritten,
@@ -34,11 +34,13 @@ from paimon.domain.text_checks import check_mapping
 from paimon.operations.commit.abort import is_still_needed
 from paimon.operations.commit.callbacks import check_callbacks
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema, publish_schema
+from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.metadata.table_identity import explain_missing_table
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.source import can_be_read_again, read_checked_rows
 from paimon.references import commit_user_of, run_after_commit
 from paimon.scan import condition_of
+from paimon.source_reads import find_own_reads, stamp_messages
 
 if TYPE_CHECKING:
     from paimon.operations.row_level.change import RowChange, WriteChanges
@@ -155,12 +157,36 @@ def write_and_commit(
     context = context.with_table(set_missing_columns(context.table, missing_columns))
     write_files = _write_files_with_new_columns if merge_schema else _write_files
 
-    def write_once() -> WriteResult:
-        written, messages = write_files(context, data, kind_column, commit_user)
+    def write_rows(rows: Any, state: ReadState | None) -> WriteResult:
+        written, messages = write_files(context, rows, kind_column, commit_user)
+        messages = stamp_messages(written.table, messages, state)
         return commit(BatchWriteBuilder(written, commit_user).new_commit(), messages)
 
     with explain_missing_table(context):
-        return retry_assignment(write_once) if can_be_read_again(data) else write_once()
+        if context.schema.primary_keys:
+            return retry_source(context, data, write_rows)
+        return retry_assignment(lambda: write_rows(data, None)) if can_be_read_again(data) else write_rows(data, None)
+
+
+def retry_source(context: TableContext, data: Any, write: Callable[[Any, ReadState | None], _Result]) -> _Result:
+    """Write rows that replace others, again while other writers make what was read outdated.
+
+    `write` gets the rows, and the oldest snapshot of the table from which they are computed. Rows of this table are
+    read again for each attempt; a reader of it is not, so a change by others refuses it.
+    """
+    own = find_own_reads(context.table, data)
+    if own is None:
+        return retry_assignment(lambda: write(data, None)) if can_be_read_again(data) else write(data, None)
+    again = own.again
+    if again is None:
+        return write(data, own.state)
+
+    def write_newest_rows() -> _Result:
+        rows = again()
+        newest = find_own_reads(context.table, rows)
+        return write(rows, newest.state if newest else None)
+
+    return retry_assignment(write_newest_rows)
 
 
 def publish_planned_schema(builder: BatchWriteBuilder, messages: Sequence[CommitMessage]) -> bool:
@@ -225,15 +251,31 @@ def delete_where(
     WriteResult
         Its `rows` counts the deleted rows.
     """
-    from paimon.operations.row_level.change import delete_rows, write_changes  # loaded when rows are changed
+    from paimon.operations.row_level.change import (  # loaded when rows are changed
+        compute_late_input,
+        delete_rows,
+        write_changes,
+    )
 
     user = commit_user_of(context, None)
     condition = condition_of(where)
     write = write or write_changes
+
+    def delete_once() -> WriteResult:
+        state = _read_before(context, condition)
+        found = condition_of(compute_late_input(condition))
+        return _run_maintenance(context, delete_rows(context, found, user, properties, write, state))
+
     with explain_missing_table(context):
-        return retry_assignment(
-            lambda: _run_maintenance(context, delete_rows(context, condition, user, properties, write))
-        )
+        return retry_assignment(delete_once)
+
+
+def _read_before(context: TableContext, *given: Any) -> ReadState | None:
+    """Return the newest snapshot if an input is computed late; then the commit checks what was changed since."""
+    from paimon.operations.row_level.change import LateInput
+
+    is_late = any(isinstance(value, LateInput) for value in given)
+    return ReadState.of(latest_snapshot(context)) if is_late else None
 
 
 def update_where(
@@ -263,16 +305,26 @@ def update_where(
     WriteResult
         Its `rows` counts the changed rows.
     """
-    from paimon.operations.row_level.change import to_expression, update_rows, write_changes
+    from paimon.operations.row_level.change import (
+        compute_late_input,
+        to_expression,
+        update_rows,
+        write_changes,
+    )
 
-    values = {name: to_expression(value) for name, value in check_mapping(set, "set").items()}
+    given = check_mapping(set, "set")
     user = commit_user_of(context, None)
     condition = condition_of(where)
     write = write or write_changes
+
+    def update_once() -> WriteResult:
+        state = _read_before(context, condition, *given.values())
+        values = {name: to_expression(compute_late_input(value)) for name, value in given.items()}
+        found = condition_of(compute_late_input(condition))
+        return _run_maintenance(context, update_rows(context, values, found, user, properties, write, state))
+
     with explain_missing_table(context):
-        return retry_assignment(
-            lambda: _run_maintenance(context, update_rows(context, values, condition, user, properties, write))
-        )
+        return retry_assignment(update_once)
 
 
 def _run_maintenance(context: TableContext, change: RowChange) -> WriteResult:

@@ -20,6 +20,8 @@ from paimon.compat.rows import ROW_KIND_COLUMN, OffsetRow, RowKind
 from paimon.compat.schema import from_paimon_fields
 from paimon.compat.table_scan import to_paimon_builder
 from paimon.domain.types.arrow import fields_from_arrow
+from paimon.read_builder import find_split_reads
+from paimon.source_reads import note_reader
 
 if TYPE_CHECKING:
     from paimon.compat.table import FileStoreTable
@@ -136,7 +138,9 @@ class TableRead(PeerClass):
             The rows.
         """
         batches = self._batches(splits, choose_parallelism(self.table, parallelism))
-        return pa.RecordBatchReader.from_batches(self._schema, batches)
+        reader = pa.RecordBatchReader.from_batches(self._schema, batches)
+        inner = [getattr(split, "inner", split) for split in splits]
+        return note_reader(reader, partial(find_split_reads, self._read, inner))
 
     def to_pandas(self, splits: Sequence[Any], parallelism: int | None = None) -> Any:
         """Return the rows of splits as a pandas DataFrame."""

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame
 from paimon.adapters.executors.spark import distribute_tasks, read_tasks
 from paimon.builders import BatchWriteBuilder
 from paimon.domain.columns.buffers import combine_column
-from paimon.domain.commit.message import KeyIndexBase
+from paimon.domain.commit.message import ReadState
 from paimon.domain.commit.message_codec import encode
 from paimon.domain.row.row_hash_columnar import hash_rows
 from paimon.domain.scan.splits import DataSplit
@@ -162,10 +162,10 @@ class CrossPartitionWrite:
             return encode(writer.prepare_commit())
 
     @property
-    def _base(self) -> KeyIndexBase | None:
+    def _base(self) -> ReadState | None:
         if self.builder.overwrites:
             return None
-        return KeyIndexBase(0, "") if self.snapshot is None else KeyIndexBase(self.snapshot.id, self.snapshot.identity)
+        return ReadState.of(self.snapshot)
 
 
 @frozen(eq=False)

@@ -36,9 +36,12 @@ from paimon.table import Table
 PINNED = "pinned"
 """Option of `paimon.spark.read`: the snapshot and the schema that all uses of the data frame read."""
 
+READ_MARK = "read-mark"
+"""Option of `paimon.spark.read`: what a read of the newest snapshot reads; plans show it, and readers ignore it."""
+
 WAREHOUSE = "warehouse"
 _MEMORY = "memory:"
-_TIME_TRAVEL_OPTIONS = {
+TIME_TRAVEL_OPTIONS = {
     "snapshot": "scan.snapshot-id",
     "tag": "scan.tag-name",
     "versionasof": "scan.version",
@@ -66,7 +69,7 @@ _DOCUMENTED_OPTIONS = (
 )
 COMMIT_OPTIONS = (_COMMIT_USER, _COMMIT_IDENTIFIER)
 """Options that identify a commit of a batch write; those of a stream are derived from its checkpoint."""
-_SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED}
+_SOURCE_OPTIONS = {name.lower() for name in _DOCUMENTED_OPTIONS} | {PINNED, READ_MARK}
 _PREFIXES = ("fields.", "file-index.", TABLE_DEFAULT_PREFIX, *FORMAT_PREFIXES, *CALLBACK_PREFIXES)
 _USAGE_HINT = (
     "create the table with paimon.connect(warehouse).create_table(…), read it with .load(path), write it with "
@@ -129,7 +132,7 @@ class SourceOptions:
     @property
     def travels_in_time(self) -> bool:
         """Whether a batch read chooses a snapshot by one of the options that are for this alone."""
-        return not self.given.isdisjoint(_TIME_TRAVEL_OPTIONS)
+        return not self.given.isdisjoint(TIME_TRAVEL_OPTIONS)
 
     def check_use(self, use: str, refused: Sequence[str]) -> None:
         """Refuse options that have no effect in this use.
@@ -354,13 +357,13 @@ def _check_names(given: Mapping[str, str]) -> None:
 def _table_options(given: Mapping[str, str]) -> dict[str, str]:
     plain = {k: v for k, v in given.items() if k not in _SOURCE_OPTIONS}
     plain |= {k: str(v) for k, v in _parse_public_mapping(given, TABLE_OPTIONS).items()}
-    ways = [name for name in _TIME_TRAVEL_OPTIONS if name in given]
-    others = [key for key in _TIME_TRAVEL_OPTIONS.values() if key in plain]
+    ways = [name for name in TIME_TRAVEL_OPTIONS if name in given]
+    others = [key for key in TIME_TRAVEL_OPTIONS.values() if key in plain]
     if len(ways) + len(others) > 1:
         raise InvalidRequest(
             f"Options {', '.join((*ways, *others))} select different snapshots.", hint="give exactly one of them"
         )
-    return plain | {_TIME_TRAVEL_OPTIONS[name]: given[name] for name in ways}
+    return plain | {TIME_TRAVEL_OPTIONS[name]: given[name] for name in ways}
 
 
 def _parse_public_mapping(given: Mapping[str, str], name: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from paimon.domain.errors import InvalidRequest
 from paimon.domain.scan.engine_files import FileReader
 from paimon.operations.read.engine_files import NamedFile, check_engine_files, find_engine_files
 from paimon.scan import Scan
+from paimon.spark.frame_reads import to_read_mark
 
 SETTING = "spark.paimon.parquet-reader"
 """The setting of a session that selects who reads Parquet files without a merge."""
@@ -94,7 +95,8 @@ def load_parquet_part(spark: SparkSession, scan: Scan, schema: StructType) -> Pa
     names = [file.file_name for split in splits for file in split.files]
     if len(set(names)) < len(names):  # the other reader leaves out files by name
         return None
-    frames = [_load_files(spark, group, schema) for group in _group_by_fields(files)]
+    mark = to_read_mark(scan)
+    frames = [_load_files(spark, group, schema, mark) for group in _group_by_fields(files)]
     return ParquetPart(reduce(DataFrame.union, frames), tuple(f.name for f in files), len(files) == len(names))
 
 
@@ -118,11 +120,13 @@ def _stored_names(file: NamedFile) -> tuple[str | None, ...]:
     return tuple(None if field is None else field.name for field in file.fields)
 
 
-def _load_files(spark: SparkSession, files: Sequence[NamedFile], schema: StructType) -> DataFrame:
+def _load_files(
+    spark: SparkSession, files: Sequence[NamedFile], schema: StructType, mark: Mapping[str, str]
+) -> DataFrame:
     names = _stored_names(files[0])
     stored = [StructField(name, f.dataType) for name, f in zip(names, schema, strict=True) if name is not None]
     with _use_settings(spark, _SERIAL_LISTING if len(files) > _MOST_LISTED else {}):
-        reader = spark.read.schema(StructType(stored)).options(**_OPTIONS)
+        reader = spark.read.schema(StructType(stored)).options(**_OPTIONS, **mark)
         frame = reader.parquet(*(f"file://{file.path}" for file in files))
     if names != tuple(schema.names):
         columns = zip(names, schema, strict=True)

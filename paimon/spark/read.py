@@ -18,6 +18,7 @@ from paimon.domain.scan.key_lookup import is_key_lookup
 from paimon.operations.metadata.snapshots import find_snapshot
 from paimon.scan import Scan
 from paimon.spark.counted_frame import count_by_plan
+from paimon.spark.frame_reads import to_read_mark
 from paimon.spark.options import PINNED, check_shared_storage, to_source_options
 from paimon.spark.parquet_files import load_parquet_part
 from paimon.spark.selection import encode_predicate
@@ -165,7 +166,8 @@ def _load(
     if part is not None and part.is_whole:
         return part.frame
     rest = state if part is None else _add_selection(state, without=part.names)
-    loaded = spark.read.format("paimon").schema(schema).options(**options, **rest).load(_path(table))
+    mark = to_read_mark(scan) if isinstance(scan, Scan) else {}
+    loaded = spark.read.format("paimon").schema(schema).options(**options, **rest, **mark).load(_path(table))
     return loaded if part is None else part.frame.union(loaded)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from paimon.builders import BatchWriteBuilder
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest, PaimonError, Unsupported
 from paimon.domain.schema.bucket_mode import BucketMode
 from paimon.domain.schema.missing_columns import set_missing_columns
@@ -23,6 +23,8 @@ from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER
 from paimon.operations.commit.read_snapshot import check_unexpired
 from paimon.operations.evolve import load_at_newest_schema, plan_merged_schema
 from paimon.operations.table_context import TableContext
+from paimon.source_reads import find_own_reads, stamp_messages
+from paimon.spark import frame_reads  # noqa: F401  (find_own_reads learns about frames)
 from paimon.spark.cross_partition import CrossPartitionWrite
 from paimon.spark.options import check_shared_storage
 from paimon.spark.session import register
@@ -116,13 +118,49 @@ def write(  # noqa: PLR0913  (a public signature)
     opened = open_target(table, options, register(frame.sparkSession))
     opened = Table(opened.context.with_table(set_missing_columns(opened.definition, missing_columns)))
     name = CommitName.of(frame.sparkSession, opened, commit_user, commit_identifier)
-    call = _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier)
-    return retry_assignment(call.write_with_new_columns if merge_schema else call.write)
+    replaces = mode == "overwrite" or bool(opened.primary_keys)
+    own = find_own_reads(opened.definition, frame) if replaces else None
+    state = own.state if own else None
+    call = _WriteCall(frame, opened, mode, kind_column, tasks, partition, name, commit_identifier, state)
+    write_once = call.write_with_new_columns if merge_schema else call.write
+    return write_once() if own else retry_assignment(write_once)
+
+
+def write_query_rows(
+    frame: DataFrame, table: Table, mode: str, partition: Mapping[str, object] | None, state: ReadState | None
+) -> WriteResult:
+    """Write the rows of a query of a statement once, as `write` does.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows of the query.
+    table : Table
+        The table that the statement changes.
+    mode : str
+        ``"append"`` or ``"overwrite"``.
+    partition : mapping of str to object, optional
+        As in `write`.
+    state : ReadState, optional
+        The oldest snapshot of the table that the query reads.
+
+    Returns
+    -------
+    WriteResult
+        As `Table.write` returns it.
+
+    Raises
+    ------
+    CommitConflict
+        Other writers changed rows since that snapshot.
+    """
+    opened = open_target(table, None, register(frame.sparkSession))
+    return _WriteCall(frame, opened, mode, None, None, partition, CommitName(None), None, state).write()
 
 
 @frozen(eq=False)
 class _WriteCall:
-    """The arguments of one call of `write`."""
+    """The arguments of one call of `write`; `state` is what the frame reads of the table."""
 
     frame: DataFrame
     table: Table
@@ -132,6 +170,7 @@ class _WriteCall:
     partition: Mapping[str, object] | None
     name: CommitName
     commit_identifier: int | None
+    state: ReadState | None = None
 
     @property
     def _identifier(self) -> int:
@@ -173,6 +212,7 @@ class _WriteCall:
         return write_in_tasks(rows, builder, self.kind_column, self.tasks, self._identifier, read=assign)
 
     def _commit(self, builder: BatchWriteBuilder, messages: list[CommitMessage]) -> WriteResult:
+        messages = stamp_messages(builder.context.table, messages, self.state, builder.overwrites)
         return commit_messages(builder.new_commit(), messages, self.name.properties, self._identifier)
 
 

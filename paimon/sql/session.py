@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 from attrs import define, evolve, field, frozen
 
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, NotFound, did_you_mean
 from paimon.domain.types.data_types import DataField
 from paimon.ports.engine import Engine
@@ -123,6 +124,7 @@ class Workers(Protocol):
         *,
         overwrite: bool,
         partition: Mapping[str, object] | None,
+        read_state: ReadState | None = None,
     ) -> WriteResult:
         """Write the rows of a query in one commit.
 
@@ -138,6 +140,8 @@ class Workers(Protocol):
             Replace partitions by the rows.
         partition : mapping of str to object or None
             The partitions to replace, as in `Table.overwrite`.
+        read_state : ReadState, optional
+            The oldest snapshot of the table that the query reads; rows that others changed since refuse the commit.
 
         Returns
         -------
@@ -256,6 +260,10 @@ class Session:
     workers: Workers | None = None
     constants: dict[str, tuple[Any, ...]] = field(factory=dict, repr=False)
     parsed: dict[str, list[ParsedStatement]] = field(factory=dict, repr=False)
+
+    def copy(self) -> Session:
+        """Return the session as it is now; later statements do not change it."""
+        return evolve(self, views=dict(self.views), settings=dict(self.settings))
 
     @property
     def engine(self) -> Engine:

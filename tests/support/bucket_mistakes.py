@@ -13,7 +13,7 @@ import paimon.operations.buckets.key_index as key_index
 import paimon.operations.commit.change_on_base as on_base
 import paimon.operations.write.compact_postponed as compact_postponed
 from paimon.domain.bucket.cross_partition_columnar import PlacedRows
-from paimon.domain.commit.message import CommitMessage, CompactIncrement, KeyIndexBase
+from paimon.domain.commit.message import CommitMessage, CompactIncrement, ReadState
 from paimon.domain.schema.rules.layout import POSTPONED
 from paimon.operations.metadata.manifests import read_data_manifests, read_live_entries
 from paimon.operations.metadata.snapshots import latest_snapshot
@@ -72,7 +72,7 @@ def _follow_without_keys() -> Patches:
     def follow(self: Any, store: Any) -> None:
         latest = latest_snapshot(self._context)
         if latest is not None:
-            self.base = KeyIndexBase(latest.id, latest.identity)
+            self.base = ReadState.of(latest)
 
     return [(key_index.KeyIndex, "_follow", follow)]
 

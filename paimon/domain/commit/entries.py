@@ -18,7 +18,7 @@ from paimon.domain.commit.message import (
     CompactIncrement,
     DataIncrement,
     HashIndexBase,
-    KeyIndexBase,
+    ReadState,
     RowGroupBase,
 )
 from paimon.domain.errors import CorruptTable, InvalidRequest
@@ -49,12 +49,14 @@ class Change:
         The added and deleted index files.
     index_bases : tuple of (bytes, int, HashIndexBase)
         The hash index files that rows were assigned by, with their partition and bucket.
-    key_index : KeyIndexBase, optional
+    key_index : ReadState, optional
         The oldest snapshot from which a writer read where keys are.
     row_base : int, optional
         The oldest snapshot from which rows were read that are changed by their ids.
     row_groups : tuple of (bytes, int, RowGroupBase)
         The rows that were read for changes by row id, with their partition and bucket.
+    read_state : ReadState, optional
+        The oldest snapshot from which rows were computed.
     looked_up : tuple of (bytes, int, str)
         The files in which a compaction looked keys up: partition, bucket and name.
     drops_deletes : frozenset of (bytes, int)
@@ -66,11 +68,12 @@ class Change:
     changelog: tuple[ManifestEntry, ...] = ()
     index: tuple[IndexManifestEntry, ...] = ()
     index_bases: tuple[tuple[bytes, int, HashIndexBase], ...] = ()
-    key_index: KeyIndexBase | None = None
+    key_index: ReadState | None = None
     looked_up: tuple[tuple[bytes, int, str], ...] = ()
     drops_deletes: frozenset[tuple[bytes, int]] = frozenset()
     row_base: int | None = None
     row_groups: tuple[tuple[bytes, int, RowGroupBase], ...] = ()
+    read_state: ReadState | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -109,10 +112,16 @@ def append_change(messages: Sequence[CommitMessage]) -> Change:
         tuple(e for m in messages for e in _to_entries(m, FileKind.ADD, m.data.changelog_files)),
         index,
         tuple((m.partition, m.bucket, m.index_base) for m in messages if m.index_base and m.data != DataIncrement()),
-        min((m.key_index for m in messages if m.key_index), key=lambda base: base.snapshot_id, default=None),
+        find_oldest(m.key_index for m in messages),
         row_base=min((m.row_base for m in messages if m.row_base is not None), default=None),
         row_groups=tuple((m.partition, m.bucket, group) for m in messages for group in m.row_groups),
+        read_state=find_oldest(m.read_state for m in messages),
     )
+
+
+def find_oldest(states: Iterable[ReadState | None]) -> ReadState | None:
+    """Return the state with the smallest id; None without states."""
+    return min((state for state in states if state), key=lambda state: state.snapshot_id, default=None)
 
 
 def compact_change(messages: Sequence[CommitMessage]) -> Change:

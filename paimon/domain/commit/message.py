@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from attrs import field, frozen
 
 from paimon.domain.manifest.entries import DataFileMeta, IndexManifestEntry
+from paimon.domain.snapshot.snapshot import Snapshot
 
 
 def _to_files(values: Iterable[DataFileMeta]) -> tuple[DataFileMeta, ...]:
@@ -71,19 +72,16 @@ class HashIndexBase:
 
 
 @frozen
-class KeyIndexBase:
-    """The snapshot from which a writer read where the keys of a cross-partition table are.
-
-    Parameters
-    ----------
-    snapshot_id : int
-        The id of the snapshot; 0 for a table without snapshots.
-    identity : str
-        Its `Snapshot.identity`.
-    """
+class ReadState:
+    """The snapshot from which a change was computed; id 0 is a table without snapshots."""
 
     snapshot_id: int
     identity: str
+
+    @classmethod
+    def of(cls, snapshot: Snapshot | None) -> ReadState:
+        """Return the state that a snapshot shows."""
+        return cls(0, "") if snapshot is None else cls(snapshot.id, snapshot.identity)
 
 
 @frozen
@@ -120,12 +118,15 @@ class CommitMessage:
         The compacted files.
     index_base : HashIndexBase, optional
         For dynamic buckets: the commit conflicts if these are no longer the hash index files.
-    key_index : KeyIndexBase, optional
+    key_index : ReadState, optional
         For cross-partition tables: the commit conflicts if later commits may have added the same keys.
     row_base : int, optional
         For changes by row id: the snapshot from which the rows were read.
     row_groups : tuple of RowGroupBase
         The rows that were read. The commit conflicts if later commits removed rows of them, or set the same columns.
+    read_state : ReadState, optional
+        For rows that were computed from the table: the oldest snapshot that was read. The commit conflicts if later
+        commits of other users changed rows.
     """
 
     partition: bytes
@@ -135,9 +136,10 @@ class CommitMessage:
     data: DataIncrement = DataIncrement()
     compact: CompactIncrement = CompactIncrement()
     index_base: HashIndexBase | None = None
-    key_index: KeyIndexBase | None = None
+    key_index: ReadState | None = None
     row_base: int | None = None
     row_groups: tuple[RowGroupBase, ...] = field(converter=_to_groups, default=())
+    read_state: ReadState | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -118,4 +118,5 @@ def build_overwrite(
         (),
         (*gone_index, *(e for e in change.index if e.kind is FileKind.ADD)),
         key_index=change.key_index,
+        read_state=change.read_state,
     )

@@ -24,7 +24,7 @@ from paimon.domain.bucket.cross_partition_columnar import (
 )
 from paimon.domain.bucket.cross_partition_reference import BucketRule, ExistingKey
 from paimon.domain.commit.conflicts.key_index import can_move_keys, lost_snapshot_error
-from paimon.domain.commit.message import KeyIndexBase
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import CorruptTable, KeyIndexConflict, SnapshotExpired
 from paimon.domain.merge.ordering.key_numbers import number_keys
 from paimon.domain.scan.scan_plan import ScanKind
@@ -78,7 +78,7 @@ class KeyIndex:
 
     Attributes
     ----------
-    base : KeyIndexBase, optional
+    base : ReadState, optional
         The snapshot from which the index was built; None before the first batch, and for overwrites.
     """
 
@@ -108,7 +108,7 @@ class KeyIndex:
         self._partitions: list[bytes] = []
         self._numbers: dict[bytes, int] = {}
         self._counts: dict[int, dict[int, int]] = {}
-        self.base: KeyIndexBase | None = None
+        self.base: ReadState | None = None
 
     def route(self, keys: pa.RecordBatch, partitions: Sequence[bytes], codes: npt.NDArray[np.int64]) -> RoutedRows:
         """Place the rows of a batch, and record the new places of their keys.
@@ -221,7 +221,7 @@ class KeyIndex:
         splits = () if snapshot is None else plan_key_splits(self._context, snapshot)
         self.load(read_key_places(self._context, splits))
         if not self._ignores:
-            self.base = KeyIndexBase(0, "") if snapshot is None else KeyIndexBase(snapshot.id, snapshot.identity)
+            self.base = ReadState.of(snapshot)
 
     def _follow(self, store: KeyStore) -> None:
         """Add the keys that other writers committed since the last snapshot that the index knows."""
@@ -237,7 +237,7 @@ class KeyIndex:
                 snapshot = found
             if can_move_keys(snapshot, self._commit_user):
                 self._add_keys(store, snapshot)
-            self.base = KeyIndexBase(snapshot.id, snapshot.identity)
+            self.base = ReadState.of(snapshot)
 
     def _add_keys(self, store: KeyStore, snapshot: Snapshot) -> None:
         """Add the keys of another writer's commit.

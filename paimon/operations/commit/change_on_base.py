@@ -64,8 +64,9 @@ class CheckedChange:
             self._is_last_commit_checked = True
         change = self._change_on(base)
         base.check_types(change)
-        if request.read_state is not None and change.kind is not CommitKind.COMPACT:
-            check_read_snapshot(context, base.snapshot, request.read_state, request.commit_user)
+        for state in (request.read_state, change.read_state):
+            if state is not None and change.kind is not CommitKind.COMPACT:
+                check_read_snapshot(context, base.snapshot, state, request.commit_user)
         self._safe.check(context, base.snapshot, change, request.commit_user)
         self._key_index.check(base.snapshot, change)
         if change.index or change.index_bases:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from paimon.domain.commit.conflicts.key_index import can_move_keys, check_key_index, lost_snapshot_error
 from paimon.domain.commit.entries import Change
-from paimon.domain.commit.message import KeyIndexBase
+from paimon.domain.commit.message import ReadState
 from paimon.domain.manifest.entries import ManifestEntry
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.metadata.manifests import read_manifest, read_manifest_list
@@ -30,7 +30,7 @@ class KeyIndexCheck:
         self._context = context
         self._commit_user = commit_user
         self._key_types = [f.type for f in context.schema.key_fields]
-        self._checked: KeyIndexBase | None = None
+        self._checked: ReadState | None = None
 
     def check(self, latest: Snapshot | None, change: Change) -> None:
         """Check that no commit after the snapshot of the key index may have added the same keys.
@@ -61,9 +61,9 @@ class KeyIndexCheck:
                 raise lost_snapshot_error(snapshot_id)
             if can_move_keys(snapshot, self._commit_user):
                 check_key_index(snapshot, self._read_delta(snapshot), change, self._key_types)
-        self._checked = KeyIndexBase(latest.id, latest.identity)
+        self._checked = ReadState.of(latest)
 
-    def _check_lineage(self, known: KeyIndexBase, latest: Snapshot) -> None:
+    def _check_lineage(self, known: ReadState, latest: Snapshot) -> None:
         """Refuse a base that does not continue the snapshot of the index, because the table was rolled back."""
         if known.snapshot_id:
             snapshot = self._find(known.snapshot_id, latest)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paimon.domain.commit.conflicts.read_snapshot import ReadState, check_read_state
+from paimon.domain.commit.conflicts.read_snapshot import check_read_state
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import CorruptTable, SnapshotExpired, StorageError
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.metadata.snapshots import find_snapshot
@@ -35,7 +36,9 @@ def check_read_snapshot(context: TableContext, latest: Snapshot | None, state: R
     ReadConflict
         Another user changed rows, or the snapshot that was read is no longer in the table.
     """
-    check_read_state(state, _iterate_history(context, latest, state.first_id), commit_user, context.table.table_name)
+    check_read_state(
+        state, _iterate_history(context, latest, max(1, state.snapshot_id)), commit_user, context.table.table_name
+    )
 
 
 def _iterate_history(

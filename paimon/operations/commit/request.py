@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
-from paimon.domain.commit.conflicts.read_snapshot import ReadState
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest, PaimonError
 from paimon.domain.json_text import LONG_MAX, LONG_MIN
 from paimon.domain.snapshot.snapshot import BATCH_COMMIT_IDENTIFIER

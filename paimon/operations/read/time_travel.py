@@ -100,6 +100,12 @@ def pin_snapshot(
     return PinnedTable(_load_table_at_schema(context, travelled.schema_id), travelled)
 
 
+def selects_newest(context: TableContext, *travel: object) -> bool:
+    """Return whether neither the arguments of time travel nor options of the table select an older snapshot."""
+    is_given = any(value is not None for value in travel)
+    return not is_given and not _read_options(context.options.values) and context.options.scan_mode != "compacted-full"
+
+
 def load_pinned_table(context: TableContext, snapshot_id: int | None, schema_id: int) -> PinnedTable:
     """Load a state that was chosen before, perhaps in another process.
 

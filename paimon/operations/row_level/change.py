@@ -19,8 +19,7 @@ from paimon.domain.assignment.expression import (
     SqlValue,
     columns_of,
 )
-from paimon.domain.commit.conflicts.read_snapshot import ReadState
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import type_at
@@ -46,6 +45,19 @@ from paimon.operations.row_level.row_id_deletes import selects_partitions, write
 from paimon.operations.row_level.row_id_updates import RowIdUpdates
 from paimon.operations.table_context import TableContext
 from paimon.operations.write.commit_written import commit_written
+
+
+@frozen(eq=False)
+class LateInput(Predicate):
+    """A condition or new value that is computed from tables, again for each attempt to change rows."""
+
+    compute: Callable[[], Any]
+
+
+def compute_late_input(given: Any) -> Any:
+    """Return a condition or new value; what is computed late is computed now."""
+    return given.compute() if isinstance(given, LateInput) else given
+
 
 WriteChanges = Callable[[TableContext, SelectedChange], WrittenChanges]
 """Writes the changes of selected rows."""
@@ -103,6 +115,7 @@ def delete_rows(
     commit_user: str,
     properties: Mapping[str, str] | None = None,
     write: WriteChanges = write_changes,
+    read_state: ReadState | None = None,
 ) -> RowChange:
     """Delete the rows for which the predicate is true.
 
@@ -118,6 +131,9 @@ def delete_rows(
         Stored in the snapshot.
     write : callable
         Writes the changes; by default in this process.
+    read_state : ReadState, optional
+        A snapshot that existed before the condition and values were computed from tables. Rows that another user
+        changed since refuse the commit.
 
     Returns
     -------
@@ -137,7 +153,11 @@ def delete_rows(
     if not (context.options.data_evolution_enabled and selects_partitions(context, where)):
         check_deletable(context.table)
     return _change_rows(
-        context, where, (), CommitRequest((), commit_user, properties=properties or {}, operation="DELETE"), write
+        context,
+        where,
+        (),
+        CommitRequest((), commit_user, properties=properties or {}, operation="DELETE", read_state=read_state),
+        write,
     )
 
 
@@ -148,6 +168,7 @@ def update_rows(
     commit_user: str,
     properties: Mapping[str, str] | None = None,
     write: WriteChanges = write_changes,
+    read_state: ReadState | None = None,
 ) -> RowChange:
     """Set columns of the rows for which the predicate is true; each expression sees the row before the change.
 
@@ -165,6 +186,9 @@ def update_rows(
         Stored in the snapshot.
     write : callable
         Writes the changes; by default in this process.
+    read_state : ReadState, optional
+        A snapshot that existed before the condition and values were computed from tables. Rows that another user
+        changed since refuse the commit.
 
     Returns
     -------
@@ -191,7 +215,7 @@ def update_rows(
         context,
         where,
         assignments,
-        CommitRequest((), commit_user, properties=properties or {}, operation="UPDATE"),
+        CommitRequest((), commit_user, properties=properties or {}, operation="UPDATE", read_state=read_state),
         write,
     )
 
@@ -225,8 +249,8 @@ def _change_rows(
     with check_unexpired(context, snapshot, "run the call again"):
         written = write(context, SelectedChange(snapshot, predicate, assignments, request.commit_user))
     # Old rows of append tables are found by their files; new versions of keyed rows hide those of other users.
-    read_state = ReadState(snapshot) if context.schema.primary_keys else None
-    commit = evolve(request, messages=written.messages, read_state=read_state)
+    read_state = ReadState.of(snapshot) if context.schema.primary_keys else None
+    commit = evolve(request, messages=written.messages, read_state=request.read_state or read_state)
     with abort_on_refusal(context, written.messages, request.commit_user, snapshot):
         return RowChange(commit_written(context, commit), written.rows)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from paimon.domain.assignment.merge_clauses import MergeAction
-from paimon.domain.commit.conflicts.read_snapshot import ReadState
+from paimon.domain.commit.message import ReadState
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.operations.commit.abort import abort_on_refusal
 from paimon.operations.commit.read_snapshot import check_unexpired
@@ -48,6 +48,7 @@ def merge_source(
     request: MergeRequest,
     commit_user: str,
     properties: Mapping[str, str] | None = None,
+    state: ReadState | None = None,
 ) -> MergeChange:
     """Merge a source into a table.
 
@@ -65,6 +66,8 @@ def merge_source(
         The user of the commit.
     properties : mapping of str to str, optional
         Stored in the snapshot.
+    state : ReadState, optional
+        The oldest snapshot that was read, if the source was read before `snapshot`.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def merge_source(
         commit_user,
         properties=properties or {},
         operation="MERGE",
-        read_state=ReadState(snapshot),
+        read_state=state or ReadState.of(snapshot),
     )
     numbers = [written.counts.get(a, 0) for a in (MergeAction.INSERT, MergeAction.UPDATE, MergeAction.DELETE)]
     with abort_on_refusal(context, written.messages, commit_user, snapshot):

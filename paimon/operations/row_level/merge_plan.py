@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from paimon.domain.assignment.expression import Assignment, ColumnValue, Expression, SqlValue
 from paimon.domain.assignment.merge_clauses import SOURCE, TARGET, Merge, MergeAction, MergeClause, MergeOn
@@ -26,7 +26,7 @@ from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import DataField
 from paimon.domain.types.type_text import format_type
 from paimon.operations.read.evaluate import check_condition, find_sql_type
-from paimon.operations.row_level.change import to_expression
+from paimon.operations.row_level.change import compute_late_input, to_expression
 from paimon.operations.table_context import TableContext
 
 
@@ -85,6 +85,18 @@ class MergeRequest:
     source_alias: str = SOURCE
     clauses: tuple[WhenClause, ...] = field(default=(), converter=_to_clauses)
     is_statement: bool = False
+
+    def compute_late_inputs(self) -> MergeRequest:
+        """Return the request with the values that subqueries in its clauses have now."""
+        clauses = [
+            evolve(
+                clause,
+                condition=compute_late_input(clause.condition),
+                values=clause.values and {name: compute_late_input(value) for name, value in clause.values.items()},
+            )
+            for clause in self.clauses
+        ]
+        return evolve(self, clauses=clauses)
 
     def name_columns(self, target: Sequence[DataField], source: Sequence[DataField]) -> MergeNames:
         """Return the columns of both sides under the names of this request."""

@@ -17,8 +17,7 @@ from paimon.domain.assignment.evaluate_columnar import evaluate_column, fit_valu
 from paimon.domain.assignment.expression import ColumnDefault
 from paimon.domain.columns.buffers import combine_column
 from paimon.domain.columns.convert import convert_array
-from paimon.domain.commit.conflicts.read_snapshot import ReadState
-from paimon.domain.commit.message import CommitMessage
+from paimon.domain.commit.message import CommitMessage, ReadState
 from paimon.domain.deletion.vector import DeletionVector
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.schema.rules.row_level import check_deletable, check_numberable, check_updatable
@@ -140,7 +139,7 @@ def change_numbered_rows(
         change.commit_user,
         properties=properties or {},
         operation="UPDATE" if change.columns else "DELETE",
-        read_state=ReadState(snapshot),
+        read_state=ReadState.of(snapshot),
     )
     with abort_on_refusal(context, written.messages, change.commit_user, snapshot):
         return RowChange(commit_written(context, request), written.rows)

@@ -30,6 +30,7 @@ from paimon.domain.scan.scan_plan import ScanRequest
 from paimon.domain.scan.splits import DataSplit, DeletionFile
 from paimon.domain.scan.state_difference import file_vectors
 from paimon.domain.schema.rules.row_level import check_evolvable, check_updatable
+from paimon.domain.schema.table_definition import TableDefinition
 from paimon.domain.snapshot.snapshot import Snapshot
 from paimon.domain.types.arrow import arrow_schema
 from paimon.domain.types.data_types import DataField
@@ -121,6 +122,11 @@ class RowIdUpdates:
         check_evolvable(context.table)
         self._context = context
         self._snapshot = latest_snapshot(context) if snapshot is None else snapshot
+
+    @property
+    def table(self) -> TableDefinition:
+        """The table."""
+        return self._context.table
 
     @property
     def snapshot(self) -> Snapshot | None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from paimon.domain.commit.increments import files_after, join_compactions
-from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement, HashIndexBase, KeyIndexBase
+from paimon.domain.commit.message import CommitMessage, CompactIncrement, DataIncrement, HashIndexBase, ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.manifest.entries import DataFileMeta
 from paimon.domain.partition.partition_path import format_partition_path
@@ -51,7 +51,7 @@ class BucketState:
         Hash index files that no commit message contains yet.
     index_base : HashIndexBase, optional
         The hash index files that the rows were assigned by.
-    key_index : KeyIndexBase, optional
+    key_index : ReadState, optional
         The snapshot of the key index that placed the rows.
     rolling : RollingFiles, optional
         The open files; None if no file is open.
@@ -72,7 +72,7 @@ class BucketState:
         self.compacted = CompactIncrement()
         self.index = IndexChange()
         self.index_base: HashIndexBase | None = None
-        self.key_index: KeyIndexBase | None = None
+        self.key_index: ReadState | None = None
         self.rolling: RollingFiles | None = None
         self.idle = False
         self.idle_triggers = 0

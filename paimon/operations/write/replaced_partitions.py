@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from paimon.domain.commit.message import KeyIndexBase
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest
 from paimon.domain.partition.partition_path import format_partition_path
 from paimon.domain.row.binary_row import deserialize
@@ -20,9 +20,7 @@ from paimon.operations.metadata.snapshots import latest_snapshot
 from paimon.operations.table_context import TableContext
 
 
-def check_other_partitions(
-    context: TableContext, index: KeyIndex, is_replaced: Callable[[bytes], bool]
-) -> KeyIndexBase:
+def check_other_partitions(context: TableContext, index: KeyIndex, is_replaced: Callable[[bytes], bool]) -> ReadState:
     """Check that the keys of new rows are in no partition that is left.
 
     Parameters
@@ -36,7 +34,7 @@ def check_other_partitions(
 
     Returns
     -------
-    KeyIndexBase
+    ReadState
         The snapshot whose keys were read; the commit checks later ones.
 
     Raises
@@ -48,13 +46,13 @@ def check_other_partitions(
     """
     snapshot = latest_snapshot(context)
     if snapshot is None:
-        return KeyIndexBase(0, "")
+        return ReadState.of(None)
     with check_unexpired(context, snapshot, "write the rows again"):
         splits = [s for s in plan_key_splits(context, snapshot) if not is_replaced(s.partition)]
         for partition, _, keys in read_key_places(context, splits):
             if index.has_any(keys):
                 raise _left_key_error(context, partition)
-    return KeyIndexBase(snapshot.id, snapshot.identity)
+    return ReadState.of(snapshot)
 
 
 def _left_key_error(context: TableContext, partition: bytes) -> InvalidRequest:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from attrs import evolve
 
 from paimon.domain.bucket.postponed import depends_on_rows
-from paimon.domain.commit.message import CommitMessage, DataIncrement, KeyIndexBase
+from paimon.domain.commit.message import CommitMessage, DataIncrement, ReadState
 from paimon.domain.commit.overwrite import partitions_of_spec
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.domain.merge.aggregate.check import check_aggregates
@@ -209,7 +209,7 @@ class TableWriter:
             self._buckets.advance()  # a -D row must be newer than the rows that the key index has just learned of
         self._add(*routed)
 
-    def write_routed(self, rows: pa.Table, addresses: list[Address], codes: Codes, base: KeyIndexBase | None) -> None:
+    def write_routed(self, rows: pa.Table, addresses: list[Address], codes: Codes, base: ReadState | None) -> None:
         """Buffer rows of a cross-partition table that the key index of another process routed.
 
         Parameters
@@ -220,7 +220,7 @@ class TableWriter:
             The distinct addresses.
         codes : int64 array
             For each row the position of its address in the list.
-        base : KeyIndexBase, optional
+        base : ReadState, optional
             The snapshot from which the key index was built; None for overwrites.
 
         Raises
@@ -324,7 +324,7 @@ class TableWriter:
         """Release all resources, as `abort` does; after `prepare_commit` no file is deleted."""
         self.abort()
 
-    def _check_other_partitions(self, index: KeyIndex) -> KeyIndexBase:
+    def _check_other_partitions(self, index: KeyIndex) -> ReadState:
         """Check that no key of the rows is in a partition that the overwrite leaves."""
         if self._replaced is not None:
             return check_other_partitions(self._context, index, partitions_of_spec(self._table, self._replaced))

@@ -123,7 +123,7 @@ def merge(
     ----------
     frame : DataFrame or callable
         The source, whose rows stay in Spark. A function that returns it is called again after other users changed the
-        table, so the frame may be computed from the table.
+        table, so the frame may be computed from the table. A frame of the table itself is refused then.
     table : Table or str
         A table, or the path of one, or its name in the warehouse of the session.
     on : str, sequence of str or Predicate

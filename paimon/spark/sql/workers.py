@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 from pyspark.sql import SparkSession
 
 from paimon.domain.assignment.store_assignment import StoreAssignment
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import StorageError
 from paimon.domain.predicate.expression import Predicate
 from paimon.merge_builder import MergeBuilder, MergeResult
@@ -31,7 +32,7 @@ from paimon.spark.sql.queries import SparkQueries
 from paimon.spark.sql.query_errors import to_query_error
 from paimon.spark.sql.sql_dialect import is_constant
 from paimon.spark.tasks.distribute import distribute_table
-from paimon.spark.write import write
+from paimon.spark.write import write_query_rows
 from paimon.sql.session import PlanSource
 from paimon.table import Table
 from paimon.table_write import WriteResult
@@ -57,6 +58,7 @@ class SparkWorkers:
         *,
         overwrite: bool,
         partition: Mapping[str, object] | None,
+        read_state: ReadState | None = None,
     ) -> WriteResult:
         """Write the rows of a query with tasks; the rows of VALUES are written by this process.
 
@@ -70,6 +72,8 @@ class SparkWorkers:
             Replace partitions by the rows.
         partition : mapping of str to object or None
             The partitions to replace, as in `Table.overwrite`.
+        read_state : ReadState, optional
+            The oldest snapshot of the table that the query reads.
 
         Returns
         -------
@@ -87,7 +91,7 @@ class SparkWorkers:
             return table.overwrite(rows, partition) if overwrite else table.write(rows)
         frame = self.queries.to_frame(sql, sources)
         with _translate_errors():
-            return write(frame, table, "overwrite" if overwrite else "append", partition=partition)
+            return write_query_rows(frame, table, "overwrite" if overwrite else "append", partition, read_state)
 
     def merge(self, merge: MergeBuilder, read_source: PlanSource) -> MergeResult:
         """Merge the rows of a query with tasks; the query is planned again after other users changed the table."""

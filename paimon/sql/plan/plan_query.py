@@ -15,6 +15,7 @@ from attrs import define, evolve, field, frozen
 from sqlglot import exp
 
 from paimon.domain.columns.decimal_overflow import widen_decimals
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, NotFound, Unsupported, did_you_mean
 from paimon.domain.extras import MissingExtra
 from paimon.domain.markup import format_count
@@ -29,6 +30,7 @@ from paimon.operations.row_level.numbered_rows import NumberedRows, plan_numbere
 from paimon.operations.write.source import to_arrow_tables
 from paimon.ports.queries import QuerySource, SourceFiles
 from paimon.scan import Scan
+from paimon.source_reads import SnapshotRead, find_reads
 from paimon.sql.parse.query_tree import QueryTree
 from paimon.sql.parse.statements import Query, TableName
 from paimon.sql.plan.check_columns import check_subquery_columns
@@ -61,12 +63,15 @@ class PlannedQuery:
         Each returns what is read of a table, for EXPLAIN.
     names : tuple of str
         All columns of its tables, for errors.
+    reads : tuple of SnapshotRead
+        The tables of which it reads the newest snapshot.
     """
 
     sql: str
     sources: Mapping[str, QuerySource]
     describe: tuple[Callable[[], str], ...]
     names: tuple[str, ...] = ()
+    reads: tuple[SnapshotRead, ...] = ()
 
 
 @frozen(eq=False)
@@ -82,6 +87,7 @@ class _Relation:
     frame: pa.Table | None = None
     adopted: QuerySource | None = None
     origin: Table | SystemTable | None = None
+    reads: tuple[SnapshotRead, ...] = ()
 
 
 @frozen(eq=False)
@@ -156,9 +162,10 @@ def plan_query(session: Session, query: Query, frames: Frames) -> PlannedQuery:
     resolver = _Resolver(session, frames)
     relations = {own: resolver.resolve(name) for own, name in names.items()}
     counted = plan_from_metadata(tree, {own: r.table for own, r in relations.items() if r.table is not None})
+    reads = [read for relation in relations.values() for read in relation.reads]
     if counted is not None:
-        return PlannedQuery(counted.sql, counted.sources, (lambda: counted.note,))
-    return _push_down(session, tree, relations)
+        return PlannedQuery(counted.sql, counted.sources, (lambda: counted.note,), reads=tuple(reads))
+    return evolve(_push_down(session, tree, relations), reads=tuple(reads))
 
 
 def _push_down(session: Session, tree: QueryTree, relations: Mapping[str, _Relation]) -> PlannedQuery:
@@ -328,12 +335,15 @@ class _Resolver:
         # An incremental read finds its range itself.
         scan = partial(_scan_pinned, opened, pin) if plain else opened.scan
         table = opened if plain else None
-        return _Relation(name.text, tuple(first.arrow_schema.names), fields, table, scan, origin=opened)
+        reads = tuple(evolve(read, state=ReadState.of(pin.snapshot)) for read in find_reads(first).reads)
+        return _Relation(name.text, tuple(first.arrow_schema.names), fields, table, scan, origin=opened, reads=reads)
 
     def _resolve_system_table(self, name: TableName, opened: SystemTable) -> _Relation:
         scan = opened.scan()
         fields = scan.fields if isinstance(scan, Scan) and opened.system_name != "binlog" else ()
-        return _Relation(name.text, tuple(scan.arrow_schema.names), fields, None, opened.scan, origin=opened)
+        reads = find_reads(scan).reads
+        names = tuple(scan.arrow_schema.names)
+        return _Relation(name.text, names, fields, None, opened.scan, origin=opened, reads=reads)
 
     def _resolve_numbered(self, frame: NumberedTable) -> _Relation:
         table = frame.table
@@ -360,7 +370,7 @@ class _Resolver:
             )
         rows = self.converted[name]
         _check_names(name, rows.column_names)
-        return _Relation(name, tuple(rows.column_names), frame=rows)
+        return _Relation(name, tuple(rows.column_names), frame=rows, reads=find_reads(self.frames[name]).reads)
 
     def _explain_missing(self, name: TableName, error: NotFound) -> NotFound:
         if error.kind != "table" or len(name.parts) > 1:

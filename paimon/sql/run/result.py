@@ -16,6 +16,7 @@ from paimon.domain.secrets import mask_statement
 from paimon.notebook import NotebookDisplay, read_or_explain
 from paimon.rendering.text_table import ELLIPSIS, to_text_columns, to_text_lines
 from paimon.results import Results, first_rows
+from paimon.source_reads import SourceReads, find_reads
 
 if TYPE_CHECKING:
     from paimon.sql.plan.plan_query import PlannedQuery
@@ -40,6 +41,8 @@ class SqlResult(NotebookDisplay, Results):
         Computes the rows of a query.
     query : PlannedQuery, optional
         The query, for an engine that has a form of results of its own.
+    run_again : callable, optional
+        Plans the query again, on the newest snapshots.
     """
 
     def __init__(
@@ -49,12 +52,14 @@ class SqlResult(NotebookDisplay, Results):
         rows: pa.Table | None = None,
         run: Callable[[], pa.RecordBatchReader] | None = None,
         query: PlannedQuery | None = None,
+        run_again: Callable[[], SqlResult] | None = None,
     ) -> None:
         self.statement = statement
         self._schema = schema
         self._rows = rows
         self._run = run
         self.query = query
+        self.run_again = run_again
         self.script_line: int | None = None
         """The line of the statement in a script of several ones."""
 
@@ -121,6 +126,15 @@ class SqlResult(NotebookDisplay, Results):
         from paimon.cards import result_card
 
         return result_card(self._describe()[0], read_or_explain(lambda: self.head(SHOWN_ROWS)))
+
+
+def _find_result_reads(result: SqlResult) -> SourceReads:
+    if result.query is None:
+        return SourceReads()
+    return SourceReads(result.query.reads, result.run_again)
+
+
+find_reads.register(SqlResult, _find_result_reads)
 
 
 @contextmanager

@@ -5,12 +5,14 @@ Invariant: each statement is one commit of the table, and INSERT casts each colu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import InvalidRequest, did_you_mean
 from paimon.domain.predicate.expression import Predicate
 from paimon.domain.predicate.field_paths import find_column
@@ -21,6 +23,8 @@ from paimon.domain.types.arrow import arrow_type
 from paimon.domain.types.data_types import INTEGER_TYPES, DataField, DataType, DoubleType, FloatType
 from paimon.domain.types.nested_types import all_types
 from paimon.domain.types.type_text import quote_identifier, quote_text
+from paimon.operations.row_level.change import LateInput
+from paimon.source_reads import SourceReads, find_reads
 from paimon.sql.parse.statements import Delete, Insert, Merge, Update
 from paimon.sql.plan.plan_query import PlannedQuery, describe_query, plan_query, query_engine
 from paimon.sql.run.column_names import name_columns
@@ -28,9 +32,11 @@ from paimon.sql.run.engine_types import to_engine_type
 from paimon.sql.run.query_changes import change_by_query, merge_query
 from paimon.sql.run.result import SqlResult
 from paimon.sql.run.statement_run import StatementRun
-from paimon.sql.run.subqueries import SubqueryError, read_assignment, read_condition
+from paimon.sql.run.subqueries import SubqueryError, has_subquery, read_assignment, read_condition
+from paimon.table_write import WriteResult, retry_source
 
 if TYPE_CHECKING:
+    from paimon.sql.session import Workers
     from paimon.table import Table
 
 _REPORT = pa.schema([("rows", pa.int64()), ("snapshot", pa.int64())])
@@ -64,13 +70,26 @@ def insert_rows(run: StatementRun, statement: Insert) -> SqlResult:
     # Without a static partition, the partitions of the rows are replaced, or the table as its options say.
     replaced = (statement.partition or None) if statement.overwrite else None
     workers = run.session.workers
-    if workers is not None:
-        done = workers.write_query(
-            table, rows.sql, rows.planned.sources, overwrite=statement.overwrite, partition=replaced
-        )
+    if workers is None:
+        done = table.overwrite(rows, replaced) if statement.overwrite else table.write(rows)
+    elif statement.overwrite or table.primary_keys:
+        write = partial(_write_in_tasks, workers, table, statement.overwrite, replaced)
+        done = retry_source(table.context, rows, write)
     else:
-        done = table.overwrite(rows.open(), replaced) if statement.overwrite else table.write(rows)
+        done = _write_in_tasks(workers, table, False, replaced, rows, None)
     return _report_rows(run, done.rows, done.snapshot_ids)
+
+
+def _write_in_tasks(
+    workers: Workers,
+    table: Table,
+    overwrite: bool,
+    partition: Mapping[str, object] | None,
+    rows: _CastRows,
+    state: ReadState | None,
+) -> WriteResult:
+    sources = rows.planned.sources
+    return workers.write_query(table, rows.sql, sources, overwrite=overwrite, partition=partition, read_state=state)
 
 
 @frozen(eq=False)
@@ -80,6 +99,7 @@ class _CastRows:
     engine: Any
     planned: PlannedQuery
     sql: str
+    again: Callable[[], _CastRows]
 
     @classmethod
     def plan(cls, run: StatementRun, table: Table, statement: Insert) -> _CastRows:
@@ -124,7 +144,8 @@ class _CastRows:
             for name, value in static.items()
         ]
         aliases = ", ".join(f"c{i}" for i in range(len(given)))
-        return cls(engine, planned, f"SELECT {', '.join(casts)} FROM ({planned.sql}) AS q({aliases})")
+        text = f"SELECT {', '.join(casts)} FROM ({planned.sql}) AS q({aliases})"
+        return cls(engine, planned, text, lambda: cls.plan(run.renew(), table, statement))
 
     def open(self) -> pa.RecordBatchReader:
         """Run the query."""
@@ -136,6 +157,11 @@ class _CastRows:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.open().__arrow_c_stream__(requested_schema)
+
+
+@find_reads.register
+def _find_rows_reads(rows: _CastRows) -> SourceReads:
+    return SourceReads(rows.planned.reads, rows.again)
 
 
 def _cast(name: str, found: pa.DataType, wanted: DataType, in_tasks: bool) -> str:
@@ -197,22 +223,31 @@ def _update(run: StatementRun, statement: Update) -> SqlResult:
     statement = evolve(statement, assignments=_name_assigned_columns(table, statement.assignments))
     texts = {column: _name_columns(table, statement, text) for column, text in statement.assignments.items()}
     try:
-        values = {column: read_assignment(run, text) for column, text in texts.items()}
-        where = find_changed_rows(run, table, statement)
+        values = {column: _defer(run, read_assignment, text) for column, text in texts.items()}
+        done = run.session.distribute(table).update(values, _defer_condition(run, table, statement))
     except SubqueryError:
         return _change_by_query(run, table, statement)
-    done = run.session.distribute(table).update(values, where)
     return _report_rows(run, done.rows, done.snapshot_ids)
 
 
 def _delete(run: StatementRun, statement: Delete) -> SqlResult:
     table = run.session.open_table(statement.name)
     try:
-        where = find_changed_rows(run, table, statement)
+        done = run.session.distribute(table).delete(_defer_condition(run, table, statement))
     except SubqueryError:
         return _change_by_query(run, table, statement)
-    done = run.session.distribute(table).delete(where)
     return _report_rows(run, done.rows, done.snapshot_ids)
+
+
+def _defer(run: StatementRun, read: Callable[[StatementRun, str], Any], text: str) -> Any:
+    """Return a condition or value whose subqueries run again for each attempt to change rows."""
+    return LateInput(lambda: read(run.renew(), text)) if has_subquery(text) else read(run, text)
+
+
+def _defer_condition(run: StatementRun, table: Table, statement: Update | Delete) -> str | Predicate:
+    if statement.where is None or not has_subquery(statement.where):
+        return find_changed_rows(run, table, statement)
+    return LateInput(lambda: find_changed_rows(run.renew(), table, statement))
 
 
 def _change_by_query(run: StatementRun, table: Table, statement: Update | Delete) -> SqlResult:
@@ -280,9 +315,9 @@ def _merge(run: StatementRun, statement: Merge) -> SqlResult:
     merge = evolve(merge, request=evolve(merge.request, is_statement=True))
     for clause in statement.clauses:
         named = _name_assigned_columns(table, clause.values or {})
-        values = {column: read_assignment(run, text) for column, text in named.items()}
+        values = {column: _defer(run, read_assignment, text) for column, text in named.items()}
         given = () if clause.values is None else (values,)
-        condition = None if clause.condition is None else read_condition(run, clause.condition)
+        condition = None if clause.condition is None else _defer(run, read_condition, clause.condition)
         method = f"when_{clause.rows} {clause.action}".lower().replace(" ", "_")
         is_all = clause.values is None and clause.action != "DELETE"
         merge = getattr(merge, f"{method}_all" if is_all else method)(*given, condition=condition)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import fields, frozen
+from attrs import evolve, fields, frozen
 
 from paimon.domain.errors import InvalidRequest, Unsupported
 from paimon.ports.queries import QueryEngine
@@ -182,7 +182,14 @@ def _run_query(run: StatementRun, query: Query) -> SqlResult:
     planned = plan_query(run.session, query, run.frames)
     engine = query_engine(run.session)
     schema = describe_query(run.session, planned)
-    return SqlResult(run.text, schema, run=lambda: engine.run(planned.sql, planned.sources), query=planned)
+    session = run.session.copy()  # later statements may set another database
+    return SqlResult(
+        run.text,
+        schema,
+        run=lambda: engine.run(planned.sql, planned.sources),
+        query=planned,
+        run_again=lambda: _run_query(evolve(run, session=session).renew(), query),
+    )
 
 
 def _create_view(run: StatementRun, statement: CreateView) -> SqlResult:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
+from paimon.source_reads import find_reads
 from paimon.sql.run.result import SqlResult
 from paimon.sql.session import Session
 
@@ -29,6 +30,12 @@ class StatementRun:
     session: Session
     text: str
     frames: Mapping[str, Any]
+
+    def renew(self) -> StatementRun:
+        """Return the statement as it is when it runs again: frames that read tables have the newest rows."""
+        found = {name: find_reads(frame).again for name, frame in self.frames.items()}
+        frames = {name: frame if (again := found[name]) is None else again() for name, frame in self.frames.items()}
+        return evolve(self, frames=frames)
 
     def to_result(self, columns: Mapping[str, Sequence[object]], schema: pa.Schema | None = None) -> SqlResult:
         """Return rows, whose columns are texts unless a schema is given."""

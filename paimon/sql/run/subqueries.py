@@ -55,7 +55,7 @@ def read_condition(run: StatementRun, text: str) -> str | Predicate:
     InvalidRequest
         The text is not a condition, or a subquery has too many rows or columns.
     """
-    if not _has_subquery(text):
+    if not has_subquery(text):
         return text
     return parse_sql(text, "condition", HINT, partial(_convert, run))
 
@@ -70,12 +70,12 @@ def read_assignment(run: StatementRun, text: str) -> Any:
     InvalidRequest
         A subquery has more than one row or column.
     """
-    if not _has_subquery(text):
+    if not has_subquery(text):
         return text
     return parse_sql(text, "expression", HINT, partial(_convert_value, run))
 
 
-def _has_subquery(text: str) -> bool:
+def has_subquery(text: str) -> bool:
     """Return whether a text contains a subquery; a subquery that is not complete is refused."""
     tokens = StatementReader(text).tokens
     places = [place for place in range(len(tokens)) if begins_subquery(tokens, place)]

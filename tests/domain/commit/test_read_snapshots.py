@@ -7,7 +7,8 @@ from contextlib import nullcontext
 import pytest
 from attrs import evolve
 
-from paimon.domain.commit.conflicts.read_snapshot import ReadState, check_read_state
+from paimon.domain.commit.conflicts.read_snapshot import check_read_state
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import ReadConflict
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 
@@ -38,7 +39,7 @@ ANALYZE, MINE = evolve(COMPACT, commit_kind=CommitKind.ANALYZE), evolve(APPEND, 
 def test_rows_must_be_those_that_were_read(
     read: Snapshot | None, history: list[Snapshot | None], reason: str | None
 ) -> None:
-    state = ReadState(read)
+    state = ReadState.of(read)
     assert state.first_id == (1 if read is None else 5)
     numbered = list(enumerate(history, state.first_id))
     with nullcontext() if reason is None else pytest.raises(ReadConflict, match=reason):
@@ -48,5 +49,5 @@ def test_rows_must_be_those_that_were_read(
 def test_a_replaced_snapshot_is_found_before_later_ones_are_read() -> None:
     history = iter([(5, OTHER), (6, COMPACT)])
     with pytest.raises(ReadConflict):
-        check_read_state(ReadState(READ), history, "me", "t")
+        check_read_state(ReadState.of(READ), history, "me", "t")
     assert next(history) == (6, COMPACT)

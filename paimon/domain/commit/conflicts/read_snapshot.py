@@ -9,31 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attrs import frozen
-
+from paimon.domain.commit.message import ReadState
 from paimon.domain.errors import ReadConflict
 from paimon.domain.snapshot.snapshot import CommitKind, Snapshot
 
 _CHANGING = (CommitKind.APPEND, CommitKind.OVERWRITE)
 _HINT = "run the call again, so that it reads the newest snapshot"
-
-
-@frozen(hash=False)
-class ReadState:
-    """The state of a table from which a change was computed.
-
-    Parameters
-    ----------
-    snapshot : Snapshot, optional
-        The snapshot that was read; None for a table without snapshots.
-    """
-
-    snapshot: Snapshot | None
-
-    @property
-    def first_id(self) -> int:
-        """The id of the first snapshot that decides whether rows changed."""
-        return 1 if self.snapshot is None else self.snapshot.id
 
 
 def check_read_state(
@@ -46,7 +27,7 @@ def check_read_state(
     state : ReadState
         What was read.
     history : iterable of (int, Snapshot or None)
-        The ids from `ReadState.first_id` to the newest one, ascending, each with its snapshot; None if there is none.
+        The ids from that snapshot, or from 1, to the newest one, ascending, each with its snapshot if there is one.
     commit_user : str
         The user of the commit; its own snapshots are part of the change.
     table_name : str
@@ -57,22 +38,22 @@ def check_read_state(
     ReadConflict
         Another user changed rows, or the snapshot that was read is no longer in the table.
     """
-    read, is_there = state.snapshot, state.snapshot is None
+    is_there = not state.snapshot_id
     for snapshot_id, snapshot in history:
-        if read is not None and snapshot_id == read.id:
-            is_there = snapshot is not None and snapshot.is_same(read)
+        if state.snapshot_id and snapshot_id == state.snapshot_id:
+            is_there = snapshot is not None and snapshot.identity == state.identity
             if not is_there:
                 break
         elif snapshot is None or (snapshot.commit_kind in _CHANGING and snapshot.commit_user != commit_user):
-            since = "the read of the empty table" if read is None else f"snapshot {read.id}"
+            since = f"snapshot {state.snapshot_id}" if state.snapshot_id else "the read of the empty table"
             raise ReadConflict(
                 f"Table {table_name!r}: snapshot {snapshot_id} changed rows after {since}, from which this change was "
                 "computed.",
                 hint=_HINT,
             )
-    if read is not None and not is_there:
+    if not is_there:
         raise ReadConflict(
-            f"Table {table_name!r}: snapshot {read.id}, from which this change was computed, expired or was rolled "
-            "back.",
+            f"Table {table_name!r}: snapshot {state.snapshot_id}, from which this change was computed, expired or was "
+            "rolled back.",
             hint=_HINT,
         )

@@ -1,0 +1,104 @@
+"""Frames and statements on Spark that read the table that they change lose no change of another user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import paimon
+import paimon.spark
+from paimon.operations.commit.attempt import Attempts
+
+pytestmark = pytest.mark.spark
+
+
+def make_table(catalog: paimon.Catalog) -> paimon.Table:
+    table = catalog.create_table("db.t", "id BIGINT NOT NULL, v BIGINT", primary_keys=["id"], options={"bucket": 1})
+    table.write([{"id": i, "v": 10 * i} for i in (1, 2)])
+    table.compact(full=True)
+    return table
+
+
+def read(table: paimon.Table) -> list[tuple[int, int]]:
+    return sorted((row["id"], row["v"]) for row in table.scan().to_arrow().to_pylist())
+
+
+def act_before_publish(monkeypatch: pytest.MonkeyPatch, table: paimon.Table) -> None:
+    real, waiting = Attempts.publish, [lambda: table.with_options({}).write([{"id": 1, "v": 100}])]
+
+    def publish(self: Attempts, change_on: Any) -> Any:
+        while waiting:
+            waiting.pop()()
+        return real(self, change_on)
+
+    monkeypatch.setattr(Attempts, "publish", publish)
+
+
+def add_one(source: Any, table: paimon.Table) -> object:
+    return (
+        paimon.spark.merge(source, table, "target.id = source.id").when_matched_update({"v": "source.v + 1"}).execute()
+    )
+
+
+REFUSED: dict[str, Callable[[SparkSession, paimon.Table], object]] = {
+    "merge": lambda spark, t: add_one(paimon.spark.read(spark, t).where("id > 0"), t),
+    "overwrite": lambda spark, t: paimon.spark.write(paimon.spark.read(spark, t), t, "overwrite"),
+    "upsert": lambda spark, t: paimon.spark.write(paimon.spark.read(spark, t).selectExpr("id", "v + 1 AS v"), t),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("reader", ["spark", "python"])
+def test_frames_of_an_older_snapshot_are_refused(
+    spark: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, name: str, reader: str
+) -> None:
+    table = make_table(catalog)
+    monkeypatch.setattr("paimon.spark.parquet_files._get_reader", lambda session: reader)
+    act_before_publish(monkeypatch, table)
+    with pytest.raises(paimon.CommitConflict, match="changed rows after snapshot"):
+        REFUSED[name](spark, table)
+    assert read(table) == [(1, 100), (2, 20)]
+
+
+READ_AGAIN: dict[str, Callable[[SparkSession, paimon.Catalog, paimon.Table], object]] = {
+    "function": lambda spark, c, t: add_one(lambda: paimon.spark.read(spark, t), t),
+}
+STATEMENTS = [
+    "INSERT OVERWRITE db.t SELECT id, v + 1 FROM db.t",
+    "INSERT INTO db.t SELECT id, v + 1 FROM db.t",
+    "UPDATE db.t SET v = v + 1 WHERE id IN (SELECT id FROM db.t)",
+]
+
+
+@pytest.mark.parametrize("name", READ_AGAIN)
+def test_frames_that_are_planned_again_have_the_newest_rows(
+    spark: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    table = make_table(catalog)
+    act_before_publish(monkeypatch, table)
+    READ_AGAIN[name](spark, catalog, table)
+    assert read(table) == [(1, 101), (2, 21)]
+
+
+def test_a_frame_of_an_unknown_snapshot_is_refused(spark: SparkSession, catalog: paimon.Catalog) -> None:
+    table = make_table(catalog)
+    loaded = spark.read.format("paimon").load(table.location)
+    with pytest.raises(paimon.InvalidRequest, match="their snapshot is not known"):
+        add_one(loaded, table)
+    old = spark.read.format("paimon").option("snapshot", "1").load(table.location)
+    add_one(old, table)
+    add_one(paimon.spark.read(spark, table, snapshot=1), table)
+    assert read(table) == [(1, 11), (2, 21)]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_statements_read_the_newest_rows_again(
+    spark: SparkSession, catalog: paimon.Catalog, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    table = make_table(catalog)
+    act_before_publish(monkeypatch, table)
+    paimon.spark.connect(spark, catalog).sql(statement)
+    assert read(table) == [(1, 101), (2, 21)]
